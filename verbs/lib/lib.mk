@@ -21,15 +21,15 @@ $(LIB_PRIVATE): verbs/lib/interpose/private.sh $(wildcard /usr/include/infiniban
 	verbs/lib/interpose/private.sh $$($(CC) -print-file-name=libibverbs.so) >$@.new && mv $@.new $@
 
 # -z nodelete: fork handlers and interposed calls must outlive a dlclose.
-# -z now: binding a symbol in the middle of a page conversion could touch the
-# page in flight.
+# -z now: a handler of a fork may call what nobody called before.
 build/liburdma.so: $(LIB_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map
 	$(CC) -shared -Wl,-soname,liburdma.so -Wl,--version-script=verbs/lib/liburdma.map \
 		-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
 
-# The allocator of urdma exec --share-malloc. No builtins: GCC would have calloc call itself.
+# The allocator that urdma exec preloads. No builtins: GCC would have calloc call itself.
+# -z initfirst: see begin.
 build/liburdma.d/liburdma-malloc.so: verbs/lib/malloc/malloc.c | build/liburdma.d
-	$(CC) $(LIB_CFLAGS) -fno-builtin -fvisibility=default $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro $(LDFLAGS) -o $@ $< -ldl
+	$(CC) $(LIB_CFLAGS) -fno-builtin -fvisibility=default $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro -Wl,-z,initfirst $(LDFLAGS) -o $@ $< -ldl
 
 # The names under which programs look for libibverbs and librdmacm; urdma exec
 # puts this directory on LD_LIBRARY_PATH.

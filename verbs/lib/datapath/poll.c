@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "objects.h"
-#include "../pages/pages.h"
 
 /* Empty polls between two looks at whether urdmad lives (one ppoll(2), about
  * 0.3 µs): a spinning program learns of its end within a millisecond or so. */
@@ -24,14 +23,11 @@ static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 	return true;
 }
 
-/* Acquire pairs with urdmad's store of prod after the entry. What completed must
- * be in the pages that the program sees before it learns of it. */
+/* Acquire pairs with urdmad's store of prod after the entry. */
 static bool take_from_ring(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 {
 	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
 
-	if (cq->cons != prod)
-		urdma_pages_await_fork();
 	while (cq->cons != prod) {
 		*out = cq->entries[cq->cons & cq->mask];
 		cq->cons++;

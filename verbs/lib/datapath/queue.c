@@ -8,7 +8,6 @@
  * the index range.
  */
 #include "objects.h"
-#include "../pages/pages.h"
 
 static void *slot_at(const struct urdma_queue *q, uint32_t index)
 {
@@ -127,10 +126,8 @@ void urdma_queue_reset(struct urdma_queue *q)
 	urdma_lock_drop(&q->lock, taken);
 }
 
-/* Release: urdmad's acquiring load of prod sees the slots before it. What they
- * name must be in shared pages by then. */
+/* Release: urdmad's acquiring load of prod sees the slots before it. */
 void urdma_queue_publish(struct urdma_queue *q)
 {
-	urdma_pages_await_fork();
 	__atomic_store_n(q->shared_prod, q->prod, __ATOMIC_RELEASE);
 }

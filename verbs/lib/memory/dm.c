@@ -1,34 +1,27 @@
 /*
  * dm.c - device memory. A port of ours has none that would be nearer to the wire
- * than the program's: its pages are the program's own, which urdmad maps once they
- * are registered. What programs rely on is kept: a bound, addresses from 0 on, and
+ * than the program's: its pages are of those that urdmad maps, too. What programs rely on is kept: a bound, addresses from 0 on, and
  * copies in and out in words of 4 bytes, as devices have them.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "../pages/alloc.h"
 #include "memory.h"
 
-#define PAGE 4096u
 #define MOST_ALIGNED 12u /* log2: pages */
 
 struct urdma_dm {
 	struct ibv_dm dm;
 	uint8_t *memory;
-	size_t length;  /* as asked; pages are mapped */
+	size_t length;  /* as asked */
 	uint32_t users; /* regions registered of it; changed atomically */
 };
 
 static struct urdma_dm *dm_of(struct ibv_dm *dm)
 {
 	return (struct urdma_dm *)dm;
-}
-
-static size_t in_pages(size_t length)
-{
-	return (length + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
 static bool inside(const struct urdma_dm *dm, uint64_t offset, size_t length)
@@ -85,8 +78,8 @@ static struct urdma_dm *make(size_t length)
 
 	if (!dm)
 		return NULL;
-	dm->memory = mmap(NULL, in_pages(length), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (dm->memory == MAP_FAILED) {
+	dm->memory = urdma_alloc(length);
+	if (!dm->memory) {
 		free(dm);
 		return NULL;
 	}
@@ -126,7 +119,7 @@ int urdma_free_dm(struct ibv_dm *ibv)
 
 	if (__atomic_load_n(&dm->users, __ATOMIC_RELAXED))
 		return urdma_status(EBUSY);
-	munmap(dm->memory, in_pages(dm->length));
+	urdma_free(dm->memory);
 	give(urdma_context_of(ibv->context), dm->length);
 	free(dm);
 	return 0;

@@ -27,13 +27,6 @@ struct urdma_mr {
 	bool dmabuf;         /* of a file, and of no address of the program's */
 };
 
-/* A memfd urdmad was given, and its handle there. */
-struct urdma_file {
-	struct urdma_file *next;
-	int id;
-	uint32_t handle;
-};
-
 /* Optional flags are hints and may be ignored (ibv_reg_mr(3)). So may "on demand", as
  * long as it doesn't mean all of the address space: no page of ours is pinned. */
 static int check_access(unsigned int access)
@@ -46,41 +39,29 @@ static int check_access(unsigned int access)
 	return 0;
 }
 
-static int give_file(struct urdma_client *client, int id, uint32_t *handle)
+static int give_file(struct urdma_client *client)
 {
 	struct urdma_abi_header request;
 	struct urdma_abi_handle response;
-	struct urdma_file *file = malloc(sizeof(*file));
-	int status;
+	int fd = urdma_pages_file();
+	int status = fd < 0 ? EBADF : urdma_call_fds(client, URDMA_ABI_ADD_FILE, &request, sizeof(request), &response,
+						     sizeof(response), fd, NULL, 0);
 
-	if (!file)
-		return ENOMEM;
-	status = urdma_call_fds(client, URDMA_ABI_ADD_FILE, &request, sizeof(request), &response, sizeof(response),
-				urdma_pages_file(id), NULL, 0);
-	if (status) {
-		free(file);
-		return status;
-	}
-	*file = (struct urdma_file){ .next = client->files, .id = id, .handle = response.handle };
-	client->files = file;
-	*handle = file->handle;
-	return 0;
+	client->file_given = !status;
+	client->file_handle = response.handle;
+	return status;
 }
 
-/* urdmad's handle of a memfd, which it is given at the first use. */
-static int file_handle(struct urdma_client *client, int id, uint32_t *handle)
+/* urdmad's handle of the memfd, which it is given at the first use. */
+static int file_handle(struct urdma_client *client, uint32_t *handle)
 {
-	struct urdma_file *file;
 	int status = 0;
 
-	pthread_mutex_lock(&client->files_lock);
-	for (file = client->files; file && file->id != id; file = file->next)
-		;
-	if (file)
-		*handle = file->handle;
-	else
-		status = give_file(client, id, handle);
-	pthread_mutex_unlock(&client->files_lock);
+	pthread_mutex_lock(&client->file_lock);
+	if (!client->file_given)
+		status = give_file(client);
+	*handle = client->file_handle;
+	pthread_mutex_unlock(&client->file_lock);
 	return status;
 }
 
@@ -92,7 +73,7 @@ static int told(struct urdma_mr *m, const struct urdma_abi_reg_mr_response *resp
 	return 0;
 }
 
-/* What the pages can't be shared of may be a file's that the program maps shared: urdmad
+/* What isn't shared with urdmad may be a file's that the program maps shared: urdmad
  * maps that, too. Else it takes the fallback path. */
 static int register_file(struct urdma_mr *m, struct urdma_client *client, struct urdma_abi_reg_mr request,
 			 struct urdma_abi_reg_mr_response *response)
@@ -129,27 +110,25 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	struct urdma_abi_reg_mr_response response;
 	int status = 0;
 
-	if (m->region.path == URDMA_PATH_SHARED) {
-		status = file_handle(client, m->region.file_id, &request.file);
-	} else if (m->region.shared.inode && !register_file(m, client, request, &response)) {
+	if (m->region.path == URDMA_PATH_SHARED)
+		status = file_handle(client, &request.file);
+	if (status == EBADF) {
+		m->region.why = "the program closed the memory file's descriptor";
+		request.path = m->region.path = URDMA_PATH_FALLBACK;
+		request.file_offset = 0;
+		status = 0;
+	}
+	if (m->region.shared.inode && !register_file(m, client, request, &response)) {
 		m->region.why = NULL;
 		return told(m, &response);
-	} else if (m->region.why) {
+	}
+	if (m->region.why) {
 		urdma_log("memory %p+%zu takes the fallback path: %s", m->mr.addr, m->mr.length, m->region.why);
 		strncpy(request.why, m->region.why, sizeof(request.why) - 1);
 	}
 	if (!status)
 		status = urdma_call(client, URDMA_ABI_REG_MR, &request, sizeof(request), &response, sizeof(response));
 	return status ? status : told(m, &response);
-}
-
-/* A region may have none. */
-static void release_pages(struct urdma_mr *m)
-{
-	const struct urdma_client *client = urdma_context_of(m->mr.context)->client;
-
-	if (m->region.length && urdma_client_state(client) != URDMA_CLIENT_FORKED) /* else the pages are the parent's */
-		urdma_pages_deregister(&m->region);
 }
 
 /* replaces is the handle of the region whose place and keys the new one takes; 0: none. */
@@ -179,22 +158,7 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	m->mr.length = length;
 	m->iova = iova;
 	m->access = access;
-	status = tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, replaces);
-	if (status)
-		release_pages(m);
-	return status;
-}
-
-/* urdmad lets go first: after that nobody writes where pages change hands. */
-static int deregister_memory(struct urdma_mr *m)
-{
-	struct urdma_client *client = urdma_context_of(m->mr.context)->client;
-	int status = urdma_call_destroy(client, URDMA_ABI_DEREG_MR, m->mr.handle);
-
-	if (status)
-		return status;
-	release_pages(m);
-	return 0;
+	return tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, replaces);
 }
 
 /* A new region; users as in struct urdma_mr. */
@@ -219,9 +183,10 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size
 					     unsigned int access)
 {
 	struct ibv_mr *mr = make(pd, addr, length, iova, access, NULL);
+	const struct urdma_region *region = &((struct urdma_mr *)mr)->region;
 
 	if (mr && urdma_warn_wanted)
-		urdma_warn_registers(mr, ((struct urdma_mr *)mr)->region.why);
+		urdma_warn_registers(mr, region->shared.inode ? region->why : NULL);
 	return mr;
 }
 
@@ -306,7 +271,6 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
 		errno = status;
 		return NULL;
 	}
-	m->region.path = URDMA_PATH_FALLBACK; /* nothing of it is to be given back */
 	m->dmabuf = true;
 	m->mr.context = pd->context;
 	m->mr.pd = pd;
@@ -322,8 +286,7 @@ URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
 	if (urdma_warn_wanted && !m->users)
 		urdma_warn_deregisters(urdma_context_of(mr->context)->client, mr);
-	status = deregister_memory(m);
-
+	status = urdma_call_destroy(urdma_context_of(mr->context)->client, URDMA_ABI_DEREG_MR, mr->handle);
 	if (status)
 		return status;
 	if (m->users)
@@ -348,7 +311,6 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 				 flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : m->access, m->mr.handle);
 	if (status)
 		return status;
-	release_pages(m);
 	*m = made;
 	return 0;
 }

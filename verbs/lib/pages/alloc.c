@@ -1,181 +1,39 @@
 //go:build c_only
 /*
- * Memory that is shared from birth: pages of a memfd at the offset of their address, as
- * registered ones are, and idle. Registering them moves nothing, so it needs neither
- * userfaultfd nor a page that nobody has pinned.
+ * Memory of the arena: shared with urdmad from its first byte on, so that to register
+ * it costs next to nothing and urdmad reads and writes it by itself.
  *
- * urdma_alloc gives it to programs. With URDMA_SHARE_MALLOC what they take from malloc
- * (../malloc) and mmap is that, too, if it is large. Then pages come to exist as they are
- * written to, as they would elsewhere, so there may be holes among them (run.sparse).
+ * urdma_alloc gives it to programs. Of what they take from the C library's allocator
+ * (../malloc) it is what asks for whole pages, as buffers of I/O do, and with
+ * URDMA_SHARE_MALLOC all that is large. Then pages come to exist as they are written
+ * to, as they would elsewhere.
  *
  * A program that forks beside other threads has its children copy it, each time: once it
- * has done so, no more is made.
+ * has done so, its malloc shares no more.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <sys/sysinfo.h>
 
+#include "alloc.h"
 #include "internal.h"
 #include "kernel/sys.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define LEAST_SHARED (UINT64_C(128) << 10) /* of malloc and mmap, bytes */
+#define LEAST_HUGE (4 * BLOCK)
+#define HUGE_AT_ONCE (16 * BLOCK)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 
-static uint64_t most; /* bytes that malloc and mmap share: 0 none */
+enum level { OFF, PAGES, LARGE }; /* of what malloc shares; ../malloc knows them by number */
 
-static uint64_t page_up(uint64_t n)
-{
-	return (n + PAGE - 1) & ~(PAGE - 1);
-}
-
-/* A memfd that has nothing at these offsets, or -1. */
-static int free_file(uint64_t start, uint64_t end)
-{
-	const char *why;
-	for (int f = 0; f < FILES; f++)
-		if (table_free_in(f, start, end))
-			return memfd_ready(f, &why) < 0 ? -1 : f;
-	return -1;
-}
-
-static bool make_entries(int file, uint64_t start, uint64_t end)
-{
-	for (uint64_t at = start; at < end; at = (at & ~(BLOCK - 1)) + BLOCK)
-		if (!table_make(file, at))
-			return false;
-	for (uint64_t at = start; at < end; at += PAGE) {
-		struct block *b = table_find(file, at);
-		entry_set(b, (unsigned)((at - b->start) / PAGE), P_PRESENT | P_IDLE);
-	}
-	return true;
-}
-
-static bool may_share(void)
-{
-	const struct state *s = &urdma_pages_state;
-	return s->usable && !s->refused && !s->forks;
-}
-
-/* Puts pages of a memfd in the place of a private mapping of which nobody knows yet.
- * False: it stays what it is. */
-static bool share(uint64_t start, uint64_t len)
-{
-	int file = may_share() && start + len <= URDMA_PAGES_FILE_SIZE ? free_file(start, start + len) : -1;
-	struct run r = { .addr = start, .len = len, .fd = file < 0 ? -1 : memfd_get(file) };
-	if (r.fd < 0 || !make_entries(file, start, start + len))
-		return false;
-	if (map_shared_over(&r))
-		return true;
-	pages_gone(start, start + len);
-	return false;
-}
-
-/* Whether malloc and mmap may share as much more. */
-static bool within(uint64_t len)
-{
-	return len <= most && urdma_pages_state.present * PAGE <= most - len;
-}
-
-void alloc_share_mapping(uint64_t start, uint64_t len, bool populate)
-{
-	struct held held;
-	if (len < LEAST_SHARED || !__atomic_load_n(&most, __ATOMIC_RELAXED) || !pages_lock_unless_forking(&held))
-		return;
-	if (within(len) && share(start, len) && populate)
-		sys_madvise(start, len, MADV_POPULATE_WRITE);
-	pages_unlock_all(&held);
-}
-
-/* Private memory in the arena, all zeros: false without memory. */
-static bool map_private(uint64_t at, uint64_t len)
-{
-	return !sys_failed(sys_mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-}
-
-/* Gives the memory back to the system, and its addresses where the kernel has a mapping
- * left to say so. */
-static void unmap(uint64_t at, uint64_t len)
-{
-	if (sys_failed(sys_mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)))
-		sys_madvise(at, len, MADV_DONTNEED);
-	pages_gone(at, at + len);
-}
-
-static uint64_t default_size(void)
-{
-	struct sysinfo info;
-	return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
-}
-
-/* Of whole pages; NULL: there are no more. */
-static void *take(uint64_t len, uint64_t align, bool or_private)
-{
-	if (len >= LEAST_HUGE && align < BLOCK)
-		align = BLOCK;
-	uint64_t at = arena_make(most ? most : default_size()) ? arena_take(len, align) : 0;
-	if (!at)
-		return NULL;
-	if (share(at, len) || (or_private && map_private(at, len)))
-		return (void *)at;
-	arena_give(at);
-	return NULL;
-}
-
-static void give(uint64_t at)
-{
-	uint64_t len = arena_length(at);
-	unmap(at, len);
-	if (arena_owns(at))
-		arena_give(at);
-}
-
-/* All of it exists, as huge pages where it is large: false without memory. */
-static bool enter(uint64_t at, uint64_t len)
-{
-	struct run r = { .addr = at, .len = len, .fd = -1, .sparse = true };
-	for (int f = 0; f < FILES; f++) {
-		struct block *b = table_find(f, at);
-		if (b && (b->page[(at - b->start) / PAGE] & P_PRESENT))
-			r.fd = memfd_get(f);
-	}
-	if (r.fd >= 0)
-		swap_enter(&r);
-	long err = sys_madvise(at, len, MADV_POPULATE_WRITE);
-	return !sys_failed(err) || err == -EINVAL; /* Linux before 5.14 */
-}
-
-EXPORT void *urdma_alloc(size_t bytes)
-{
-	struct held held;
-	uint64_t len = page_up(bytes ? bytes : 1);
-	urdma_pages_init();
-	if (len < bytes || !pages_lock_unless_forking(&held)) {
-		errno = len < bytes ? ENOMEM : EAGAIN;
-		return NULL;
-	}
-	void *p = take(len, 1, true);
-	if (p && !enter((uint64_t)p, len)) {
-		give((uint64_t)p);
-		p = NULL;
-	}
-	pages_unlock_all(&held);
-	if (!p)
-		errno = ENOMEM;
-	return p;
-}
-
-EXPORT void urdma_free(void *p)
-{
-	struct held held;
-	uint64_t at = (uint64_t)p;
-	if (!p)
-		return;
-	pages_lock_table(&held);
-	if (at % PAGE == 0 && arena_has(at, at + PAGE) && arena_length(at))
-		give(at);
-	pages_unlock_table(&held);
-}
+static uint64_t most;     /* bytes of the arena; 0: as the machine has */
+static bool no_more;      /* of malloc's; read without lock */
 
 /* A number of bytes with K, M, G or T behind it. */
 static uint64_t parse_size(const char *text)
@@ -189,36 +47,135 @@ static uint64_t parse_size(const char *text)
 	return n;
 }
 
-/* For ../malloc: from how many bytes on urdma_malloc is asked. */
-EXPORT size_t urdma_malloc_least(void)
+static uint64_t size(void)
 {
-	const char *wish = getenv("URDMA_SHARE_MALLOC");
-	urdma_pages_init();
-	if (!wish || !*wish || (wish[0] == '0' && !wish[1]) || urdma_pages_state.seen_least == UINT64_MAX)
-		return SIZE_MAX;
-	__atomic_store_n(&most, wish[0] == '1' && !wish[1] ? default_size() : parse_size(wish), __ATOMIC_RELAXED);
-	return LEAST_SHARED;
+	struct sysinfo info;
+	if (most)
+		return most;
+	return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
 }
 
-/* Zeroed memory that is shared, for align a power of two; NULL: let it be ordinary. */
-EXPORT void *urdma_malloc(size_t bytes, size_t align)
+/* The address of whole pages; 0: there are no more. */
+static uint64_t take(uint64_t len, uint64_t align, bool *dirty)
+{
+	if (len >= LEAST_HUGE && align < BLOCK)
+		align = BLOCK;
+	return arena_make(size()) ? arena_take(len, align, dirty) : 0;
+}
+
+/* A block becomes a huge page where one page of it exists and the kernel is asked to.
+ * Each such request waits for all processors, so it is for several blocks. */
+static void make_huge(uint64_t at, uint64_t end)
+{
+	for (uint64_t next; at + BLOCK <= end; at = next) {
+		next = at + HUGE_AT_ONCE < end ? at + HUGE_AT_ONCE : end & ~(BLOCK - 1);
+		for (uint64_t block = at; block < next; block += BLOCK)
+			sys_madvise(block, PAGE, MADV_POPULATE_WRITE);
+		if (sys_failed(sys_madvise(at, next - at, MADV_COLLAPSE)))
+			return;
+	}
+}
+
+/* All of it exists, as huge pages where it is large: false without memory. */
+static bool populate(uint64_t at, uint64_t len)
+{
+	if (len >= LEAST_HUGE)
+		make_huge(at, at + len);
+	long err = sys_madvise(at, len, MADV_POPULATE_WRITE);
+	return !sys_failed(err) || err == -EINVAL; /* Linux before 5.14 */
+}
+
+EXPORT void *urdma_alloc(size_t bytes)
 {
 	struct held held;
-	uint64_t len = page_up(bytes);
-	void *p = NULL;
-	if (len < bytes || !pages_lock_unless_forking(&held))
+	uint64_t len = page_up(bytes ? bytes : 1), at = 0;
+	bool dirty = false;
+	urdma_pages_init();
+	arena_lock(&held);
+	if (len >= bytes)
+		at = take(len, 1, &dirty);
+	arena_unlock(&held);
+	if (at && dirty)
+		memset((void *)at, 0, len);
+	if (at && populate(at, len))
+		return (void *)at;
+	urdma_free((void *)at);
+	errno = ENOMEM;
+	return NULL;
+}
+
+EXPORT void urdma_free(void *p)
+{
+	struct held held;
+	uint64_t at = (uint64_t)p;
+	if (at % PAGE || !arena_has(at, at + 1))
+		return;
+	arena_lock(&held);
+	arena_give(at);
+	arena_unlock(&held);
+}
+
+/* ---- for ../malloc ------------------------------------------------------------- */
+
+/* vm.overcommit_memory is 2: malloc is to say then that there is no memory, and not
+ * the first access, as it would for a file's. */
+static bool never_overcommits(void)
+{
+	char mode = '2';
+	long fd = sys_open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return true;
+	sys_read((int)fd, &mode, 1);
+	sys_close((int)fd);
+	return mode == '2';
+}
+
+/* A fork has copied, for which it takes memory again. */
+void alloc_no_more(void)
+{
+	if (!__libc_single_threaded)
+		__atomic_store_n(&no_more, true, __ATOMIC_RELAXED);
+}
+
+/* At load, with the value of URDMA_SHARE_MALLOC or NULL: what is to be shared, enum level. */
+EXPORT int urdma_malloc_begin(const char *wish)
+{
+	urdma_pages_init();
+	if (wish && wish[0] == '0' && !wish[1])
+		return OFF;
+	if (!wish || !*wish)
+		return PAGES;
+	if (wish[0] != '1' || wish[1])
+		most = parse_size(wish);
+	return LARGE;
+}
+
+/* Memory that is shared, for align a power of two; NULL: let it be ordinary. Zeros if
+ * that is asked for; else it may hold what somebody freed. */
+EXPORT void *urdma_malloc(size_t bytes, size_t align, bool zeroed)
+{
+	static int allowed; /* -1: not at all */
+	struct held held;
+	uint64_t len = page_up(bytes), at = 0;
+	bool dirty = false;
+	if (len < bytes || !len || __atomic_load_n(&no_more, __ATOMIC_RELAXED))
 		return NULL;
-	if (within(len))
-		p = take(len, align, false);
-	pages_unlock_all(&held);
-	return p;
+	arena_lock(&held);
+	if (!allowed)
+		allowed = never_overcommits() ? -1 : 1;
+	if (allowed > 0 && arena_make(size()) && arena_is_shared())
+		at = take(len, align, &dirty);
+	arena_unlock(&held);
+	if (at && dirty && zeroed)
+		memset((void *)at, 0, len);
+	return (void *)at;
 }
 
 /* What memory of urdma_malloc holds; 0: it isn't of it. */
 EXPORT size_t urdma_malloc_size(const void *p)
 {
 	uint64_t at = (uint64_t)p;
-	return arena_has(at, at + 1) ? arena_length(at) : 0;
+	return at % PAGE == 0 && arena_has(at, at + 1) ? arena_length(at) : 0;
 }
 
 /* Whether memory of urdma_malloc has room for so many bytes, or has it now, where it is. */
@@ -228,11 +185,10 @@ EXPORT bool urdma_malloc_resize(void *p, size_t bytes)
 	uint64_t at = (uint64_t)p, had = arena_length(at), len = page_up(bytes);
 	if (bytes <= had || len < bytes)
 		return bytes <= had;
-	if (!arena_owns(at) || !pages_lock_unless_forking(&held))
+	if (!arena_owns(at, at + had) || __atomic_load_n(&no_more, __ATOMIC_RELAXED))
 		return false;
-	bool grows = arena_room(at) >= len - had && within(len - had) && share(at + had, len - had);
-	if (grows)
-		arena_grow(at, len);
-	pages_unlock_all(&held);
+	arena_lock(&held);
+	bool grows = arena_extend(at, len);
+	arena_unlock(&held);
 	return grows;
 }

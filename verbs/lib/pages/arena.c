@@ -1,78 +1,303 @@
 //go:build c_only
 /*
- * The addresses of memory that is shared from birth (alloc.c): one range, so that a
- * comparison says whose a pointer is. Its pages belong to extents, free or not, and
- * of each extent the first and the last page have its length in a table aside, so
- * that neighbours are found both ways.
+ * The arena: addresses that are reserved once, and the memfd's pages at the offsets of
+ * those that were ever in use, [start, top). That is one mapping: neighbours merge, and
+ * what is free stays mapped and takes no memory. A child inherits none of it (fork.c).
  *
- * All of it is under the table lock, but for the ranges themselves, which never change.
- * A child's table may be torn, but for the lengths of extents that are in use. So a child
+ * Its pages belong to extents, free or not. Of each extent the first and the last page
+ * have its length in a table aside, so that neighbours are found both ways; free ones
+ * are in lists by the logarithm of their length. A few small extents that were freed
+ * keep their pages, and with them what they held, for the next who asks for as many.
+ *
+ * All of it is under the lock, but for the ranges themselves, which never change. A
+ * child's table may be torn, but for the lengths of extents that are in use. So a child
  * gives back what it inherits, and takes from an arena of its own.
  */
+#include <errno.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "kernel/sys.h"
 
 #define IN_USE (1u << 31)
-#define FIRST (1u << 30) /* page of an extent in use */
+#define FIRST (1u << 30) /* page of an extent in use that nobody has freed */
 #define LENGTH (FIRST - 1)
-#define MOST (UINT64_C(1) << 42) /* bytes, for lengths */
-enum { GENERATIONS = 8 }; /* of processes that forked and took more */
+#define MOST (UINT64_C(1) << 41) /* bytes, for lengths */
+#define RW (PROT_READ | PROT_WRITE)
+
+enum {
+	GENERATIONS = 8,     /* of processes that forked and took more */
+	LISTS = 30,          /* of free extents */
+	TRIES = 64,          /* at extents of a list that may be too short */
+	LEAST_LARGE = 32,    /* pages: from here on an extent's mapping is made anew */
+	MOST_KEPT = 1024,    /* pages of freed extents that keep what they hold */
+	MOST_PRIVATE = 1024, /* ranges */
+};
+
+struct page {
+	uint32_t tag;
+	uint32_t next, prev; /* in a list, of its extent's first page: index + 1 */
+};
 
 struct arena {
 	uint64_t start, end;
-	uint32_t *tag; /* of each page */
+	struct page *page;
 };
 
 static struct arena all[GENERATIONS];
-static unsigned made;       /* of all; read without lock */
-static struct arena *own;   /* the last, unless it is a parent's */
-static uint64_t rover;      /* the extent of own where the next search begins */
+static unsigned made;     /* of all; read without lock */
+static struct arena *own; /* the last, unless it is a parent's; likewise */
+static bool shared;       /* own is the memfd's, and not private memory */
+static uint64_t top;
+static uint32_t list[LISTS], kept[LEAST_LARGE], freed[2]; /* heads: index + 1 */
+static unsigned kept_pages;
+static unsigned epoch; /* of forks; what follows is of this one and the one before */
+static unsigned forks[2]; /* under way */
+static struct { uint64_t from, to; } private[MOST_PRIVATE]; /* of own, not mapped from the memfd */
+static unsigned private_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { SIG_SET = 2 /* SIG_SETMASK */ };
+
+void pages_block_signals(struct held *h)
+{
+	const uint64_t every = ~UINT64_C(0);
+	sys_sigmask(SIG_SET, &every, &h->mask);
+}
+
+void pages_restore_signals(const struct held *h)
+{
+	sys_sigmask(SIG_SET, &h->mask, NULL);
+}
+
+void arena_lock(struct held *h)
+{
+	pages_block_signals(h);
+	pthread_mutex_lock(&lock);
+}
+
+void arena_unlock(const struct held *h)
+{
+	pthread_mutex_unlock(&lock);
+	pages_restore_signals(h);
+}
+
+static uint64_t address(uint64_t i)
+{
+	return own->start + i * PAGE;
+}
+
+static void push(uint32_t *head, uint64_t i)
+{
+	struct page *p = own->page;
+	p[i].prev = 0;
+	p[i].next = *head;
+	if (*head)
+		p[*head - 1].prev = (uint32_t)i + 1;
+	*head = (uint32_t)i + 1;
+}
+
+static void drop(uint32_t *head, uint64_t i)
+{
+	struct page *p = own->page;
+	if (p[i].prev)
+		p[p[i].prev - 1].next = p[i].next;
+	else
+		*head = p[i].next;
+	if (p[i].next)
+		p[p[i].next - 1].prev = p[i].prev;
+}
+
+static uint64_t pop(uint32_t *head)
+{
+	uint64_t i = *head - 1;
+	drop(head, i);
+	return i;
+}
 
 static void set_extent(uint64_t first, uint64_t pages, uint32_t flag)
 {
-	if (!pages)
-		return;
-	own->tag[first + pages - 1] = (uint32_t)pages | flag;
-	own->tag[first] = (uint32_t)pages | flag | (flag ? FIRST : 0);
+	own->page[first + pages - 1].tag = (uint32_t)pages | flag;
+	own->page[first].tag = (uint32_t)pages | flag | (flag ? FIRST : 0);
 }
 
-static bool reserve_range(struct arena *a, uint64_t bytes)
+static unsigned list_of(uint64_t pages)
 {
-	long at = sys_mmap(0, bytes + BLOCK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return 63 - (unsigned)__builtin_clzll(pages);
+}
+
+static void add_free(uint64_t first, uint64_t pages)
+{
+	if (!pages)
+		return;
+	set_extent(first, pages, 0);
+	push(&list[list_of(pages)], first);
+}
+
+static uint64_t remove_free(uint64_t first)
+{
+	uint64_t pages = own->page[first].tag & LENGTH;
+	drop(&list[list_of(pages)], first);
+	return pages;
+}
+
+static uint64_t page_count(void)
+{
+	return (own->end - own->start) / PAGE;
+}
+
+/* Free, as one with its neighbours. */
+static void make_free(uint64_t first, uint64_t pages)
+{
+	uint64_t end = first + pages;
+	if (end < page_count() && !(own->page[end].tag & IN_USE))
+		end += remove_free(end);
+	if (first && !(own->page[first - 1].tag & IN_USE)) {
+		first -= own->page[first - 1].tag & LENGTH;
+		remove_free(first);
+	}
+	add_free(first, end - first);
+}
+
+/* ---- mappings ------------------------------------------------------------------ */
+
+/* A fork that no handler of ours sees leaves a hole in the child. */
+static bool map(uint64_t from, uint64_t to)
+{
+	int fd = shared ? memfd_get() : -1;
+	if (shared && fd < 0)
+		return false;
+	long r = sys_mmap(from, to - from, RW, MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), fd, shared ? from : 0);
+	if (sys_failed(r))
+		return false;
+	if (shared)
+		sys_madvise(from, to - from, MADV_DONTFORK);
+	return true;
+}
+
+static bool map_up_to(uint64_t end)
+{
+	if (end <= top)
+		return true;
+	end = (end + BLOCK - 1) & ~(BLOCK - 1);
+	if (!map(top, end))
+		return false;
+	__atomic_store_n(&top, end, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Drops what [at, at+len) holds: it reads as zeros. 0 or -errno. */
+long arena_zero(uint64_t at, uint64_t len)
+{
+	if (!shared)
+		return sys_madvise(at, len, MADV_DONTNEED);
+	int fd = memfd_get();
+	return fd < 0 ? sys_madvise(at, len, MADV_REMOVE) : sys_punch(fd, at, len);
+}
+
+/* Whether some of it is private, which it is no more. */
+static bool forget_private(uint64_t from, uint64_t to)
+{
+	bool any = false;
+	for (unsigned i = 0; i < private_count;) {
+		if (private[i].from >= to || private[i].to <= from) {
+			i++;
+			continue;
+		}
+		any = true;
+		private[i] = private[--private_count];
+	}
+	return any;
+}
+
+/* As new: also what the program did to the mapping (mprotect, mlock) is forgotten, as
+ * munmap would. Of small extents that isn't worth it. False: it can't be used again. */
+static bool renew(uint64_t first, uint64_t pages)
+{
+	uint64_t from = address(first), to = from + pages * PAGE;
+	bool was_private = forget_private(from, to);
+	if (sys_failed(arena_zero(from, to - from)))
+		return false;
+	return !(was_private || pages >= LEAST_LARGE) || map(from, to) || !was_private;
+}
+
+/* [from, to) holds what it held, and is the program's alone: a child inherits it as
+ * other memory. Nothing is copied. */
+bool arena_make_private(uint64_t from, uint64_t to)
+{
+	int fd = memfd_get();
+	if (!shared || fd < 0 || private_count == MOST_PRIVATE)
+		return false;
+	if (sys_failed(sys_mmap(from, to - from, RW, MAP_FIXED | MAP_PRIVATE, fd, from)))
+		return false;
+	forget_private(from, to);
+	private[private_count].from = from;
+	private[private_count].to = to;
+	__atomic_store_n(&private_count, private_count + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* ---- the range ----------------------------------------------------------------- */
+
+static bool reserve(struct arena *a, uint64_t bytes)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	const uint64_t table = bytes / PAGE * sizeof *a->page;
+	long at = sys_mmap(0, bytes + BLOCK, PROT_NONE, flags, -1, 0);
 	if (sys_failed(at))
 		return false;
-	a->tag = own_memory(bytes / PAGE * sizeof *a->tag); /* its pages come to exist as they are used */
-	if (!a->tag) {
+	long page = sys_mmap(0, table, RW, flags, -1, 0); /* comes to exist as it is used */
+	uint64_t start = ((uint64_t)at + BLOCK - 1) & ~(BLOCK - 1);
+	if (sys_failed(page) || start + bytes > URDMA_PAGES_FILE_SIZE) {
 		sys_munmap((uint64_t)at, bytes + BLOCK);
 		return false;
 	}
-	a->start = ((uint64_t)at + BLOCK - 1) & ~(BLOCK - 1);
-	a->end = a->start + bytes;
+	*a = (struct arena){ start, start + bytes, (struct page *)page };
 	return true;
 }
 
-/* Addresses for so many bytes, once: false where there are none to be had. */
+/* Of a program whose addresses are limited it takes a part. */
+static uint64_t most_bytes(uint64_t bytes)
+{
+	struct rlimit l = { RLIM_INFINITY, 0 };
+	sys6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&l, 0, 0);
+	if (l.rlim_cur != RLIM_INFINITY && bytes > l.rlim_cur / 4)
+		bytes = l.rlim_cur / 4;
+	return bytes < MOST ? bytes : MOST;
+}
+
+/* Addresses for so many bytes, once, or fewer: false where there are none to be had. */
 bool arena_make(uint64_t bytes)
 {
-	if (own)
-		return true;
-	bytes = (bytes < MOST ? bytes : MOST) & ~(BLOCK - 1);
-	if (!bytes || made == GENERATIONS || !reserve_range(&all[made], bytes))
+	static bool never;
+	if (own || never)
+		return own;
+	bytes = most_bytes((bytes + BLOCK - 1) & ~(BLOCK - 1)) & ~(BLOCK - 1);
+	never = made == GENERATIONS || sysconf(_SC_PAGESIZE) != (long)PAGE;
+	while (!never && bytes && !reserve(&all[made], bytes))
+		bytes = bytes / 4 & ~(BLOCK - 1);
+	if (never || !bytes)
 		return false;
-	own = &all[made];
-	rover = 0;
-	set_extent(0, bytes / PAGE, 0);
+	shared = memfd_ready() >= 0;
+	__atomic_store_n(&top, all[made].start, __ATOMIC_RELAXED);
+	__atomic_store_n(&own, &all[made], __ATOMIC_RELEASE);
+	add_free(0, bytes / PAGE);
 	__atomic_store_n(&made, made + 1, __ATOMIC_RELEASE);
 	return true;
+}
+
+bool arena_is_shared(void)
+{
+	return shared;
 }
 
 static const struct arena *arena_of(uint64_t from, uint64_t to)
 {
 	unsigned n = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
 	for (unsigned i = 0; i < n; i++)
-		if (from >= all[i].start && to <= all[i].end)
+		if (from >= all[i].start && to <= all[i].end && from < to)
 			return &all[i];
 	return NULL;
 }
@@ -82,80 +307,209 @@ bool arena_has(uint64_t from, uint64_t to)
 	return arena_of(from, to) != NULL;
 }
 
-/* The address of len bytes of the free extent at i, which is cut to them. */
-static bool cut(uint64_t i, uint64_t len, uint64_t align, uint64_t *at)
+/* Whether it is of the process's own arena, and shared. */
+bool arena_owns(uint64_t from, uint64_t to)
 {
-	uint64_t pages = len / PAGE, end = i + (own->tag[i] & LENGTH);
-	*at = (own->start + i * PAGE + align - 1) & ~(align - 1);
-	uint64_t first = (*at - own->start) / PAGE;
-	if ((own->tag[i] & IN_USE) || first > end || pages > end - first)
-		return false;
-	set_extent(i, first - i, 0);
-	set_extent(first, pages, IN_USE);
-	set_extent(first + pages, end - first - pages, 0);
-	rover = first;
-	return true;
-}
-
-/* The address of len bytes, whole pages, that nobody has; 0: there are none. */
-uint64_t arena_take(uint64_t len, uint64_t align)
-{
-	uint64_t pages = (own->end - own->start) / PAGE, at, next;
-	for (uint64_t i = rover, seen = 0; seen < pages; seen += next, i = i + next < pages ? i + next : 0) {
-		next = own->tag[i] & LENGTH;
-		if (cut(i, len, align, &at))
-			return at;
-	}
-	return 0;
+	const struct arena *a = __atomic_load_n(&own, __ATOMIC_ACQUIRE);
+	return a && shared && a == arena_of(from, to);
 }
 
 /* Bytes of the extent in use that begins at an address of an arena; 0: none does. */
 uint64_t arena_length(uint64_t at)
 {
-	const struct arena *a = arena_of(at, at + PAGE);
-	uint32_t tag = a->tag[(at - a->start) / PAGE];
+	const struct arena *a = arena_of(at, at + 1);
+	uint32_t tag = a->page[(at - a->start) / PAGE].tag;
 	return tag & FIRST ? (tag & LENGTH) * PAGE : 0;
 }
 
-/* Whether an address is of the process's own arena, and not of a parent's. */
-bool arena_owns(uint64_t at)
+/* ---- extents ------------------------------------------------------------------- */
+
+static bool fits(uint64_t i, uint64_t pages, uint64_t align, uint64_t *first)
 {
-	return own && own == arena_of(at, at + PAGE);
+	uint64_t end = i + (own->page[i].tag & LENGTH);
+	*first = (((address(i) + align - 1) & ~(align - 1)) - own->start) / PAGE;
+	return *first < end && pages <= end - *first;
 }
 
-/* An extent of the own arena is free again, as one with its neighbours. */
+/* A free extent in which there are so many pages, and the first of those. */
+static bool find(uint64_t pages, uint64_t align, uint64_t *i, uint64_t *first)
+{
+	for (unsigned n = list_of(pages); n < LISTS; n++) {
+		unsigned tries = 0;
+		for (uint32_t at = list[n]; at && tries < TRIES; at = own->page[at - 1].next, tries++) {
+			*i = at - 1;
+			if (fits(*i, pages, align, first))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void flush_kept(void)
+{
+	for (unsigned pages = 1; pages < LEAST_LARGE; pages++)
+		while (kept[pages]) {
+			uint64_t i = pop(&kept[pages]);
+			if (renew(i, pages))
+				make_free(i, pages);
+		}
+	kept_pages = 0;
+}
+
+/* The address of len bytes, whole pages, that nobody has; 0: there are none. They are
+ * zeros unless they are dirty. */
+uint64_t arena_take(uint64_t len, uint64_t align, bool *dirty)
+{
+	uint64_t pages = len / PAGE, i, first;
+	*dirty = pages < LEAST_LARGE && align <= PAGE && kept[pages];
+	if (*dirty) {
+		i = pop(&kept[pages]);
+		kept_pages -= (unsigned)pages;
+		own->page[i].tag |= FIRST;
+		return address(i);
+	}
+	if (pages > page_count() || align > own->end - own->start)
+		return 0;
+	if (!find(pages, align, &i, &first)) {
+		flush_kept();
+		if (!find(pages, align, &i, &first))
+			return 0;
+	}
+	uint64_t end = i + remove_free(i);
+	add_free(i, first - i);
+	add_free(first + pages, end - first - pages);
+	set_extent(first, pages, IN_USE);
+	if (map_up_to(address(first + pages)))
+		return address(first);
+	make_free(first, pages);
+	return 0;
+}
+
+static void release(uint64_t i)
+{
+	uint64_t pages = own->page[i].tag & LENGTH;
+	if (pages < LEAST_LARGE && kept_pages + pages <= MOST_KEPT && !private_count) {
+		push(&kept[pages], i);
+		kept_pages += (unsigned)pages;
+	} else if (renew(i, pages)) {
+		make_free(i, pages);
+	}
+}
+
+/* Gives an extent of any arena back; what isn't one, or was given back, is none. */
 void arena_give(uint64_t at)
 {
-	uint64_t first = (at - own->start) / PAGE, end = first + (own->tag[first] & LENGTH);
-	set_extent(first, end - first, 0); /* a second time it is seen */
-	if (first && !(own->tag[first - 1] & IN_USE))
-		first -= own->tag[first - 1] & LENGTH;
-	if (end < (own->end - own->start) / PAGE && !(own->tag[end] & IN_USE))
-		end += own->tag[end] & LENGTH;
-	set_extent(first, end - first, 0);
-	rover = first;
+	const struct arena *a = arena_of(at, at + 1);
+	struct page *p = &a->page[(at - a->start) / PAGE];
+	if (!(p->tag & FIRST))
+		return;
+	p->tag &= ~FIRST;
+	if (a != own) /* a child's copy */
+		sys_madvise(at, (p->tag & LENGTH) * PAGE, MADV_DONTNEED);
+	else if (forks[0] + forks[1])
+		push(&freed[epoch & 1], (uint64_t)(p - a->page));
+	else
+		release((uint64_t)(p - a->page));
 }
 
-/* Bytes that nobody has behind an extent of the own arena. */
-uint64_t arena_room(uint64_t at)
+/* An extent of the own arena takes of the free one behind it until it has len bytes. */
+bool arena_extend(uint64_t at, uint64_t len)
 {
-	uint64_t end = (at + arena_length(at) - own->start) / PAGE;
-	bool none = end == (own->end - own->start) / PAGE || (own->tag[end] & IN_USE);
-	return none ? 0 : (own->tag[end] & LENGTH) * PAGE;
+	uint64_t first = (at - own->start) / PAGE, had = own->page[first].tag & LENGTH;
+	uint64_t end = first + had, more = len / PAGE - had, room;
+	if (end == page_count() || (own->page[end].tag & IN_USE) || (own->page[end].tag & LENGTH) < more)
+		return false;
+	room = remove_free(end);
+	add_free(end + more, room - more);
+	set_extent(first, had + more, IN_USE);
+	if (map_up_to(at + len))
+		return true;
+	set_extent(first, had, IN_USE);
+	make_free(end, more);
+	return false;
 }
 
-/* The extent takes of that until it has len bytes. */
-void arena_grow(uint64_t at, uint64_t len)
+/* ---- forks --------------------------------------------------------------------- */
+
+/* What of [from, to) is mapped from the memfd, without the lock, in a child, too. */
+static void each_piece(uint64_t from, uint64_t to, piece_fn fn)
 {
-	uint64_t first = (at - own->start) / PAGE, end = first + len / PAGE;
-	uint64_t stop = (at + arena_length(at) + arena_room(at) - own->start) / PAGE;
-	set_extent(first, end - first, IN_USE);
-	set_extent(end, stop - end, 0);
-	rover = first;
+	unsigned n = __atomic_load_n(&private_count, __ATOMIC_ACQUIRE);
+	for (uint64_t at = from, after; at < to; at = after) {
+		uint64_t stop = to;
+		after = to;
+		for (unsigned i = 0; i < n; i++)
+			if (private[i].to > at && private[i].from < stop) {
+				stop = private[i].from;
+				after = private[i].to;
+			}
+		if (stop > at)
+			fn(at, stop);
+	}
 }
 
-/* In a child. */
+bool arena_in_use(void)
+{
+	return own && shared && __atomic_load_n(&top, __ATOMIC_ACQUIRE) > own->start;
+}
+
+void arena_each_piece(piece_fn fn)
+{
+	if (arena_in_use())
+		each_piece(own->start, top, fn);
+}
+
+/* Of extents in use. In a child: as they were when it came to be. */
+void arena_each_used(piece_fn fn)
+{
+	if (!arena_in_use())
+		return;
+	uint64_t pages = (top - own->start) / PAGE;
+	for (uint64_t i = 0, n; i < pages; i += n) {
+		uint32_t tag = own->page[i].tag;
+		n = tag & FIRST ? tag & LENGTH : 1;
+		if (tag & FIRST)
+			each_piece(address(i), address(i + n), fn);
+	}
+}
+
+/* A fork begins: what is freed from now on keeps what it holds until arena_end_fork is
+ * called with this answer, for the child copies it. */
+unsigned arena_begin_fork(void)
+{
+	struct held held;
+	arena_lock(&held);
+	unsigned of = epoch & 1;
+	forks[of]++;
+	arena_unlock(&held);
+	return of;
+}
+
+/* A new epoch begins when no fork of the one before is under way; what was freed then
+ * has nobody left who copies it. Whether no fork is under way at all. */
+bool arena_end_fork(unsigned of)
+{
+	struct held held;
+	arena_lock(&held);
+	forks[of]--;
+	for (int i = 0; i < 2 && !forks[(epoch + 1) & 1]; i++)
+		for (epoch++; freed[epoch & 1];)
+			release(pop(&freed[epoch & 1]));
+	bool none = !forks[0] && !forks[1];
+	arena_unlock(&held);
+	return none;
+}
+
+/* In a child, whose parent's threads may have had the lock. */
 void arena_inherit(void)
 {
+	if (own && shared)
+		sys_mmap(top, own->end - top, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	pthread_mutex_init(&lock, NULL);
 	own = NULL;
+	for (unsigned i = 0; i < LISTS; i++)
+		list[i] = 0;
+	for (unsigned i = 0; i < LEAST_LARGE; i++)
+		kept[i] = 0;
+	freed[0] = freed[1] = forks[0] = forks[1] = kept_pages = private_count = 0;
 }

@@ -1,264 +1,171 @@
 //go:build c_only
 /*
- * fork(2). A child must see its own copy of every converted page, and no thread
- * of its parent may notice: what urdmad's completion announced is there to be
- * read, and what was written before a post is what is sent, at every instant.
+ * fork(2). The arena's mapping is shared, so a child inherits none of it
+ * (MADV_DONTFORK): one that no handler of ours sees, made by a system call of the
+ * program's own, has a hole there, and ends where it looks at it. All others copy what
+ * the memfd holds to private memory at the same addresses, before fork returns in them,
+ * and what was never written stays a hole.
  *
- * Pages that registrations cover wholly hold the program's data. They stay
- * shared: the child copies them (fork_child.c) while the parent's handler waits,
- * so writes of other threads in that moment may or may not be in the copy. As
- * for pages that are pinned, a fork takes their memory once more, until the
- * child ends or runs another program.
+ * The parent's thread waits in fork until its child has the copy or is gone. Other
+ * threads go on: what they write to the arena meanwhile may be in the child's copy in
+ * part, which differs from the one moment that a fork of private memory shows. What
+ * they free is kept until then. No lock is held: a child that is stopped holds up that
+ * one fork. In a child all of the arena can be read and written, whatever mprotect(2)
+ * said of it.
  *
- * Pages covered in part hold the allocator's metadata, too. With threads, glibc's
- * fork works on it in the child and in the parent (unlocking the arenas and stdio)
- * before any handler of ours can run, so that copy can't be left to the child.
- * These pages are private memory while the kernel forks and return to the memfd
- * afterwards:
- *
- *   prepare  swap out, keeping a snapshot of what the memfd held
- *   kernel   the child shares the private pages, copy on write
- *   parent   swap in; what this process changed since the snapshot is merged
- *            into the memfd, and what the daemon wrote meanwhile stays
- *
- * In between, threads that take completions or post wait (fork_wait.c): they
- * would look at the old page. They can't be held at the page itself, as a
- * conversion does: one that waits inside malloc holds the lock that glibc's
- * fork takes next.
- *
- * Threaded and without any userfaultfd, the child copies every page.
- *
- * The registry lock is held from prepare to the end; see internal.h.
+ * The handlers run as close to the fork as can be: that the program's own find the
+ * memory there in the child, ../malloc has them registered before all others.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "kernel/sys.h"
 
-struct forking {
-	struct walk walk; /* first: the callbacks find us by it */
-	struct window window;
-};
+#define RW (PROT_READ | PROT_WRITE)
+#define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 
-static bool child_copies; /* this fork's child inherits pages shared */
-/* A pipe: its end of file says that the child has its copies, or died. Without
- * one (no more descriptors) nobody waits for that. */
-static int child_done[2] = { -1, -1 };
+OF_THREAD bool copies;      /* this thread's fork has its child copy the arena */
+OF_THREAD unsigned epoch;   /* arena_begin_fork's answer */
+OF_THREAD int done[2];      /* a pipe: a byte or its end says that the child has done so */
+OF_THREAD struct held held; /* no signal from before a fork until behind it */
 
-static void *snapshot_for(struct block *b, unsigned from)
+static void inherit(uint64_t from, uint64_t to)
 {
-	if (!b->snapshot) {
-		long r = sys_mmap(0, BLOCK, PROT_READ | PROT_WRITE,
-		                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		                  -1, 0);
-		if (sys_failed(r))
-			return NULL;
-		b->snapshot = (void *)r;
-	}
-	return (char *)b->snapshot + from * PAGE;
+	sys_madvise(from, to - from, MADV_DOFORK);
 }
 
-static bool swap_for_fork(struct forking *f, struct block *b, unsigned from,
-                          unsigned to, const struct vma *v)
+static void inherit_none(uint64_t from, uint64_t to)
 {
-	struct run r = run_of(b, from, to);
-	uint32_t e = b->page[from];
-	if (!(e & P_PARTIAL) || f->window.kind == WINDOW_NONE)
-		return false;
-	if (f->window.kind != WINDOW_ALONE)
-		fork_hold(); /* before the first page is private */
-	void *snapshot = snapshot_for(b, from);
-	if (r.fd < 0 || !snapshot ||
-	    swap_out(&f->window, &r, v->prot, e & P_SHADOW, snapshot) != 0)
-		return false;
-	for (unsigned i = from; i < to; i++)
-		entry_set(b, i, (b->page[i] & ~(P_PRESENT | P_SHADOW)) | P_FORKED);
+	sys_madvise(from, to - from, MADV_DONTFORK);
+}
+
+void fork_prepare(void)
+{
+	pages_block_signals(&held);
+	copies = arena_in_use();
+	if (!copies)
+		return;
+	epoch = arena_begin_fork();
+	if (memfd_get() < 0) /* the program closed it */
+		arena_each_piece(inherit);
+	if (sys_failed(sys6(SYS_pipe2, (long)done, O_CLOEXEC, 0, 0, 0, 0)))
+		done[0] = done[1] = -1; /* nobody waits */
+}
+
+static void wait_for_child(int fd)
+{
+	char byte;
+	while (fd >= 0 && sys_read(fd, &byte, 1) == -EINTR)
+		;
+}
+
+static void close_end(int side)
+{
+	if (done[side] >= 0)
+		sys_close(done[side]);
+}
+
+/* The child may be stopped, or waited for by a signal handler's fork. */
+void fork_parent(void)
+{
+	struct held before = held;
+	int fd = done[0];
+	unsigned of = epoch;
+	bool copied = copies;
+	if (copied)
+		close_end(1);
+	pages_restore_signals(&before);
+	if (!copied)
+		return;
+	wait_for_child(fd);
+	if (fd >= 0)
+		sys_close(fd);
+	if (arena_end_fork(of) && memfd_get() < 0)
+		arena_each_piece(inherit_none);
+	alloc_no_more();
+}
+
+/* ---- the child's side ---------------------------------------------------------- */
+
+static long copy_data(int fd, uint64_t from, uint64_t to)
+{
+	while (from < to) {
+		long n = sys_pread(fd, from, to - from, from);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return n ? n : -EIO;
+		from += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* What can't be copied becomes a hole. */
+static void copy_file(uint64_t from, uint64_t to)
+{
+	int fd = memfd_get();
+	while (fd >= 0 && from < to) {
+		long data = sys_seek(fd, from, SEEK_DATA);
+		long hole = sys_failed(data) ? 0 : sys_seek(fd, (uint64_t)data, SEEK_HOLE);
+		if (data == -ENXIO || (!sys_failed(data) && (uint64_t)data >= to))
+			return;
+		if (sys_failed(data) || sys_failed(hole))
+			data = (long)from, hole = (long)to;
+		uint64_t end = (uint64_t)hole < to ? (uint64_t)hole : to;
+		if (copy_data(fd, (uint64_t)data, end))
+			sys_munmap((uint64_t)data, end - (uint64_t)data);
+		from = end;
+	}
+}
+
+static bool is_zero(const uint64_t *page)
+{
+	for (unsigned i = 0; i < PAGE / sizeof *page; i++)
+		if (page[i])
+			return false;
 	return true;
 }
 
-static void before_fork(struct walk *k, struct block *b, unsigned from,
-                        unsigned to, const struct vma *v)
+/* Of a mapping that was inherited, for want of the descriptor. */
+static long copy_mapping(uint64_t from, uint64_t to)
 {
-	struct forking *f = (struct forking *)k;
-	bool idle = b->page[from] & P_IDLE;
-	if (pages_stand_on(b, from, to) || swap_for_fork(f, b, from, to, v))
-		return;
-	urdma_pages_state.forks |= idle;
-	sys_madvise(block_addr(b, from), (to - from) * PAGE, MADV_DOFORK);
-	child_copies = true;
-}
-
-void fork_leave_alone(struct walk *k, struct block *b, unsigned from,
-                        unsigned to, const struct vma *v)
-{
-	(void)k, (void)b, (void)from, (void)to, (void)v;
-}
-
-static void open_child_done(void)
-{
-	child_done[0] = child_done[1] = -1;
-	sys6(SYS_pipe2, (long)child_done, O_CLOEXEC, 0, 0, 0, 0);
-}
-
-bool fork_child_copies(void)
-{
-	return child_copies;
-}
-
-void fork_close_child_done(int side)
-{
-	if (child_done[side] >= 0)
-		sys_close(child_done[side]);
-	child_done[side] = -1;
-}
-
-static void prepare_pages(void)
-{
-	struct maps m;
-	struct forking f = {
-		.walk = { .maps = &m, .mask = P_PRESENT | P_NOFORK,
-		          .want = P_PRESENT, .mapped = before_fork,
-		          .other = fork_leave_alone },
-	};
-	if (pages_open_maps(&m) != 0)
-		return;
-	window_open(&f.window);
-	if (urdma_pages_state.idle && f.window.kind == WINDOW_ALONE)
-		pages_release_idle(&f.window, &m);
-	maps_rewind(&m);
-	table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
-	window_close(&f.window);
-	pages_close_maps(&m);
-	if (child_copies)
-		open_child_done();
-}
-
-void pages_fork_prepare(void)
-{
-	struct held held;
-	pages_lock_all(&held);
-	__atomic_store_n(&urdma_pages_state.forking, true, __ATOMIC_RELEASE);
-	child_copies = false;
-	if (urdma_pages_state.present)
-		prepare_pages();
-	pages_unlock_table(&held); /* and keep the registry */
-}
-
-static void unmark(struct block *b, unsigned from, unsigned to, uint32_t set)
-{
-	for (unsigned i = from; i < to; i++)
-		entry_set(b, i, (b->page[i] & ~P_FORKED) | set);
-}
-
-static void mark_heads(struct block *b, unsigned from, unsigned to)
-{
-	for (unsigned i = from; i < to; i++)
-		if (b->page[i] & P_HEAD)
-			sys_madvise(block_addr(b, i), PAGE, MADV_RANDOM);
-}
-
-/* The private pages are where they were put: back to the memfd. */
-static bool swap_back(struct forking *f, struct block *b, unsigned from,
-                      unsigned to, int prot, bool *shadowed)
-{
-	struct run r = run_of(b, from, to);
-	const int rw = PROT_READ | PROT_WRITE;
-	const char *before = (const char *)b->snapshot + from * PAGE;
-	if (r.fd < 0 || (prot != rw && sys_mprotect(r.addr, r.len, rw) != 0))
-		return false;
-	bool done = swap_in(&f->window, &r, before, shadowed) == 0;
-	if (prot != rw)
-		sys_mprotect(r.addr, r.len, prot);
-	return done;
-}
-
-/* A mapping that isn't the memfd's: our private pages, or what the program
- * mapped instead while it forked. */
-static void after_fork(struct walk *k, struct block *b, unsigned from,
-                       unsigned to, const struct vma *v)
-{
-	struct forking *f = (struct forking *)k;
-	bool shadowed = false;
-	bool done = v && !v->shared &&
-	            swap_back(f, b, from, to, v->prot, &shadowed);
-	unmark(b, from, to,
-	       done ? P_PRESENT | (shadowed ? P_SHADOW : 0) : 0);
-	if (done)
-		mark_heads(b, from, to);
-}
-
-static void not_after_fork(struct walk *k, struct block *b, unsigned from,
-                           unsigned to, const struct vma *v)
-{
-	(void)k, (void)v;
-	unmark(b, from, to, 0);
-}
-
-void fork_drop_snapshot(struct block *b, unsigned from, unsigned to, void *arg)
-{
-	(void)from, (void)to, (void)arg;
-	if (b->snapshot)
-		sys_munmap((uint64_t)b->snapshot, BLOCK);
-	b->snapshot = NULL;
-}
-
-static void dontfork_again(struct block *b, unsigned from, unsigned to, void *arg)
-{
-	const uint32_t mask = P_PRESENT | P_NOFORK;
-	(void)arg;
-	for (unsigned end; block_run(b, &from, &end, to, mask, P_PRESENT);
-	     from = end)
-		sys_madvise(block_addr(b, from), (end - from) * PAGE,
-		            MADV_DONTFORK);
-}
-
-/* The end of file: the child is done, died first or never was. */
-static void wait_for_child(void)
-{
-	char byte;
-	long n;
-	if (child_done[0] < 0)
-		return;
-	fork_close_child_done(1);
-	do
-		n = sys_read(child_done[0], &byte, 1);
-	while (n == -EINTR);
-	fork_close_child_done(0);
-}
-
-static void restore_pages(void)
-{
-	struct maps m;
-	struct forking f = {
-		.walk = { .maps = &m, .mask = P_FORKED, .want = P_FORKED,
-		          .mapped = not_after_fork, .other = after_fork },
-	};
-	if (pages_open_maps(&m) == 0) {
-		window_open(&f.window);
-		table_each(0, URDMA_PAGES_FILE_SIZE, walk_block, &f.walk);
-		window_close(&f.window);
-		pages_close_maps(&m);
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	long fresh = sys_mmap(0, to - from, RW, flags, -1, 0);
+	if (sys_failed(fresh) || sys_failed(sys_mprotect(from, to - from, PROT_READ)))
+		return -ENOMEM;
+	for (uint64_t at = from; at < to; at += PAGE) {
+		const uint64_t *old = (const uint64_t *)at;
+		uint64_t *copy = (uint64_t *)((uint64_t)fresh + (at - from));
+		for (unsigned i = 0; !is_zero(old) && i < PAGE / sizeof *old; i++)
+			copy[i] = old[i];
 	}
-	fork_release();
-	table_each(0, URDMA_PAGES_FILE_SIZE, fork_drop_snapshot, NULL);
-	if (child_copies) {
-		wait_for_child();
-		table_each(0, URDMA_PAGES_FILE_SIZE, dontfork_again, NULL);
+	return sys_mremap((uint64_t)fresh, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, from);
+}
+
+static void make_room(uint64_t from, uint64_t to)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+	if (memfd_get() >= 0)
+		sys_mmap(from, to - from, RW, flags, -1, 0);
+	else if (sys_failed(copy_mapping(from, to)))
+		sys_munmap(from, to - from);
+}
+
+void fork_child(void)
+{
+	const char byte = 0;
+	arena_each_piece(make_room);
+	arena_each_used(copy_file);
+	arena_inherit();
+	memfd_leave();
+	if (copies) {
+		close_end(0);
+		sys6(SYS_write, done[1], (long)&byte, 1, 0, 0, 0);
+		close_end(1);
 	}
-}
-
-void pages_fork_parent(void)
-{
-	struct held held;
-	pages_lock_table(&held);
-	restore_pages();
-	__atomic_store_n(&urdma_pages_state.forking, false, __ATOMIC_RELEASE);
-	pages_unlock_all(&held);
-}
-
-void pages_fork_setup(void)
-{
-	pthread_atfork(pages_fork_prepare, pages_fork_parent, pages_fork_child);
+	copies = false;
+	pages_restore_signals(&held);
 }

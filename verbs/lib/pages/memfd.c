@@ -1,6 +1,6 @@
 //go:build c_only
-/* The sparse memfds: as long as the address space, sealed so that nobody can shrink them
- * under the daemon, made when the first page needs one. */
+/* The sparse memfd: as long as the address space, sealed so that nobody can shrink it
+ * under the daemon, made when the first memory of the arena is wanted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -14,7 +14,15 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; a sysctl may demand it */
 #endif
-/* A file size limit would raise SIGXFSZ at our offsets. */
+#define LOWEST_FD 200 /* beyond those that a program counts on getting */
+
+static struct {
+	int fd;
+	uint64_t inode; /* 0: there is none */
+	uint32_t major, minor;
+} file = { .fd = -1 };
+
+/* A file size limit would raise SIGXFSZ. */
 static bool size_limited(void)
 {
 	struct rlimit l = { 0, 0 };
@@ -50,110 +58,46 @@ static int create(void)
 	return (int)r;
 }
 
-static bool is_ours(int fd, int file)
+bool memfd_is(uint64_t inode, uint32_t maj, uint32_t min)
 {
-	const struct state *s = &urdma_pages_state;
+	return inode && inode == __atomic_load_n(&file.inode, __ATOMIC_ACQUIRE) &&
+	       maj == file.major && min == file.minor;
+}
+
+/* The descriptor, unless the program closed it (closefrom) and perhaps reused its
+ * number. */
+int memfd_get(void)
+{
 	struct stat st;
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == s->inode[file] &&
-	       major(st.st_dev) == s->major && minor(st.st_dev) == s->minor;
+	if (file.fd >= 0 && !sys_failed(sys_fstat(file.fd, &st)) &&
+	    memfd_is(st.st_ino, major(st.st_dev), minor(st.st_dev)))
+		return file.fd;
+	return -EBADF;
 }
 
-/* The fd, unless the program closed it (closefrom) and reused its number.
- * Asked once for each time the table lock is held. */
-int memfd_get(int file)
+int memfd_ready(void)
 {
-	struct state *s = &urdma_pages_state;
-	if (s->checked[file])
-		return s->fds[file];
-	if (!is_ours(s->fds[file], file))
-		return -EBADF;
-	s->checked[file] = true;
-	return s->fds[file];
-}
-
-/* Without a descriptor to look into /proc with, a process at its limit could
- * neither give registered memory back nor let a child have it. False: there is
- * none to spend. */
-static bool spend_spare(void)
-{
-	struct state *s = &urdma_pages_state;
-	int fd = s->spare;
-	s->spare = -1;
-	if (!is_ours(fd, 0))
-		return false;
-	sys_close(fd);
-	return true;
-}
-
-static void make_spare(void)
-{
-	struct state *s = &urdma_pages_state;
-	if (s->spare >= 0 || memfd_get(0) < 0)
-		return;
-	long fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, LOWEST_FD, 0, 0, 0);
-	if (fd == -EINVAL) /* the limit is lower */
-		fd = sys6(SYS_fcntl, s->fds[0], F_DUPFD_CLOEXEC, 0, 0, 0, 0);
-	s->spare = sys_failed(fd) ? -1 : (int)fd;
-}
-
-int memfd_ready(int file, const char **why)
-{
-	struct state *s = &urdma_pages_state;
 	struct stat st;
-	if (size_limited()) {
-		*why = "a file size limit (ulimit -f) is set";
+	if (file.inode)
+		return memfd_get();
+	if (size_limited())
 		return -EFBIG;
-	}
-	if (s->inode[file]) {
-		int fd = memfd_get(file);
-		if (fd < 0)
-			*why = "the program closed the memory file's descriptor";
-		return fd;
-	}
 	int fd = create();
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		*why = "memfd_create failed";
+	if (fd < 0 || sys_failed(sys_fstat(fd, &st)))
 		return fd < 0 ? fd : -EIO;
-	}
-	s->fds[file] = fd;
-	s->inode[file] = st.st_ino;
-	s->major = major(st.st_dev);
-	s->minor = minor(st.st_dev);
-	make_spare();
+	file.fd = fd;
+	file.major = major(st.st_dev);
+	file.minor = minor(st.st_dev);
+	__atomic_store_n(&file.inode, st.st_ino, __ATOMIC_RELEASE);
 	return fd;
 }
 
-int pages_open_maps(struct maps *m)
+/* In a child: the file is its parent's. */
+void memfd_leave(void)
 {
-	int err = maps_open(m);
-	if ((err == -EMFILE || err == -ENFILE) && spend_spare())
-		err = maps_open(m);
-	return err;
-}
-
-void pages_close_maps(struct maps *m)
-{
-	maps_close(m);
-	make_spare();
-}
-
-/* In a child: the files are its parent's. Mappings of them are still known. */
-void memfd_close_all(void)
-{
-	struct state *s = &urdma_pages_state;
-	spend_spare();
-	for (int i = 0; i < FILES; i++) {
-		int fd = memfd_get(i);
-		if (fd >= 0)
-			sys_close(fd);
-		s->fds[i] = -1;
-		s->checked[i] = false;
-	}
-}
-
-void memfd_forget_all(void)
-{
-	memfd_close_all();
-	for (int i = 0; i < FILES; i++)
-		urdma_pages_state.inode[i] = 0;
+	int fd = memfd_get();
+	if (fd >= 0)
+		sys_close(fd);
+	file.fd = -1;
+	__atomic_store_n(&file.inode, 0, __ATOMIC_RELEASE);
 }

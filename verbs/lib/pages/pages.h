@@ -1,16 +1,14 @@
 /*
- * Registered memory as pages that a second process can map.
+ * Registered memory: which path urdmad takes to it. Nothing of it ever moves.
  *
- * Registering turns the private anonymous pages of [addr, addr+length) into
- * pages of one sparse memfd whose offset is the address, atomically against
- * every running thread. urdmad maps the memfd and places segments with a plain
- * copy. What can't be converted (stack, shared and file mappings, hugetlb, a
- * threaded process without userfaultfd) takes the fallback path: urdmad then
- * uses pread and pwrite on an fd of the client's /proc/self/mem. Of a shared
- * mapping the caller is told the file.
+ * Memory of the arena (alloc.c) lies in a memfd from its first byte on, at the
+ * offset of its address, and urdmad maps that file: SHARED. Of a file that the
+ * program maps shared the caller is told, for urdmad may map it, too. All else
+ * takes the fallback path: urdmad reads and writes it through the client's
+ * /proc/self/mem, so the kernel finds the pages wherever they are by then.
  *
- * The functions are thread safe, call no allocator, block every signal while
- * they work and never abort. They aren't async-signal-safe.
+ * The functions are thread safe and call no allocator. They aren't
+ * async-signal-safe.
  */
 #ifndef URDMA_PAGES_H
 #define URDMA_PAGES_H
@@ -48,55 +46,28 @@ struct urdma_shared {
 struct urdma_region {
 	uint64_t addr, length; /* as registered, bytes */
 	int path;              /* enum urdma_path */
-	int file_id;           /* which memfd, -1 on the fallback path */
-	uint64_t file_offset;  /* of addr in that memfd */
-	const char *why;       /* fallback: the reason, static text; else NULL */
-	struct urdma_shared shared; /* fallback: what all of the region maps */
+	uint64_t file_offset;  /* SHARED: of addr in the memfd */
+	const char *why;       /* FALLBACK: the reason, static text; else NULL */
+	struct urdma_shared shared; /* FALLBACK: what all of the region maps */
 };
 
-/* Idempotent and cheap: no file, no descriptor until the first register. A
+/* Idempotent and cheap: no file, no descriptor until something is allocated. A
  * constructor calls it; a program that links statically may call it again. */
 int urdma_pages_init(void);
 
 /*
- * 0, or an errno: EINVAL for a length of 0 or a range that wraps, EFAULT where
- * the range has a hole, can't be read, or can't be written with
- * URDMA_PAGES_WRITE (what ibv_reg_mr answers). Never fails for want of a
- * conversion: out->path and out->why say which way it went.
+ * 0, or an errno: EINVAL for a length of 0 or a range that wraps; EFAULT where
+ * the range has a hole, can't be read (guard regions, and what lies behind the
+ * end of a file, included), or can't be written with URDMA_PAGES_WRITE; ENOMEM
+ * where the kernel has no memory for it: what ibv_reg_mr answers. There is
+ * nothing to take back when the region is deregistered.
  */
 int urdma_pages_register(void *addr, size_t len, int flags,
                          struct urdma_region *out);
 
-/*
- * 0, or EINVAL for a region that isn't registered. The last registration of a
- * page gives it back as private memory with its content; a page that the
- * program has unmapped meanwhile is only dropped from the memfd. But for
- * little, it stays in the memfd until the program unmaps or moves it, or forks
- * (keep.c): nobody else uses it.
- */
-int urdma_pages_deregister(const struct urdma_region *r);
-
 /* The memfd, owned by this part (dup it to keep it), or -1. Sealed with
  * F_SEAL_SHRINK, so a mapping of it can't be truncated away. */
-int urdma_pages_file(int file_id);
-
-/*
- * While a process with threads forks, pages that registrations cover in part
- * are private for a moment. A thread calls this between seeing a completion
- * and letting the program read what it announces, and between the program's
- * writing of what it posts and letting urdmad know; it returns when both sides
- * see the same memory. Else it costs a load. What urdmad places unannounced (an
- * RDMA Write that the program sees by polling memory) is seen late in such a
- * page; in one that a single registration covers it is never late.
- */
-extern uint32_t urdma_pages_forking; /* the thread that forks, or 0 */
-void urdma_pages_wait_fork(void);
-static inline void urdma_pages_await_fork(void)
-{
-	if (__builtin_expect(__atomic_load_n(&urdma_pages_forking,
-	                                     __ATOMIC_ACQUIRE) != 0, 0))
-		urdma_pages_wait_fork();
-}
+int urdma_pages_file(void);
 
 #pragma GCC visibility pop
 #endif

@@ -1,4 +1,4 @@
-# Page conversion, a part of liburdma.so. Include from the main Makefile and
+# Registered memory, a part of liburdma.so. Include from the main Makefile and
 # link $(PAGES_OBJECTS); $(PAGES_CFLAGS) say how they must be compiled.
 PAGES_DIR := verbs/lib/pages
 PAGES_SOURCES := $(wildcard $(PAGES_DIR)/*.c $(PAGES_DIR)/kernel/*.c)
@@ -15,9 +15,6 @@ build/pages/torture: $(PAGES_OBJECTS) $(wildcard $(PAGES_DIR)/testdata/*.[ch])
 	$(CC) $(PAGES_CFLAGS) -I$(PAGES_DIR) -rdynamic -pthread -o $@ \
 		$(PAGES_OBJECTS) $(PAGES_DIR)/testdata/*.c -ldl
 
-.PHONY: pages-test pages-bench
+.PHONY: pages-test
 pages-test:
 	go test ./$(PAGES_DIR)/
-
-pages-bench: build/pages/torture
-	build/pages/torture bench

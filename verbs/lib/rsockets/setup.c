@@ -4,21 +4,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "../pages/alloc.h"
 #include "rsockets.h"
 
 #define MAGIC 0x75727331u /* "urs1" */
 #define VERSION 1u
 
-/* Of its own pages, as registered memory should be. */
 struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access)
 {
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_mr *mr = at != MAP_FAILED ? ibv_reg_mr(pd, at, bytes, access) : NULL;
+	void *at = urdma_alloc(bytes);
+	struct ibv_mr *mr = at ? ibv_reg_mr(pd, at, bytes, access) : NULL;
 
-	if (!mr && at != MAP_FAILED)
-		munmap(at, bytes);
+	if (!mr)
+		urdma_free(at);
 	return mr;
 }
 
@@ -95,14 +94,12 @@ int rs_make_queues(struct rs *rs)
 void rs_unmap_region(struct ibv_mr *mr)
 {
 	void *at;
-	size_t bytes;
 
 	if (!mr)
 		return;
 	at = mr->addr;
-	bytes = mr->length;
 	ibv_dereg_mr(mr);
-	munmap(at, bytes);
+	urdma_free(at);
 }
 
 void rs_release_queues(struct rs *rs)

@@ -38,7 +38,7 @@ static void init_locks(struct urdma_client *client)
 {
 	pthread_mutex_init(&client->call, NULL);
 	pthread_mutex_init(&client->devices_lock, NULL);
-	pthread_mutex_init(&client->files_lock, NULL);
+	pthread_mutex_init(&client->file_lock, NULL);
 	pthread_mutex_init(&client->rings_lock, NULL);
 	urdma_handles_init(client);
 }

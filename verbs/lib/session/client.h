@@ -77,8 +77,9 @@ struct urdma_client {
 	uint32_t strict; /* URDMA_ABI_STRICT_* of URDMA_STRICT; constant once there are objects */
 	uint64_t strict_seed;
 
-	pthread_mutex_t files_lock;
-	struct urdma_file *files; /* memfds urdmad was given, by the threads that register memory */
+	pthread_mutex_t file_lock;
+	bool file_given;      /* urdmad has the memfd of the process's own memory */
+	uint32_t file_handle; /* its handle there */
 };
 
 /* silence.c: makes recvmsg(2) end with EAGAIN when urdmad is silent, and tells the user

@@ -23,15 +23,16 @@ var below = map[string][]string{
 	".":         {"memory", "device", "datapath", "session", "pages"},
 	"cm":        {".", "datagram", "memory", "device", "datapath", "session"},
 	"interpose": {"session"},
-	"rsockets":  {"cm", ".", "memory", "device", "rsockets/datagrams"},
+	"rsockets":  {"cm", ".", "memory", "device", "pages", "rsockets/datagrams"},
 
 	"pages/kernel":       {},
 	"rsockets/datagrams": {"rsockets", "cm", ".", "datagram", "memory", "device"},
 }
 
-// publicOnly reports whether a folder uses of another what any program may use.
+// publicOnly reports whether a folder uses of another what any program may use:
+// of pages that is alloc.h.
 func publicOnly(folder, of string) bool {
-	return strings.HasPrefix(folder, "rsockets") && !strings.HasPrefix(of, "rsockets")
+	return strings.HasPrefix(folder, "rsockets") && !strings.HasPrefix(of, "rsockets") && of != "pages"
 }
 
 // abiFolder is what all of them may include.

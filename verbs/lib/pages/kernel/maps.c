@@ -17,30 +17,22 @@ struct query { /* struct procmap_query of linux/fs.h */
 #define QUERY _IOWR('f', 17, struct query)
 enum { Q_READ = 1, Q_WRITE = 2, Q_EXEC = 4, Q_SHARED = 8, Q_OR_NEXT = 16 };
 
-static char text[16 * 1024]; /* one reader at a time: under the table lock */
-
-/* From the first line: the descriptor may have been read before. */
-static void read_text(struct maps *m)
-{
-	m->text = true;
-	maps_rewind(m);
-}
-
 int maps_open(struct maps *m)
 {
-	struct stat st;
-	long fd = proc_open(PROC_MAPS, &st);
-	*m = (struct maps){ .fd = (int)fd };
+	long fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	m->fd = (int)fd;
+	m->text = false;
+	m->at = m->have = 0;
+	m->last = (struct vma){ 0 };
 #ifdef URDMA_PAGES_PARSE_TEXT
-	read_text(m); /* the tests' way to run the older kernels' branch */
+	m->text = true; /* the tests' way to run the older kernels' branch */
 #endif
 	return sys_failed(fd) ? (int)fd : 0;
 }
 
 void maps_close(struct maps *m)
 {
-	proc_close(PROC_MAPS, m->fd);
-	m->fd = -1;
+	sys_close(m->fd);
 }
 
 static int ask(struct maps *m, uint64_t addr, struct vma *v)
@@ -53,7 +45,6 @@ static int ask(struct maps *m, uint64_t addr, struct vma *v)
 		.start = q.vma_start, .end = q.vma_end, .offset = q.vma_offset,
 		.inode = q.inode, .major = q.major, .minor = q.minor,
 		.shared = q.vma_flags & Q_SHARED,
-		.huge = q.vma_page_size != PAGE,
 		.prot = (q.vma_flags & Q_READ ? PROT_READ : 0) |
 		        (q.vma_flags & Q_WRITE ? PROT_WRITE : 0) |
 		        (q.vma_flags & Q_EXEC ? PROT_EXEC : 0),
@@ -64,13 +55,13 @@ static int ask(struct maps *m, uint64_t addr, struct vma *v)
 static int next_char(struct maps *m)
 {
 	if (m->at == m->have) {
-		long n = sys_read(m->fd, text, sizeof text);
+		long n = sys_read(m->fd, m->buffer, sizeof m->buffer);
 		m->at = 0;
 		m->have = sys_failed(n) ? 0 : (size_t)n;
 		if (m->have == 0)
 			return -1;
 	}
-	return (unsigned char)text[m->at++];
+	return (unsigned char)m->buffer[m->at++];
 }
 
 static unsigned digit(int c)
@@ -94,20 +85,6 @@ static bool number(struct maps *m, unsigned base, uint64_t *value)
 	}
 }
 
-/* The rest of the line; whether it names the kernel's huge anonymous file. */
-static bool name_is_huge(struct maps *m)
-{
-	static const char huge[] = "/anon_hugepage";
-	size_t i = 0, matched = 0;
-	int c = next_char(m);
-	while (c == ' ')
-		c = next_char(m);
-	for (; c >= 0 && c != '\n'; c = next_char(m), i++)
-		if (matched == i && i < sizeof huge - 1 && c == huge[i])
-			matched++;
-	return matched == sizeof huge - 1;
-}
-
 /* start-end rwxp offset major:minor inode   name */
 static bool parse_line(struct maps *m, struct vma *v)
 {
@@ -126,62 +103,15 @@ static bool parse_line(struct maps *m, struct vma *v)
 	v->major = (uint32_t)major;
 	v->minor = (uint32_t)minor;
 	m->at--; /* an unnamed line's newline may be what ended the inode */
-	v->huge = name_is_huge(m);
+	for (int c = 0; c >= 0 && c != '\n';)
+		c = next_char(m);
 	return true;
 }
 
-/* Forget what was read: mappings have changed. */
-void maps_rewind(struct maps *m)
-{
-	if (m->text)
-		sys6(SYS_lseek, m->fd, 0, 0 /* SEEK_SET */, 0, 0, 0);
-	m->at = m->have = 0;
-	m->seen_count = 0;
-}
-
-static void remember(struct maps *m, const struct vma *v)
-{
-	if (m->seen_count == MAPS_SEEN) {
-		m->seen_count--;
-		for (unsigned i = 0; i < m->seen_count; i++)
-			m->seen[i] = m->seen[i + 1];
-	}
-	m->seen[m->seen_count++] = *v;
-}
-
-/* The answer among the lines seen. The first of them answers only for its own
- * addresses: what lay before it is forgotten. */
-static bool recall(const struct maps *m, uint64_t addr, struct vma *v)
-{
-	for (unsigned i = 0; i < m->seen_count; i++) {
-		if (addr >= m->seen[i].end)
-			continue;
-		*v = m->seen[i];
-		return i > 0 || addr >= v->start;
-	}
-	return false;
-}
-
-static int scan(struct maps *m, uint64_t addr, struct vma *v)
-{
-	if (recall(m, addr, v))
-		return 0;
-	if (m->seen_count && addr < m->seen[0].start)
-		maps_rewind(m);
-	while (parse_line(m, v)) {
-		remember(m, v);
-		if (addr < v->end)
-			return 0;
-	}
-	maps_rewind(m);
-	return -ENOENT;
-}
-
 /*
- * The mapping that covers addr or the next one above. An answer may be a copy
- * of what was: text is read once and remembered, for it costs a walk over all
- * mappings. A caller that asks again about an address whose mapping has changed calls
- * maps_rewind first.
+ * The mapping that covers addr or the next one above: -ENOENT where there is
+ * none. Of an open file addresses are asked in ascending order: text is read
+ * once, for that costs a walk over all mappings.
  */
 int maps_find(struct maps *m, uint64_t addr, struct vma *v)
 {
@@ -189,7 +119,11 @@ int maps_find(struct maps *m, uint64_t addr, struct vma *v)
 		int r = ask(m, addr, v);
 		if (r != -ENOTTY && r != -EINVAL && r != -ENOSYS) /* the last: emulators */
 			return r;
-		read_text(m);
+		m->text = true;
 	}
-	return scan(m, addr, v);
+	while (addr >= m->last.end)
+		if (!parse_line(m, &m->last))
+			return -ENOENT;
+	*v = m->last;
+	return 0;
 }

@@ -1,8 +1,7 @@
 /*
- * System calls without libc. Two reasons: Open MPI overwrites the first
- * instructions of libc's mremap, munmap and madvise, and in the window of a
- * conversion nothing may touch errno, the GOT or any other memory that could
- * be the page in flight. All return -errno on failure.
+ * System calls without libc, for what this part does by itself: what others hook
+ * into libc's functions hears of what the program does to its memory, and not of
+ * that; and a child of _Fork may make them. All return -errno on failure.
  */
 #ifndef URDMA_PAGES_SYS_H
 #define URDMA_PAGES_SYS_H
@@ -13,18 +12,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#ifdef URDMA_PAGES_COUNT_CALLS /* a test does */
-extern uint64_t urdma_pages_calls;
-#define COUNT_CALL (urdma_pages_calls++)
-#else
-#define COUNT_CALL (void)0
-#endif
-
 #if defined(__x86_64__)
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	long r;
-	COUNT_CALL;
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
@@ -38,7 +29,6 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #elif defined(__aarch64__)
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
-	COUNT_CALL;
 	register long x8 __asm__("x8") = n;
 	register long x0 __asm__("x0") = a;
 	register long x1 __asm__("x1") = b;
@@ -53,7 +43,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	return x0;
 }
 #else
-#error "page conversion knows the system call convention of x86-64 and arm64"
+#error "this part knows the system call convention of x86-64 and arm64"
 #endif
 
 static inline bool sys_failed(long r)
@@ -94,16 +84,6 @@ static inline long sys_mprotect(uint64_t a, uint64_t len, int prot)
 	return sys6(SYS_mprotect, (long)a, (long)len, prot, 0, 0, 0);
 }
 
-static inline long sys_mlock(uint64_t a, uint64_t len)
-{
-	return sys6(SYS_mlock, (long)a, (long)len, 0, 0, 0, 0);
-}
-
-static inline long sys_munlock(uint64_t a, uint64_t len)
-{
-	return sys6(SYS_munlock, (long)a, (long)len, 0, 0, 0, 0);
-}
-
 static inline long sys_ioctl(int fd, unsigned long req, void *arg)
 {
 	return sys6(SYS_ioctl, fd, (long)req, (long)arg, 0, 0, 0);
@@ -124,6 +104,11 @@ static inline long sys_fstat(int fd, struct stat *st)
 	return sys6(SYS_fstat, fd, (long)st, 0, 0, 0, 0);
 }
 
+static inline long sys_seek(int fd, uint64_t off, int whence)
+{
+	return sys6(SYS_lseek, fd, (long)off, whence, 0, 0, 0);
+}
+
 static inline long sys_read(int fd, void *buf, size_t n)
 {
 	return sys6(SYS_read, fd, (long)buf, (long)n, 0, 0, 0);
@@ -134,23 +119,12 @@ static inline long sys_pread(int fd, uint64_t to, uint64_t n, uint64_t off)
 	return sys6(SYS_pread64, fd, (long)to, (long)n, (long)off, 0, 0);
 }
 
-static inline long sys_pwrite(int fd, uint64_t from, uint64_t n, uint64_t off)
-{
-	return sys6(SYS_pwrite64, fd, (long)from, (long)n, (long)off, 0, 0);
-}
-
 /* Drops [off, off+len) of a memfd: it reads as zero afterwards. */
 static inline long sys_punch(int fd, uint64_t off, uint64_t len)
 {
 	const int keep_size = 1, punch_hole = 2; /* linux/falloc.h */
 	return sys6(SYS_fallocate, fd, keep_size | punch_hole, (long)off,
 	            (long)len, 0, 0);
-}
-
-/* Has all pages of [off, off+len) of a memfd exist. */
-static inline long sys_allocate(int fd, uint64_t off, uint64_t len)
-{
-	return sys6(SYS_fallocate, fd, 0, (long)off, (long)len, 0, 0);
 }
 
 static inline long sys_sigmask(int how, const uint64_t *set, uint64_t *old)

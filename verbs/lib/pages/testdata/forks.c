@@ -1,4 +1,5 @@
-/* fork while threads allocate, the daemon writes and registrations live. */
+/* Children have their own copy of the arena, whatever made them, and hold up nobody. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,391 +12,365 @@
 
 #include "torture.h"
 
-enum { BUFFERS = 64 };
+enum { PAGES = 300 };
+static const size_t SIZE = (size_t)PAGES * PAGE;
 
-static volatile bool stop;
-
-/* The first thing it allocates shares a page with its arena's lock and lists,
- * and is registered. */
-static void *allocate(void *arg)
+static long rss_kib(void)
 {
-	enum { N = 128 };
-	void *p[N] = { 0 };
-	uint64_t seed = opt.seed + (uintptr_t)arg;
-	void *first = malloc(64);
-	struct urdma_region r = must_register(first, 64);
-	while (!stop) {
-		unsigned i = (unsigned)below(&seed, N);
-		free(p[i]);
-		size_t n = 1 + below(&seed, 2000);
-		p[i] = malloc(n);
-		memset(p[i], 1, n);
-	}
-	for (unsigned i = 0; i < N; i++)
-		free(p[i]);
-	must_deregister(&r);
-	free(first);
-	return NULL;
+	char line[128];
+	long kib = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib;
 }
 
-static void wait_ok(pid_t pid, const char *what)
+/* The copy is the child's own, of holes there is none, and what it takes is shared anew. */
+static void child_lives(unsigned char *p, unsigned char *sparse)
 {
-	int status = 0;
-	CHECK(pid > 0, "%s", what);
-	CHECK(waitpid(pid, &status, 0) == pid, "%s", what);
-	CHECK(status == 0, "%s: child ended with %#x", what, status);
-}
-
-/* The child uses the heap it inherited, all of it, and registers anew. */
-static void child_lives(unsigned char **p, const size_t *n)
-{
-	alarm(120);
-	for (unsigned i = 0; i < BUFFERS; i++) {
-		for (size_t j = 0; j < n[i]; j++)
-			CHECK(p[i][j] == (unsigned char)i, "child: buffer %u", i);
-		memset(p[i], 0xCC, n[i]);
-		free(p[i]);
+	alarm(60);
+	check(p, SIZE, 7, "in the child");
+	CHECK(sparse[100 * MIB] == 1 && sparse[0] == 0, "sparse, in the child");
+	fill(p, SIZE, 8);
+	CHECK(rss_kib() < 64 * 1024, "holes of %ld KiB", rss_kib());
+	CHECK(urdma_malloc_size(p) == SIZE && !urdma_malloc_resize(p, 2 * SIZE), "the size, in the child");
+	must_fall_back(p, SIZE);
+	CHECK(madvise(p, PAGE, MADV_DONTNEED) == 0, "madvise");
+	check_zero(p, PAGE, "dropped");
+	unsigned char *q = urdma_alloc(SIZE);
+	CHECK(q, "urdma_alloc in a child");
+	struct urdma_region r = must_share(q, SIZE);
+	unsigned char *view = daemon_view(&r);
+	fill(view, SIZE, 9);
+	check(q, SIZE, 9, "the child's own");
+	urdma_free(p);
+	CHECK(urdma_malloc_size(p) == 0, "freed");
+	pid_t pid = fork();
+	if (pid == 0) {
+		check(q, SIZE, 9, "in the grandchild");
+		CHECK(sparse[100 * MIB] == 1, "sparse, in the grandchild");
+		fill(q, SIZE, 1);
+		urdma_free(q);
+		_exit(urdma_alloc(PAGE) == NULL);
 	}
-	for (unsigned i = 0; i < 500; i++) {
-		size_t len = 1 + i * 13 % 5000;
-		unsigned char *q = calloc(1, len);
-		for (size_t j = 0; j < len; j++)
-			CHECK(q[j] == 0, "child: calloc");
-		memset(q, 3, len);
-		if (i % 3)
-			free(q);
-	}
-	CHECK(converted() == 0, "child owns pages");
-	void *q = malloc(10000);
-	struct urdma_region r = must_share(q, 10000);
-	must_deregister(&r);
+	wait_ok(pid, "a grandchild");
+	check(q, SIZE, 9, "the child's own, behind a fork");
+	urdma_free(q);
 	_exit(0);
 }
 
-static int into_child(void *arg)
+int test_forked(void)
 {
-	(void)arg;
-	CHECK(converted() == 0, "child of clone owns pages");
-	return 0;
-}
-
-static pid_t fork_by(unsigned way)
-{
-	return way == 0 ? _Fork() : fork();
-}
-
-struct buffers {
-	unsigned char *p[BUFFERS];
-	size_t n[BUFFERS];
-	struct urdma_region r[BUFFERS];
-};
-
-/* Half before there are threads: those an ordinary user converts too. */
-static void register_around_start(struct buffers *b, pthread_t *t)
-{
-	uint64_t seed = opt.seed;
-	for (unsigned i = 0; i < BUFFERS; i++) {
-		b->n[i] = 1 + below(&seed, i % 8 ? 6000 : 300000);
-		b->p[i] = malloc(b->n[i]);
-		memset(b->p[i], (int)i, b->n[i]);
-	}
-	for (unsigned i = 0; i < BUFFERS / 2; i++)
-		b->r[i] = must_share(b->p[i], b->n[i]);
-	for (uintptr_t i = 0; i < 3; i++)
-		pthread_create(&t[i], NULL, allocate, (void *)(i + 1));
-	for (unsigned i = BUFFERS / 2; i < BUFFERS; i++)
-		b->r[i] = must_register(b->p[i], b->n[i]);
-}
-
-static void parent_checks(struct buffers *b)
-{
-	for (unsigned i = 0; i < BUFFERS; i++) {
-		for (size_t j = 0; j < b->n[i]; j++)
-			CHECK(b->p[i][j] == (unsigned char)i, "parent: buffer %u",
-			      i);
-		must_deregister(&b->r[i]);
-	}
-}
-
-int test_fork(void)
-{
-	static struct buffers b;
-	pthread_t t[3];
-	long rounds = opt.rounds ? opt.rounds : 60;
-	register_around_start(&b, t);
-	for (long k = 0; k < rounds; k++) {
-		/* _Fork takes no allocator's locks, so its child may not
-		 * allocate: that one only checks. */
-		pid_t pid = fork_by((unsigned)k % 8 == 7 ? 0 : 1);
-		if (pid == 0 && k % 8 == 7)
-			_exit(converted() != 0);
+	unsigned char *p = urdma_malloc(SIZE, 1, false), *sparse = urdma_malloc(256 * MIB, 1, false);
+	CHECK(p && sparse, "urdma_malloc");
+	for (int i = 0; i < 12; i++) { /* more often than there are generations */
+		fill(p, SIZE, 7);
+		sparse[100 * MIB] = 1;
+		pid_t pid = fork();
 		if (pid == 0)
-			child_lives(b.p, b.n);
+			child_lives(p, sparse);
+		check(p, SIZE, 7, "in the parent");
+		fill(p, SIZE, 20);
 		wait_ok(pid, "fork");
+		check(p, SIZE, 20, "in the parent");
+		must_share(p, SIZE);
 	}
-	char *stack = anon(64 * 1024);
-	wait_ok(clone(into_child, stack + 64 * 1024, SIGCHLD, NULL), "clone");
-	parent_checks(&b);
-	stop = true;
-	for (unsigned i = 0; i < 3; i++)
-		pthread_join(t[i], NULL);
-	/* An ordinary user's partly covered pages stay while there are threads,
-	 * and those have ended now. */
-	for (int i = 0; i < 64; i++) {
-		struct urdma_region q = must_share(stack, 1);
-		must_deregister(&q);
-	}
-	CHECK(converted() == 0, "%lu pages left", (long)converted());
+	CHECK(mappings_of_memfd() == 1, "%ld mappings", mappings_of_memfd());
+	urdma_free(p);
+	urdma_free(sparse);
+	CHECK(file_kib() == 0, "%ld KiB left", file_kib());
 	return 0;
 }
 
-/* Several threads fork at once while another registers. */
+static volatile bool stop;
+
+/* Each thread allocates and frees all the time; children check what doesn't change. */
+static void *churn(void *arg)
+{
+	unsigned char *p[16] = { 0 };
+	uint64_t seed = opt.seed + (uintptr_t)arg;
+	while (!stop) {
+		unsigned i = (unsigned)below(&seed, 16);
+		urdma_free(p[i]);
+		size_t n = 1 + below(&seed, 60 * PAGE);
+		p[i] = urdma_alloc(n);
+		CHECK(p[i], "urdma_alloc");
+		check_zero(p[i], n, "beside a fork");
+		memset(p[i], 0x55, n);
+	}
+	for (int i = 0; i < 16; i++)
+		urdma_free(p[i]);
+	return NULL;
+}
+
 static void *fork_often(void *arg)
 {
-	long rounds = opt.rounds ? opt.rounds : 60;
-	for (long i = 0; i < rounds; i++) {
+	unsigned char *p = urdma_alloc(SIZE);
+	unsigned salt = (unsigned)(uintptr_t)arg;
+	for (int i = 0; i < 15; i++) {
+		fill(p, SIZE, salt + (unsigned)i);
 		pid_t pid = fork();
 		if (pid == 0) {
-			alarm(120);
-			free(malloc(100));
-			_exit(converted() != 0);
+			alarm(60);
+			check(p, SIZE, salt + (unsigned)i, "in a child");
+			unsigned char *q = urdma_alloc(PAGE);
+			memset(q, 1, PAGE);
+			memset(p, 2, SIZE);
+			_exit(0);
 		}
 		wait_ok(pid, "one of several forks");
+		check(p, SIZE, salt + (unsigned)i, "in the parent");
 	}
+	urdma_free(p);
 	return arg;
 }
 
-int test_fork_together(void)
+int test_fork_threads(void)
 {
 	pthread_t t[5];
-	uint64_t seed = opt.seed;
-	for (uintptr_t i = 0; i < 3; i++)
-		pthread_create(&t[i], NULL, fork_often, NULL);
-	for (uintptr_t i = 3; i < 5; i++)
-		pthread_create(&t[i], NULL, allocate, (void *)i);
-	for (int i = 0; i < 300; i++) {
-		size_t n = 1 + below(&seed, 20000);
-		void *p = malloc(n);
-		struct urdma_region r = must_register(p, n);
-		must_deregister(&r);
-		free(p);
-	}
+	for (uintptr_t i = 0; i < 5; i++)
+		pthread_create(&t[i], NULL, i < 3 ? fork_often : churn, (void *)(i + 1));
 	for (unsigned i = 0; i < 3; i++)
 		pthread_join(t[i], NULL);
 	stop = true;
 	pthread_join(t[3], NULL);
 	pthread_join(t[4], NULL);
+	CHECK(!urdma_malloc(PAGE, PAGE, false), "malloc shares more, although its children copy it");
+	CHECK(file_kib() <= 4096, "%ld KiB left", file_kib());
 	return 0;
 }
 
-/* A thread counts up in the pages' words, page by page: at any one moment no
- * word is ahead of one before it, and none is behind by more than 1. */
-enum { LEDGER_PAGES = 24 };
+static unsigned char *of_child;
 
-static void *count_up(void *arg)
+static int into_child(void *arg)
 {
-	volatile uint64_t *p = arg;
-	for (uint64_t n = 1; !stop; n++)
-		for (size_t i = 0; i < LEDGER_PAGES; i++)
-			p[i * PAGE / 8] = n;
-	return NULL;
-}
-
-static int ledger_is_of_one_moment(const volatile uint64_t *p)
-{
-	uint64_t first = p[0], last = first;
-	for (size_t i = 0; i < LEDGER_PAGES; i++) {
-		if (p[i * PAGE / 8] > last)
-			return 0;
-		last = p[i * PAGE / 8];
-	}
-	return first - last <= 1;
-}
-
-/* Pages covered in part, where the allocator's metadata is: the child's copy of
- * them is of one moment. The threads that count wait for nothing. */
-int test_fork_moment(void)
-{
-	pthread_t t;
-	struct urdma_region r[LEDGER_PAGES];
-	long rounds = opt.rounds ? opt.rounds : 200;
-	char *p = anon(LEDGER_PAGES * PAGE);
-	for (size_t i = 0; i < LEDGER_PAGES; i++)
-		r[i] = must_share(p + i * PAGE + 64, 100);
-	pthread_create(&t, NULL, count_up, p);
-	for (long i = 0; i < rounds; i++) {
-		pid_t pid = fork();
-		if (pid == 0)
-			_exit(!ledger_is_of_one_moment((uint64_t *)(void *)p));
-		wait_ok(pid, "a copy of several moments");
-	}
-	stop = true;
-	pthread_join(t, NULL);
-	for (size_t i = 0; i < LEDGER_PAGES; i++)
-		must_deregister(&r[i]);
+	(void)arg;
+	check(of_child, SIZE, 7, "in a child of clone");
+	fill(of_child, SIZE, 8);
 	return 0;
 }
 
-/* In each word one byte is the daemon's and one is the program's. Neither may
- * lose a write to the other while the pages change hands for a fork. */
-struct side {
-	volatile unsigned char *base;
-	size_t words;
-	unsigned offset;
-	unsigned char *expect;
-	uint64_t writes;
-};
-
-static void *write_bytes(void *arg)
+/* A child that no handler sees has a hole; one that shares the memory has it. */
+int test_fork_kinds(void)
 {
-	struct side *s = arg;
-	uint64_t seed = opt.seed + s->offset;
-	while (!stop) {
-		size_t w = below(&seed, s->words);
-		volatile unsigned char *p = s->base + w * 8 + s->offset;
-		CHECK(*p == s->expect[w], "word %zu, byte %u: %#x, not %#x", w,
-		      s->offset, *p, s->expect[w]);
-		*p = ++s->expect[w];
-		s->writes++;
+	unsigned char *p = of_child = urdma_alloc(SIZE);
+	char *stack = anon(64 * 1024);
+	fill(p, SIZE, 7);
+	pid_t pid = _Fork();
+	if (pid == 0) {
+		into_child(NULL);
+		_exit(0);
 	}
-	return NULL;
-}
-
-static void check_side(const struct side *s, const unsigned char *base)
-{
-	for (size_t w = 0; w < s->words; w++)
-		CHECK(base[w * 8 + s->offset] == s->expect[w], "word %zu", w);
-}
-
-int test_fork_daemon(void)
-{
-	const size_t len = 16 * PAGE, skip = opt.full ? 100 * 8 : 0;
-	pthread_t t[2];
-	unsigned char *p = (unsigned char *)anon(len + 2 * PAGE) + skip;
-	long rounds = opt.rounds ? opt.rounds : 150;
-	/* A thread first: an ordinary user's next window is user mode only. */
-	struct side program = { p, len / 8, 2, calloc(1, len / 8), 0 };
-	pthread_create(&t[0], NULL, write_bytes, &program);
-	struct urdma_region r = must_share(p, len);
-	struct side daemon = { daemon_view(&r), len / 8, 5, calloc(1, len / 8), 0 };
-	pthread_create(&t[1], NULL, write_bytes, &daemon);
-	for (long i = 0; i < rounds; i++) {
-		pid_t pid = fork();
-		if (pid == 0) {
-			/* Private: neither side may see this. */
-			memset((void *)(uintptr_t)p, 0xFF, len);
-			_exit(0);
-		}
-		wait_ok(pid, "fork");
-	}
-	stop = true;
-	pthread_join(t[0], NULL);
-	pthread_join(t[1], NULL);
-	check_side(&program, p);
-	check_side(&daemon, p);
-	check_side(&program, (unsigned char *)(uintptr_t)daemon.base);
-	printf("%ld forks under %lu program's and %lu daemon's writes\n", rounds,
-	       (long)program.writes, (long)daemon.writes);
-	must_deregister(&r);
-	return 0;
-}
-
-static bool is_mapped(const void *p)
-{
-	unsigned char v;
-	return mincore((void *)((uintptr_t)p & ~(uintptr_t)(PAGE - 1)), PAGE, &v) == 0;
-}
-
-/* A fork that no handler sees inherits no shared page; what the program keeps
- * from its children by madvise(2) stays kept. */
-int test_fork_advice(void)
-{
-	unsigned char *p = anon(8 * PAGE);
-	memset(p, 1, 8 * PAGE);
-	struct urdma_region r = must_share(p + 100, 5 * PAGE);
-	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	wait_ok(pid, "_Fork");
+	wait_ok(clone(into_child, stack + 64 * 1024, SIGCHLD, NULL), "clone");
+	check(p, SIZE, 7, "in the parent");
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0)
-		_exit(is_mapped(p) || is_mapped(p + 2 * PAGE));
-	wait_ok(pid, "a raw clone inherits shared pages");
-	CHECK(madvise(p + 2 * PAGE, PAGE, MADV_DONTFORK) == 0, "MADV_DONTFORK");
-	for (int i = 0; i < 3; i++) {
-		pid = fork();
-		if (pid == 0)
-			_exit(p[0] != 1 || p[5 * PAGE + 50] != 1 ||
-			      is_mapped(p + 2 * PAGE) || p[3 * PAGE] != 1);
-		wait_ok(pid, "fork after MADV_DONTFORK");
-	}
-	CHECK(madvise(p + 2 * PAGE, PAGE, MADV_DOFORK) == 0, "MADV_DOFORK");
-	pid = fork();
-	if (pid == 0)
-		_exit(p[2 * PAGE] != 1);
-	wait_ok(pid, "fork after MADV_DOFORK");
-	must_deregister(&r);
+		_exit(is_mapped(p) || is_mapped(p + SIZE - 1));
+	wait_ok(pid, "a raw clone inherits the arena");
+	wait_ok(clone(into_child, stack + 64 * 1024, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL), "a clone with CLONE_VM");
+	check(p, SIZE, 8, "what it wrote");
 	return 0;
 }
 
-static void *idle(void *arg)
+static pid_t forked; /* the child, once fork has returned */
+static bool has_returned, stops;
+
+static void *fork_once(void *arg)
 {
-	pause();
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(0);
+	forked = pid;
+	__atomic_store_n(&has_returned, true, __ATOMIC_RELEASE);
 	return arg;
 }
 
-/* What was kept from children before it was registered stays kept, also where the
- * child copies, and costs it no other page. */
-int test_fork_advised_before(void)
+static void stop_child(void)
+{
+	if (stops)
+		raise(SIGSTOP);
+}
+
+/* Before ours, whose constructor has no priority: so in the child it runs first. */
+__attribute__((constructor(101))) static void register_first(void)
+{
+	pthread_atfork(NULL, NULL, stop_child);
+}
+
+/* While a child is stopped before it has its copy all other threads go on; what they
+ * free is freed when it has gone on or was killed. */
+static void end_child(int signal_number)
 {
 	pthread_t t;
-	unsigned char *p = anon(4 * PAGE);
-	memset(p, 1, 4 * PAGE);
-	CHECK(madvise(p + PAGE, 2 * PAGE, MADV_DONTFORK) == 0, "MADV_DONTFORK");
-	struct urdma_region r = must_share(p, 4 * PAGE);
-	pthread_create(&t, NULL, idle, NULL);
+	int status;
+	siginfo_t info = { 0 };
+	unsigned char *p = urdma_alloc(SIZE), *q;
+	fill(p, SIZE, 1);
+	has_returned = false;
+	stops = true;
+	pthread_create(&t, NULL, fork_once, NULL);
+	while (waitid(P_ALL, 0, &info, WSTOPPED | WEXITED | WNOWAIT) && errno == ECHILD)
+		usleep(1000);
+	CHECK(info.si_code == CLD_STOPPED, "code %d", info.si_code);
+	stops = false;
+	urdma_free(p);
+	for (int i = 0; i < 3; i++) {
+		q = urdma_alloc(SIZE);
+		check_zero(q, SIZE, "beside a stopped child");
+		fill(q, SIZE, 1);
+		must_share(q, SIZE);
+		urdma_free(q);
+		munmap(anon(PAGE), PAGE);
+		free(malloc(300000));
+	}
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(is_mapped(p + PAGE) || is_mapped(p + 2 * PAGE) ||
-		      p[0] != 1 || p[3 * PAGE] != 1);
-	wait_ok(pid, "fork of what was not to be inherited");
-	must_deregister(&r);
+		_exit(0);
+	wait_ok(pid, "another fork");
+	CHECK(!__atomic_load_n(&has_returned, __ATOMIC_ACQUIRE), "fork returned before its child had the copy");
+	kill(info.si_pid, signal_number);
+	pthread_join(t, NULL);
+	CHECK(forked == info.si_pid && waitpid(forked, &status, 0) == forked, "child");
+	CHECK(signal_number == SIGKILL ? WIFSIGNALED(status) : status == 0, "status %#x", status);
+	CHECK(file_kib() == 0, "%ld KiB: what was freed meanwhile stays", file_kib());
+}
+
+int test_fork_ends(void)
+{
+	end_child(SIGCONT);
+	end_child(SIGKILL);
 	return 0;
 }
 
-static unsigned char *is_copied(unsigned char *p, const char *what)
+static void is_copied(unsigned char *p, const char *what)
 {
 	pid_t pid = fork();
 	if (pid == 0) {
-		for (size_t i = 0; i < 6 * PAGE; i++)
-			CHECK(p[i] == 1, "%s: byte %zu", what, i);
-		memset(p, 2, 6 * PAGE);
+		check(p, SIZE, 1, what);
+		fill(p, SIZE, 2);
 		_exit(0);
 	}
 	wait_ok(pid, what);
-	for (size_t i = 0; i < 6 * PAGE; i++)
-		CHECK(p[i] == 1, "%s: the child wrote byte %zu", what, i);
-	return p;
+	check(p, SIZE, 1, what);
 }
 
-/* A child that can't copy in the usual way: no descriptor is left for the pipe
- * to its parent, or the program closed the memfd's. */
+/* No descriptor is left for the pipe to the parent, or the program closed the memfd's. */
 int test_fork_descriptors(void)
 {
-	pthread_t t;
 	int fds[300], n = 0;
 	const struct rlimit few = { 300, 300 };
-	unsigned char *p = anon(6 * PAGE);
-	memset(p, 1, 6 * PAGE);
-	struct urdma_region r = must_share(p, 6 * PAGE);
-	pthread_create(&t, NULL, idle, NULL);
+	unsigned char *p = urdma_alloc(SIZE), *other = urdma_alloc(SIZE), *guarded = urdma_alloc(SIZE);
+	fill(p, SIZE, 1);
+	CHECK(mprotect(guarded, PAGE, PROT_NONE) == 0, "mprotect");
 	is_copied(p, "descriptors enough");
 	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit");
 	while ((fds[n] = dup(2)) >= 0)
 		n++;
 	is_copied(p, "no descriptor left");
-	close(fds[--n]); /* one is left, to look into /proc */
-	is_copied(p, "one descriptor left");
 	while (n > 0)
 		close(fds[--n]);
-	close(urdma_pages_file(r.file_id));
+	close(urdma_pages_file());
 	is_copied(p, "no memfd");
-	must_deregister(&r);
+	is_copied(p, "no memfd, again");
+	CHECK(dup2(2, 200) == 200, "dup2");
+	is_copied(p, "another file's descriptor");
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0)
+		_exit(is_mapped(p));
+	wait_ok(pid, "a raw clone inherits the arena");
+	must_share(p, SIZE);
+	fill(other, SIZE, 3);
+	urdma_free(other);
+	CHECK(madvise(p, PAGE, MADV_DONTNEED) == 0, "madvise");
+	check_zero(p, PAGE, "dropped");
+	return 0;
+}
+
+static void *fork_here(void *arg)
+{
+	unsigned char *p = arg, mark = 77;
+	pid_t pid = fork();
+	if (pid == 0) {
+		check(p, SIZE, 7, "in a child of a thread");
+		mark = 78;
+		_exit(mark != 78);
+	}
+	wait_ok(pid, "fork of a thread");
+	CHECK(mark == 77, "the child wrote to its parent's stack");
+	return NULL;
+}
+
+/* Threads' stacks that the program takes from the arena are its own. */
+int test_fork_stacks(void)
+{
+	enum { STACK = 64 * 1024 };
+	pthread_attr_t attr;
+	pthread_t t[3];
+	unsigned char *p = urdma_alloc(SIZE);
+	char *stack[3];
+	fill(p, SIZE, 7);
+	pthread_attr_init(&attr);
+	for (int i = 0; i < 3; i++) {
+		stack[i] = urdma_malloc(STACK, PAGE, false);
+		strcpy(stack[i], "what it held");
+		CHECK(pthread_attr_setstack(&attr, stack[i], STACK) == 0, "setstack");
+		CHECK(!strcmp(stack[i], "what it held"), "lost");
+		must_fall_back(stack[i], STACK);
+		pthread_create(&t[i], &attr, i ? wait_for_end : fork_here, p);
+	}
+	pthread_join(t[0], NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		check(p, SIZE, 7, "in a child");
+		strcpy(stack[2], "the child's");
+		_exit(0);
+	}
+	wait_ok(pid, "fork");
+	CHECK(!strcmp(stack[2], "what it held"), "the child wrote it");
+	for (int i = 1; i < 3; i++) {
+		pthread_cancel(t[i]);
+		pthread_join(t[i], NULL);
+	}
+	for (int i = 0; i < 3; i++)
+		urdma_free(stack[i]);
+	CHECK(mappings_of_memfd() == 1, "%ld mappings", mappings_of_memfd());
+	must_share(urdma_alloc(STACK), STACK);
+	return 0;
+}
+
+static unsigned char *of_handler;
+static volatile int handled;
+
+static void fork_in_handler(int number)
+{
+	(void)number;
+	pid_t pid = _Fork();
+	if (pid == 0)
+		_exit(of_handler[0] != 7 || of_handler[SIZE - 1] != (unsigned char)((SIZE - 1) / 61 * 7 + 7));
+	int status = 1;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	CHECK(pid > 0 && status == 0, "status %#x", status);
+	handled++;
+}
+
+/* A handler forks whatever the thread is in the middle of. */
+int test_fork_signal(void)
+{
+	of_handler = urdma_alloc(SIZE);
+	fill(of_handler, SIZE, 7);
+	signal(SIGALRM, fork_in_handler);
+	ualarm(2000, 2000);
+	while (handled < 60) {
+		unsigned char *p = urdma_malloc(3 * PAGE, PAGE, false), *q = urdma_alloc(50 * PAGE);
+		must_share(q, 50 * PAGE);
+		urdma_free(p);
+		urdma_free(q);
+	}
+	ualarm(0, 0);
 	return 0;
 }

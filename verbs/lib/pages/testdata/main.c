@@ -1,8 +1,8 @@
-#include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "torture.h"
@@ -34,15 +34,21 @@ struct urdma_region must_register(void *p, size_t n)
 struct urdma_region must_share(void *p, size_t n)
 {
 	struct urdma_region r = must_register(p, n);
-	CHECK(r.path == URDMA_PATH_SHARED, "%p+%zu fell back: %s", p, n, r.why);
+	CHECK(r.path == URDMA_PATH_SHARED && !r.why && r.file_offset == (uintptr_t)p, "%p+%zu fell back: %s", p, n, r.why);
 	return r;
 }
 
-void must_deregister(const struct urdma_region *r)
+void must_fall_back(void *p, size_t n)
 {
-	int err = urdma_pages_deregister(r);
-	CHECK(err == 0, "deregister %#lx+%#lx: %s", (long)r->addr,
-	      (long)r->length, strerror(err));
+	struct urdma_region r = must_register(p, n);
+	CHECK(r.path == URDMA_PATH_FALLBACK && r.why, "%p+%zu is shared", p, n);
+}
+
+void must_refuse(void *p, size_t n, int flags, int want, const char *what)
+{
+	struct urdma_region r;
+	int err = urdma_pages_register(p, n, flags, &r);
+	CHECK(err == want, "%s: %s, not %s", what, strerror(err), strerror(want));
 }
 
 void *anon(size_t n)
@@ -62,9 +68,8 @@ void *daemon_view(const struct urdma_region *r)
 {
 	uint64_t skip = r->file_offset % PAGE;
 	char *p = mmap(NULL, view_len(r), PROT_READ | PROT_WRITE, MAP_SHARED,
-	               urdma_pages_file(r->file_id),
-	               (off_t)(r->file_offset - skip));
-	CHECK(p != MAP_FAILED, "daemon's mapping of file %d", r->file_id);
+	               urdma_pages_file(), (off_t)(r->file_offset - skip));
+	CHECK(p != MAP_FAILED, "daemon's mapping");
 	return p + skip;
 }
 
@@ -73,106 +78,81 @@ void drop_view(void *view, const struct urdma_region *r)
 	munmap((char *)view - r->file_offset % PAGE, view_len(r));
 }
 
-static long count_fds(void)
+void fill(void *p, size_t n, unsigned salt)
 {
-	long n = 0;
-	DIR *d = opendir("/proc/self/fd");
-	CHECK(d, "/proc/self/fd");
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
+	for (size_t i = 0; i < n; i++)
+		((unsigned char *)p)[i] = (unsigned char)(i / 61 * 7 + salt);
 }
 
-static long count_mappings(void)
+void check(const void *p, size_t n, unsigned salt, const char *what)
 {
-	static char buf[1 << 16];
-	long n = 0, got;
+	for (size_t i = 0; i < n; i++)
+		CHECK(((const unsigned char *)p)[i] == (unsigned char)(i / 61 * 7 + salt), "%s: byte %zu", what, i);
+}
+
+void check_zero(const void *p, size_t n, const char *what)
+{
+	for (size_t i = 0; i < n; i++)
+		CHECK(((const unsigned char *)p)[i] == 0, "%s: byte %zu", what, i);
+}
+
+void wait_ok(pid_t pid, const char *what)
+{
+	int status = 0;
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "%s", what);
+	CHECK(status == 0, "%s: child ended with %#x", what, status);
+}
+
+bool is_mapped(const void *p)
+{
+	unsigned char v;
+	return mincore((void *)((uintptr_t)p & ~(uintptr_t)(PAGE - 1)), PAGE, &v) == 0;
+}
+
+long mappings_of_memfd(void)
+{
+	char line[512];
+	long n = 0;
 	FILE *f = fopen("/proc/self/maps", "r");
 	CHECK(f, "/proc/self/maps");
-	while ((got = (long)fread(buf, 1, sizeof buf, f)) > 0)
-		for (long i = 0; i < got; i++)
-			n += buf[i] == '\n';
+	while (fgets(line, sizeof line, f))
+		n += strstr(line, "/memfd:urdma") != NULL;
 	fclose(f);
 	return n;
 }
 
-static long rss(void)
+long file_kib(void)
 {
-	char line[128];
-	long kib = 0;
-	FILE *f = fopen("/proc/self/status", "r");
-	while (f && fgets(line, sizeof line, f))
-		if (sscanf(line, "VmRSS: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib;
+	struct stat st;
+	return fstat(urdma_pages_file(), &st) == 0 ? st.st_blocks / 2 : 0;
 }
 
-struct usage usage_now(void)
+void *wait_for_end(void *arg)
 {
-	struct usage u = { rss(), count_fds(), count_mappings(), 0 };
-	for (int i = 0; i < 4; i++) {
-		struct stat st;
-		int fd = urdma_pages_file(i);
-		if (fd >= 0 && fstat(fd, &st) == 0)
-			u.file_kib += st.st_blocks / 2;
-	}
-	return u;
-}
-
-bool only_idle(void)
-{
-	long kib = usage_now().file_kib;
-	return kib <= (long)idle_pages() * PAGE / 1024 && kib <= 64 * 1024;
+	pause();
+	return arg;
 }
 
 static const struct {
 	const char *name;
 	int (*run)(void);
 } tests[] = {
-	{ "writers", test_writers }, { "heap_writers", test_heap_writers },
-	{ "system_calls", test_system_calls }, { "overlap", test_overlap },
-	{ "realloc", test_realloc }, { "calloc", test_calloc },
-	{ "fork", test_fork }, { "fork_daemon", test_fork_daemon },
-	{ "fork_causality", test_fork_causality },
-	{ "fork_causality_edges", test_fork_causality_edges },
-	{ "fork_advice", test_fork_advice },
-	{ "fork_advised_before", test_fork_advised_before },
+	{ "answers", test_answers }, { "no_proc", test_no_proc },
+	{ "allocated", test_allocated }, { "model", test_model },
+	{ "pieces", test_pieces }, { "threads", test_threads },
+	{ "advice", test_advice },
+	{ "forked", test_forked }, { "fork_threads", test_fork_threads },
+	{ "fork_kinds", test_fork_kinds }, { "fork_ends", test_fork_ends },
 	{ "fork_descriptors", test_fork_descriptors },
-	{ "rounds", test_rounds }, { "scatter", test_scatter },
-	{ "pinned", test_pinned }, { "peer", test_peer }, { "refused", test_refused },
-	{ "interposed", test_interposed }, { "reuse", test_reuse },
-	{ "brk", test_brk }, { "static", test_static },
-	{ "fork_together", test_fork_together },
-	{ "fork_moment", test_fork_moment }, { "conditions",
-	test_conditions }, { "no_userfaultfd", test_no_userfaultfd },
-	{ "limits", test_limits }, { "unreadable", test_unreadable },
-	{ "untouched", test_untouched }, { "kept", test_kept },
-	{ "born", test_born }, { "swap", test_swap },
-	{ "group", test_group }, { "group_forks", test_group_forks },
-	{ "group_threads", test_group_threads },
-	{ "huge", test_huge }, { "direct", test_direct },
-	{ "cost", test_cost }, { "bench", test_bench },
+	{ "fork_stacks", test_fork_stacks }, { "fork_signal", test_fork_signal },
 };
-
-static bool has_full_userfaultfd(void)
-{
-	long fd = syscall(SYS_userfaultfd, 0);
-	if (fd >= 0)
-		close((int)fd);
-	return fd >= 0;
-}
 
 /* torture TEST [ROUNDS [SEED]] */
 int main(int argc, char **argv)
 {
 	opt.rounds = argc > 2 ? atol(argv[2]) : 0;
 	opt.seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
-	opt.full = has_full_userfaultfd();
-	if (getenv("URDMA_TORTURE_KEEP"))
-		keep_least(1); /* all that the test maps stays shared */
+	alarm(110);
 	for (size_t i = 0; argc > 1 && i < sizeof tests / sizeof *tests; i++)
 		if (strcmp(tests[i].name, argv[1]) == 0)
 			return tests[i].run();

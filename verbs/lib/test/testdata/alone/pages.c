@@ -1,7 +1,9 @@
-/* pages.c - memory registration without conversion, for the builds under a
+/* pages.c - memory registration without an arena, for the builds under a
  * sanitizer, whose runtime owns the address space. */
 #include <errno.h>
+#include <stdlib.h>
 
+#include "../../../pages/alloc.h"
 #include "../../../pages/pages.h"
 
 int urdma_pages_register(void *addr, size_t len, int flags, struct urdma_region *out)
@@ -9,25 +11,21 @@ int urdma_pages_register(void *addr, size_t len, int flags, struct urdma_region 
 	(void)flags;
 	if ((uintptr_t)addr < 65536)
 		return EFAULT;
-	*out = (struct urdma_region){ .addr = (uintptr_t)addr, .length = len, .path = URDMA_PATH_FALLBACK, .file_id = -1,
-				      .why = "sanitizer" };
+	*out = (struct urdma_region){ .addr = (uintptr_t)addr, .length = len, .path = URDMA_PATH_FALLBACK, .why = "sanitizer" };
 	return 0;
 }
 
-int urdma_pages_deregister(const struct urdma_region *region)
+int urdma_pages_file(void)
 {
-	(void)region;
-	return 0;
-}
-
-int urdma_pages_file(int file_id)
-{
-	(void)file_id;
 	return -1;
 }
 
-uint32_t urdma_pages_forking;
-
-void urdma_pages_wait_fork(void)
+void *urdma_alloc(size_t bytes)
 {
+	return calloc(1, bytes);
+}
+
+void urdma_free(void *p)
+{
+	free(p);
 }

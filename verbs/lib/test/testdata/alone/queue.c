@@ -6,17 +6,10 @@
 #include <string.h>
 
 #include "../../../datapath/objects.h"
-#include "../../../pages/pages.h"
 
 #define MOST 16u
 
-/* Of queue.c's surroundings: no case asks for a state, and none forks. */
-uint32_t urdma_pages_forking;
-
-void urdma_pages_wait_fork(void)
-{
-}
-
+/* Of queue.c's surroundings: no case asks for a state. */
 bool urdma_client_alive(const struct urdma_client *client)
 {
 	(void)client;
