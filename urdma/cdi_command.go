@@ -93,7 +93,11 @@ func (o *cdiOptions) spec() (*cdiSpec, error) {
 		*path = absolute
 	}
 	names := filepath.Join(filepath.Dir(lib), "liburdma.d") // the names of the real libraries
-	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + lib, "LD_LIBRARY_PATH=" + names, "URDMA_SOCKET=" + o.socket}}
+	malloc, err := mallocLibrary(lib, "")
+	if err != nil {
+		return nil, err
+	}
+	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + preload(lib, malloc, ""), "LD_LIBRARY_PATH=" + names, "URDMA_SOCKET=" + o.socket}}
 	for _, path := range []string{lib, names, filepath.Dir(o.socket)} { // of the socket all: one that is made anew is another file
 		edits.Mounts = append(edits.Mounts, cdiMount{HostPath: path, ContainerPath: path, Options: []string{"bind", "ro", "nosuid", "nodev"}})
 	}

@@ -75,7 +75,7 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.BoolVar(&o.explain, "explain", false, "let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
 	f.StringVar(&o.warn, "warn", "", "let the library warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error (--warn=error) the first ends the program with exit status 86")
 	f.Lookup("warn").NoOptDefVal = "1"
-	f.StringVar(&o.shareMalloc, "share-malloc", "", "share with urdmad from the start what the program takes from malloc and mmap in pieces of 128 KiB or more, so that registering it moves nothing; `SIZE` at most, as in --share-malloc=4G (default: as much as the machine has; URDMA_SHARE_MALLOC)")
+	f.StringVar(&o.shareMalloc, "share-malloc", "", "have malloc give memory that urdmad maps, too, for pieces of 128 KiB or more, and not only for those that are aligned to pages; `SIZE` at most, as in --share-malloc=4G (default: as much as the machine has), or 0 for none at all (URDMA_SHARE_MALLOC)")
 	f.Lookup("share-malloc").NoOptDefVal = "1"
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -113,20 +113,28 @@ func (o execOptions) library() (string, error) {
 		return "", fmt.Errorf("--warn is %q, allowed: 1, error", o.warn)
 	}
 	if o.shareMalloc != "" && !sizeForm.MatchString(o.shareMalloc) {
-		return "", fmt.Errorf("--share-malloc is %q, allowed: a number of bytes with K, M, G or T behind it, as in 4G", o.shareMalloc)
+		return "", fmt.Errorf("--share-malloc is %q, allowed: 0, or a number of bytes with K, M, G or T behind it, as in 4G", o.shareMalloc)
 	}
 	return findLibrary(o.lib)
 }
 
-var sizeForm = regexp.MustCompile(`^(1|[1-9][0-9]*[KMGT])$`)
+var sizeForm = regexp.MustCompile(`^([01]|[1-9][0-9]*[KMGT])$`)
 
-// mallocLibrary is the path of the library that has malloc give shared memory.
-func mallocLibrary(lib string) (string, error) {
+// mallocLibrary is the path of the library that has malloc give shared memory; "" if
+// there is to be none. A lone liburdma.so does without, unless somebody asks for it.
+func mallocLibrary(lib, wish string) (string, error) {
+	if wish == "0" {
+		return "", nil
+	}
 	path := filepath.Join(filepath.Dir(lib), "liburdma.d", "liburdma-malloc.so")
-	if _, err := os.Stat(path); err != nil {
+	switch _, err := os.Stat(path); {
+	case err == nil:
+		return path, nil
+	case wish == "":
+		return "", nil
+	default:
 		return "", fmt.Errorf("--share-malloc needs a library beside %s: %w", lib, err)
 	}
-	return path, nil
 }
 
 // preloadable finds a program that the library can be preloaded into.
@@ -161,15 +169,14 @@ func findProgram(name string) (string, error) {
 // environment is the program's: ours, with what the library and Open MPI read.
 func (o execOptions) environment(env []string, lib string, args []string) ([]string, error) {
 	env = slices.Clone(env)
-	env = setenv(env, "LD_PRELOAD", preload(lib, getenv(env, "LD_PRELOAD")))
 	if o.shareMalloc != "" {
-		malloc, err := mallocLibrary(lib)
-		if err != nil {
-			return nil, err
-		}
-		env = setenv(env, "LD_PRELOAD", getenv(env, "LD_PRELOAD")+":"+malloc) // last: an allocator that is preloaded stays
 		env = setenv(env, "URDMA_SHARE_MALLOC", o.shareMalloc)
 	}
+	malloc, err := mallocLibrary(lib, getenv(env, "URDMA_SHARE_MALLOC"))
+	if err != nil {
+		return nil, err
+	}
+	env = setenv(env, "LD_PRELOAD", preload(lib, malloc, getenv(env, "LD_PRELOAD")))
 	if dir := namesDirectory(lib); dir != "" {
 		env = setenv(env, "LD_LIBRARY_PATH", inFront(dir, getenv(env, "LD_LIBRARY_PATH")))
 	}
@@ -220,13 +227,17 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 }
 
 // preload puts our library before those already there: its definitions must
-// win. ld.so(8) takes both spaces and colons between libraries.
-func preload(lib, before string) string {
+// win. That of malloc, if any, comes last: an allocator that is preloaded stays.
+// ld.so(8) takes both spaces and colons between libraries.
+func preload(lib, malloc, before string) string {
 	list := []string{lib}
 	for _, l := range strings.FieldsFunc(before, func(r rune) bool { return r == ' ' || r == ':' }) {
-		if l != lib {
+		if l != lib && l != malloc {
 			list = append(list, l)
 		}
+	}
+	if malloc != "" {
+		list = append(list, malloc)
 	}
 	return strings.Join(list, ":")
 }

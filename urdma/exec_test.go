@@ -436,7 +436,8 @@ func copyFile(t *testing.T, from, to string) {
 	write(t, to, string(src), 0o755)
 }
 
-// TestExecShareMalloc: the allocator comes after all that is preloaded, and needs a size or none.
+// TestExecShareMalloc: the allocator comes after all that is preloaded, unless it is to share
+// nothing; a lone liburdma.so does without, unless somebody asks for it.
 func TestExecShareMalloc(t *testing.T) {
 	g := newGround(t)
 	if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc", "--", g.program); r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "--share-malloc needs a library beside") {
@@ -447,11 +448,14 @@ func TestExecShareMalloc(t *testing.T) {
 	}
 	malloc := compile(t, filepath.Join(g.dir, "liburdma.d", "liburdma-malloc.so"), "int urdma_malloc_test;", "-shared", "-fPIC")
 	other := compile(t, filepath.Join(g.dir, "other.so"), "int other;", "-shared", "-fPIC")
-	for flag, size := range map[string]string{"--share-malloc": "1", "--share-malloc=64M": "64M"} {
-		r := run(t, []string{"LD_PRELOAD=" + other}, "exec", "--lib", g.lib, flag, "--", "/bin/sh", "-c", "echo LD_PRELOAD=$LD_PRELOAD; echo size $URDMA_SHARE_MALLOC")
-		r.holds(t, "LD_PRELOAD="+g.lib+":"+other+":"+malloc, "size "+size)
+	for _, c := range []struct{ flag, env, size, last string }{
+		{"--share-malloc", "", "1", ":" + malloc}, {"--share-malloc=64M", "0", "64M", ":" + malloc},
+		{"--share-malloc=0", "1", "0", ""}, {"--log", "", "", ":" + malloc}, {"--log", "0", "0", ""}, {"--log", "2G", "2G", ":" + malloc},
+	} {
+		r := run(t, []string{"LD_PRELOAD=" + other, "URDMA_SHARE_MALLOC=" + c.env}, "exec", "--lib", g.lib, c.flag, "--", "/bin/sh", "-c", "echo LD_PRELOAD=$LD_PRELOAD; echo size $URDMA_SHARE_MALLOC.")
+		r.holds(t, "LD_PRELOAD="+g.lib+":"+other+c.last, "size "+c.size+".")
 	}
-	for _, wrong := range []string{"0", "64", "64m", "4G ", "-1G", "G"} {
+	for _, wrong := range []string{"2", "64", "64m", "4G ", "-1G", "G"} {
 		if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc="+wrong, "--", g.program); r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "as in 4G") {
 			t.Errorf("--share-malloc=%q: status %d, %s", wrong, r.status.ExitStatus(), r.stderr)
 		}

@@ -256,7 +256,7 @@ void *aligned_alloc(size_t align, size_t bytes)
 
 int posix_memalign(void **out, size_t align, size_t bytes)
 {
-	void *p = share_aligned(align, bytes);
+	void *p = align % sizeof(p) ? NULL : share_aligned(align, bytes);
 
 	if (!p)
 		return next.posix_memalign ? next.posix_memalign(out, align, bytes) : ENOMEM;

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// mallocPreload is LD_PRELOAD with the library of urdma exec --share-malloc, and others
-// before it.
+// mallocPreload is LD_PRELOAD as urdma exec sets it, with others before the library of
+// malloc.
 func mallocPreload(t *testing.T, others ...string) string {
 	t.Helper()
 	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk", "build/liburdma.d/liburdma-malloc.so").CombinedOutput(); err != nil {
@@ -22,27 +22,61 @@ func mallocPreload(t *testing.T, others ...string) string {
 	return "LD_PRELOAD=" + strings.Join(append(append([]string{preload(t)}, others...), last), ":")
 }
 
-// TestShareMalloc: large pieces of malloc's are shared as long as there are some, small
-// ones and all others are the C library's, and nothing else is different.
-func TestShareMalloc(t *testing.T) {
-	d := startUrdmad(t)
-	binary := compile(t, filepath.Join(t.TempDir(), "malloc"), "-fno-builtin", "testdata/alone/malloc.c")
-	if out, err := run(t, d, []string{mallocPreload(t), "URDMA_SHARE_MALLOC=16M"}, binary); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if out, err := run(t, d, []string{mallocPreload(t)}, binary, "none"); err != nil {
-		t.Errorf("not asked to: %v\n%s", err, out)
+func mallocProgram(t *testing.T, args ...string) string {
+	t.Helper()
+	return compile(t, filepath.Join(t.TempDir(), "malloc"), append([]string{"-fno-builtin", "testdata/alone/malloc.c"}, args...)...)
+}
+
+// TestMalloc: pieces that are aligned to pages are shared, or those and large ones as long
+// as there are some, or none; and nothing else is different.
+func TestMalloc(t *testing.T) {
+	d, binary := startUrdmad(t), mallocProgram(t)
+	for wish, what := range map[string]string{"16M": "large", "": "pages", "0": "none"} {
+		if out, err := run(t, d, []string{mallocPreload(t), "URDMA_SHARE_MALLOC=" + wish}, binary, what); err != nil {
+			t.Errorf("%q: %v\n%s", wish, err, out)
+		}
 	}
 }
 
-// TestShareMallocBesideAnother: a program that brings an allocator keeps it, and shares nothing.
-func TestShareMallocBesideAnother(t *testing.T) {
-	const jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
-	if _, err := os.Stat(jemalloc); err != nil {
-		t.Skip("no " + jemalloc + ": install libjemalloc2")
+// TestMallocOfOthers: a program that brings an allocator keeps it, whichever way it comes,
+// and shares nothing.
+func TestMallocOfOthers(t *testing.T) {
+	const dir = "/usr/lib/x86_64-linux-gnu/"
+	d, plain := startUrdmad(t), mallocProgram(t)
+	for _, name := range []string{"libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libmimalloc.so.2"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(dir + name); err != nil {
+				t.Skipf("SKIPPED: no %s", name)
+			}
+			linked := mallocProgram(t, "-Wl,--no-as-needed", dir+name)
+			for how, argv := range map[string][]string{
+				"linked": {mallocPreload(t), linked}, "preloaded before": {mallocPreload(t, dir+name), plain}, "preloaded behind": {mallocPreload(t) + ":" + dir + name, plain},
+			} {
+				if out, err := run(t, d, []string{argv[0], "URDMA_SHARE_MALLOC=16M"}, argv[1], "none"); err != nil {
+					t.Errorf("%s: %v\n%s", how, err, out)
+				}
+			}
+		})
 	}
-	binary := compile(t, filepath.Join(t.TempDir(), "malloc"), "-fno-builtin", "testdata/alone/malloc.c")
-	if out, err := run(t, startUrdmad(t), []string{mallocPreload(t, jemalloc), "URDMA_SHARE_MALLOC=16M"}, binary, "none"); err != nil {
+}
+
+// TestMallocBesideTracer: a library that defines some of the allocator's functions again and
+// calls the next is called as before, on either side of ours.
+func TestMallocBesideTracer(t *testing.T) {
+	d, binary := startUrdmad(t), mallocProgram(t)
+	tracer := compile(t, filepath.Join(t.TempDir(), "tracer.so"), "-fno-builtin", "-shared", "-fPIC", "testdata/alone/tracer.c")
+	for how, preload := range map[string]string{"before": mallocPreload(t, tracer), "behind": mallocPreload(t) + ":" + tracer} {
+		if out, err := run(t, d, []string{preload, "URDMA_SHARE_MALLOC=16M"}, binary, "none"); err != nil {
+			t.Errorf("%s: %v\n%s", how, err, out)
+		}
+	}
+}
+
+// TestMallocBesideSanitizer: likewise AddressSanitizer, whose runtime is linked.
+func TestMallocBesideSanitizer(t *testing.T) {
+	d, binary := startUrdmad(t), mallocProgram(t, "-fsanitize=address", "-g")
+	env := []string{mallocPreload(t), "URDMA_SHARE_MALLOC=16M", "ASAN_OPTIONS=verify_asan_link_order=0"}
+	if out, err := run(t, d, env, "setarch", "-R", binary, "none"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -140,14 +140,4 @@ func TestSlots(t *testing.T) {
 			}
 		})
 	}
-	t.Run("conversion off", func(t *testing.T) { conversionOff(t, binary) })
-}
-
-// conversionOff: every region takes the fallback path then, and all is as right
-// as it is slow.
-func conversionOff(t *testing.T, binary string) {
-	said := startReal(t).run(t, []string{"URDMA_CONVERT=0", "URDMA_LOG=1"}, binary, "forks_edges")
-	if !strings.Contains(said, "takes the fallback path: URDMA_CONVERT=0") {
-		t.Errorf("not said: %s", said)
-	}
 }

@@ -1,5 +1,6 @@
 /* forks.c - messages between two threads while a third forks: each is received
  * as it was sent, and each child has a copy that is its own. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -145,6 +146,14 @@ static void *pages(size_t n)
 void case_forks(void)
 {
 	talk_in(pages(2), 2 * 4096);
+}
+
+/* Memory that urdmad maps, too. */
+void case_forks_shared(void)
+{
+	void *(*alloc)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "urdma_alloc");
+
+	talk_in(alloc(2 * 4096), 2 * 4096);
 }
 
 /* The page is covered in part; what else lies in it isn't registered. */

@@ -22,7 +22,7 @@ static const struct {
 	{ "reset", case_reset },
 	{ "killed", case_killed },
 	{ "forks", case_forks },
-	{ "forks_edges", case_forks_edges },
+	{ "forks_shared", case_forks_shared }, { "forks_edges", case_forks_edges },
 	{ "fork_init", case_fork_init },
 	{ "cm_forks", case_cm_forks },
 	{ "inherited", case_inherited },
