@@ -132,7 +132,9 @@ var asked = []struct {
 }
 
 // take makes a server log here.
-func (l *logged) take(s *control.Server) { s.Log = slog.New(slog.NewTextHandler(l, nil)) }
+func (l *logged) take(s *control.Server) {
+	s.Log = slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 // TestLimits: what a client may have ends at each limit, with an errno for the
 // program and a line for the administrator that names the setting; what is given

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -183,10 +185,17 @@ func (w *Worker) detach(x *Session) {
 // session is the session of a client, or nil.
 func (w *Worker) session(c *qp.Client) *Session { return w.byClient[c] }
 
+// sayRefused logs why a request was refused. That something is in use is no news: programs
+// that end destroy what they have in any order, and Linux's drivers answer EBUSY, too.
 func (x *Session) sayRefused(t abi.Type, err error) {
-	if _, plain := err.(syscall.Errno); !plain { //nolint:errorlint // a bare errno needs no explanation
-		x.s.Log.Warn("request refused", "client", x.name, "request", t.String(), "error", err)
+	if _, plain := err.(syscall.Errno); plain { //nolint:errorlint // a bare errno needs no explanation
+		return
 	}
+	level := slog.LevelWarn
+	if errors.Is(err, syscall.EBUSY) {
+		level = slog.LevelDebug
+	}
+	x.s.Log.Log(context.Background(), level, "request refused", "client", x.name, "request", t.String(), "error", err)
 }
 
 // do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn
