@@ -183,10 +183,10 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size
 					     unsigned int access)
 {
 	struct ibv_mr *mr = make(pd, addr, length, iova, access, NULL);
-	const struct urdma_region *region = &((struct urdma_mr *)mr)->region;
+	const struct urdma_mr *m = (const struct urdma_mr *)mr;
 
 	if (mr && urdma_warn_wanted)
-		urdma_warn_registers(mr, region->shared.inode ? region->why : NULL);
+		urdma_warn_registers(mr, m->region.shared.inode ? m->region.why : NULL);
 	return mr;
 }
 
