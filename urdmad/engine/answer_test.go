@@ -21,7 +21,7 @@ func (a *answering) Send(*qp.QP, uint32, uint32) uint32     { return abi.StatusS
 func (a *answering) Receive(*qp.QP) uint32                  { return abi.StatusSuccess }
 func (a *answering) Notify(*qp.CQ) (late, again clock.Time) { return late, again }
 func (a *answering) Misfit(*qp.QP, int, uint32) uint32      { return abi.StatusSuccess }
-func (a *answering) Pick(*qp.Client, int) int               { return 0 }
+func (a *answering) Pick(int) int                           { return 0 }
 func (a *answering) Place(*qp.QP) (late clock.Time)         { return late }
 
 func (a *answering) Respond(q *qp.QP, _ qp.Message) qp.Verdict {
@@ -55,7 +55,7 @@ func TestAcknowledgedBeforeTheAnswer(t *testing.T) {
 				enginetest.Join(a, b, 16)
 				ma, mb := ca.Register(4096, enginetest.ReadWrite), cb.Register(4096, enginetest.ReadWrite)
 				host.Do(func() {
-					b.Q.Table().SetFaults(&answering{b.Q, func() { b.Post(enginetest.Send(2), mb.SGE(0, 8)) }})
+					b.Q.Client.Faults = &answering{b.Q, func() { b.Post(enginetest.Send(2), mb.SGE(0, 8)) }}
 				})
 				for i := range 20 { // from the fourth on it is a conversation
 					a.PostRecv(3, ma.SGE(0, 8))
