@@ -68,7 +68,8 @@ func description(b []byte) string {
 }
 
 // UpdatePeers takes a new snapshot of other urdmads' ports: each keeps its index. One for
-// which no switch has a free port is in no subnet, nor is one with the GUID of another.
+// which no switch has a free port is in no subnet, nor is one with the GUID of another. One
+// that is in the subnet gets nobody else's GUID or LID, whatever it says later.
 func (s *Subnet) UpdatePeers(list []Peer) {
 	changed := false
 	for i, p := range list {
@@ -83,7 +84,7 @@ func (s *Subnet) UpdatePeers(list []Peer) {
 			s.peers[i] = s.placePeer(i, &p)
 		}
 		if e := s.peers[i]; e != nil {
-			e.follow(&s.told[i], &p)
+			e.follow(&s.told[i], s.ownOf(e, p))
 			if s.told[i].Name != "" && s.told[i].Name != p.Name {
 				s.renamed(e)
 			}
@@ -93,6 +94,27 @@ func (s *Subnet) UpdatePeers(list []Peer) {
 	if changed {
 		s.sweep()
 	}
+}
+
+// ownOf is what a peer's port says of itself, but for what is another's: it keeps its own.
+func (s *Subnet) ownOf(e *endpoint, p Peer) *Peer {
+	for _, n := range s.nodes {
+		if n != e.node && (n.has(p.GUID) || n.has(p.Node)) {
+			p.GUID, p.Node = e.guid, e.node.guid
+		}
+		for _, other := range n.ports {
+			if other == nil || other == e {
+				continue
+			}
+			if other.guid == p.GUID {
+				p.GUID = e.guid
+			}
+			if !other.unowned() && other.info.lid() == p.LID {
+				p.LID = e.info.lid()
+			}
+		}
+	}
+	return &p
 }
 
 // placePeer finds a peer's port of its channel adapter, that of the topology or one that another of
@@ -107,7 +129,7 @@ func (s *Subnet) placePeer(i int, p *Peer) *endpoint {
 		switch {
 		case n.takes(p):
 			at = cmp.Or(at, n)
-		case n.has(p.GUID):
+		case n.has(p.GUID), n.has(p.Node):
 			return nil
 		}
 	}

@@ -160,3 +160,48 @@ func TestPeerOfSeveralPorts(t *testing.T) {
 		t.Errorf("state %d of a port that nobody has heard of", got[offState]&0xf)
 	}
 }
+
+// TestPeerTakesNothing: a peer that is in the subnet and says then that it has the GUID or the LID of
+// another, or of ours, or is of another's channel adapter, keeps its own; what is nobody's it gets.
+func TestPeerTakesNothing(t *testing.T) {
+	s, err := New("host", []Port{{Name: "a", GUID: 1, LID: 0x10, MTU: 1500, Up: true, Wire: true}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := Peer{Node: 7, Ports: 1, Number: 1, GUID: 7, Name: "first", LID: 0x31, MTU: 3, Up: true}
+	second := first
+	second.Node, second.GUID, second.Name, second.LID = 8, 8, "second", 0x32
+	s.UpdatePeers([]Peer{first, second})
+	own := []*endpoint{s.devices[0], s.peers[0], s.peers[1]}
+	for name, change := range map[string]func(p *Peer){
+		"GUID of another":        func(p *Peer) { p.GUID = 8 },
+		"all of another":         func(p *Peer) { *p = second },
+		"channel adapter":        func(p *Peer) { p.Node = 8 },
+		"GUID of ours":           func(p *Peer) { p.GUID, p.Node = 1, 1 },
+		"LID of another":         func(p *Peer) { p.LID = 0x32 },
+		"LID of ours":            func(p *Peer) { p.LID = 0x10 },
+		"our channel adapter":    func(p *Peer) { p.Node = 1 },
+		"of a switch, as a node": func(p *Peer) { p.Node = s.nodes[0].guid },
+	} {
+		p := first
+		change(&p)
+		s.UpdatePeers([]Peer{p, second})
+		for i, lid := range []uint16{0x10, 0x31, 0x32} {
+			e, guid := own[i], []uint64{1, 7, 8}[i]
+			if e.info.lid() != lid || e.guid != guid || e.node.guid != guid || s.byGID(e.gid()) != e {
+				t.Errorf("%s: port %d has LID %#x, GUID %#x, node %#x", name, i, e.info.lid(), e.guid, e.node.guid)
+			}
+		}
+		s.UpdatePeers([]Peer{first, second})
+	}
+	first.GUID, first.Node, first.LID = 9, 9, 0x33
+	s.UpdatePeers([]Peer{first, second})
+	if e := s.peers[0]; e.guid != 9 || e.node.guid != 9 || e.info.lid() != 0x33 {
+		t.Errorf("what is nobody's: LID %#x, GUID %#x, node %#x", e.info.lid(), e.guid, e.node.guid)
+	}
+	// One that comes so is in no subnet.
+	third := Peer{Node: 9, Ports: 1, Number: 1, GUID: 0x77, Name: "third", LID: 0x34, MTU: 3, Up: true}
+	if s.UpdatePeers([]Peer{first, second, third}); s.peers[2] != nil {
+		t.Errorf("a second channel adapter %#x is at LID %#x", s.peers[2].node.guid, s.PeerLID(2))
+	}
+}
