@@ -1,12 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"urdma/urdma/report"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 // showOptions are the flags of urdma show.
@@ -25,7 +23,7 @@ type showOptions struct {
 	filter  report.Filter
 	qp      string
 	columns []string
-	watch   time.Duration
+	every   time.Duration // of --watch; 0: print once
 
 	kind *report.Kind
 	id   string // of the one object to show in full, or ""
@@ -56,7 +54,7 @@ func newShow() *cobra.Command {
 			if err := o.check(args, all); err != nil {
 				return err
 			}
-			if o.watch > 0 {
+			if o.every > 0 {
 				return o.again(cmd.Context(), cmd.OutOrStdout())
 			}
 			s, err := o.fetch()
@@ -73,7 +71,7 @@ func newShow() *cobra.Command {
 	f.StringVar(&o.filter.Port, "port", "", "only what is on the port `NAME`")
 	f.StringVar(&o.qp, "qp", "", "only what the queue pair `QPN` uses, or what uses it")
 	f.StringSliceVar(&o.columns, "columns", nil, "`HEADS` of the columns to print, in this order")
-	f.DurationVar(&o.watch, "watch", 0, "print again every `TIME` until interrupted")
+	f.DurationVar(&o.every, "watch", 0, "print again every `TIME` until interrupted")
 	f.Lookup("watch").NoOptDefVal = "1s"
 	o.complete(cmd, names)
 	return cmd
@@ -90,8 +88,8 @@ func (o *showOptions) check(args []string, all string) error {
 	if len(args) == 2 {
 		o.id = args[1]
 	}
-	if o.filter.PID < 0 || o.watch != 0 && o.watch < shortestInterval {
-		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --watch %v, expected at least 0 and %v", o.filter.PID, o.watch, shortestInterval))
+	if o.filter.PID < 0 || o.every != 0 && o.every < shortestInterval {
+		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --watch %v, expected at least 0 and %v", o.filter.PID, o.every, shortestInterval))
 	}
 	for _, c := range o.columns {
 		if !slices.ContainsFunc(o.kind.Heads(), func(h string) bool { return strings.EqualFold(h, c) }) {
@@ -120,45 +118,20 @@ func (o *showOptions) print(w io.Writer, s *inspect.Snapshot) error {
 	return o.kind.Table(coloured(w), s, o.columns...)
 }
 
-// clear moves a terminal's cursor home and clears what is below.
-const clear = "\x1b[H\x1b[2J"
-
 // again prints until it is interrupted; on a terminal each time in the same
 // place, elsewhere with an empty line between.
 func (o *showOptions) again(ctx context.Context, w io.Writer) error {
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	source, err := o.open()
-	if err != nil {
-		return err
-	}
-	defer source.Close()
 	before := ""
-	if isTerminal(os.Stdout) {
+	if _, _, ok := screen(w); ok {
 		before = clear
 	}
-	t := time.NewTicker(o.watch)
-	defer t.Stop()
-	for {
-		s, err := source.Fetch()
-		if err != nil {
-			return err
-		}
+	return o.watch(ctx, o.every, 0, func(_, now *inspect.Snapshot) error {
 		if _, err := io.WriteString(w, before); err != nil {
 			return err
 		}
-		if err := o.print(w, s); err != nil {
-			return err
-		}
-		if before == "" {
-			before = "\n"
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+		before = cmp.Or(before, "\n")
+		return o.print(w, now)
+	})
 }
 
 // complete has shells complete kinds, and names from the urdmad that runs.

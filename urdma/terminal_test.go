@@ -10,7 +10,7 @@ import (
 )
 
 // TestTerminalIsLeftAlone: a command that draws nothing must not ask the
-// terminal anything, as libraries linked for top may do when they start.
+// terminal anything, as a linked library may do when it starts.
 func TestTerminalIsLeftAlone(t *testing.T) {
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

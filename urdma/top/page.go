@@ -10,13 +10,11 @@ import (
 	"urdma/urdma/report"
 )
 
-// view is what a page shows and how.
-type view struct {
-	last, now     *inspect.Snapshot // last is nil at first
-	order         Order
-	paused        bool
-	err           error // why now is old
-	width, height int
+// View is what a page shows and how.
+type View struct {
+	Last, Now     *inspect.Snapshot // the same at first: all rates are 0
+	Order         Order
+	Width, Height int
 }
 
 // least is what a page needs to make sense.
@@ -25,70 +23,52 @@ const (
 	leastHeight = 8
 )
 
-// page lays out exactly height lines of at most width characters.
-func (v view) page() string {
-	v.width, v.height = max(v.width, leastWidth), max(v.height, leastHeight)
-	var lines []string
-	switch {
-	case v.now == nil && v.err != nil:
-		lines = []string{v.err.Error()}
-	case v.now == nil:
-		lines = []string{"waiting for urdmad"}
-	default:
-		lines = v.body()
-	}
-	for len(lines) < v.height-1 {
+// Page lays out exactly Height lines of at most Width characters.
+func (v View) Page() string {
+	v.Width, v.Height = max(v.Width, leastWidth), max(v.Height, leastHeight)
+	lines := v.body()
+	for len(lines) < v.Height-1 {
 		lines = append(lines, "")
 	}
-	lines = append(lines[:v.height-1], v.foot())
+	lines = append(lines[:v.Height-1], v.foot())
 	for i := range lines {
-		lines[i] = cut(lines[i], v.width)
+		lines[i] = cut(lines[i], v.Width)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (v view) body() []string {
-	last := v.last
-	if last == nil {
-		last = v.now // all rates are 0
-	}
-	r := compare(last, v.now, v.order)
+func (v View) body() []string {
+	r := compare(v.Last, v.Now, v.Order)
 	lines := append(v.head(&r), "")
-	lines = append(append(lines, v.atMost(r.portLines(v.width), "ports")...), "")
+	lines = append(append(lines, v.atMost(r.portLines(v.Width), "ports")...), "")
 	if len(r.workers) > 0 {
-		lines = append(append(lines, v.atMost(r.workerLines(v.width), "workers")...), "")
+		lines = append(append(lines, v.atMost(r.workerLines(v.Width), "workers")...), "")
 	}
-	room := v.height - 1 - len(lines)
-	return append(lines, r.pairLines(v.width, room)...)
+	room := v.Height - 1 - len(lines)
+	return append(lines, r.pairLines(v.Width, room)...)
 }
 
 // atMost keeps a third of the page of a table.
-func (v view) atMost(lines []string, what string) []string {
-	if most := max(2, v.height/3); len(lines) > most {
+func (v View) atMost(lines []string, what string) []string {
+	if most := max(2, v.Height/3); len(lines) > most {
 		return append(lines[:most-1], fmt.Sprintf("and %d more %s", len(lines)-most+1, what))
 	}
 	return lines
 }
 
-func (v view) head(r *rates) []string {
-	s := v.now
+func (v View) head(r *rates) []string {
+	s := v.Now
 	first := fmt.Sprintf("urdmad %s  up %s  %s", s.Daemon.Version, report.Span(s.Taken.Sub(s.Daemon.Started)), s.Taken.Local().Format("15:04:05"))
 	second := fmt.Sprintf("%d clients  %d queue pairs  %d connections  %d regions", len(s.Clients), len(s.QPs), len(s.Connections), len(s.Regions))
 	if r.loop != nil {
 		second += fmt.Sprintf("  loop %.0f%% busy, %.0f%% asleep", 100*r.loop.busy, 100*r.loop.asleep)
 	}
-	if v.err != nil {
-		first += "  " + v.err.Error()
-	}
 	return []string{first, second}
 }
 
-func (v view) foot() string {
-	text := fmt.Sprintf("q quit  p pause  s sort (now by %s)", v.order)
-	if v.paused {
-		text += "  PAUSED"
-	}
-	if v.now != nil && v.now.Restricted {
+func (v View) foot() string {
+	text := "sorted by " + string(v.Order) + " (--sort)"
+	if v.Now.Restricted {
 		text += "  (only your own objects)"
 	}
 	return text

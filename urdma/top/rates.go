@@ -38,18 +38,15 @@ type workerRate struct {
 	received, handedOn float64 // packets
 }
 
-// Order says which queue pairs come first.
-type Order int
+// Order is what the queue pairs are sorted by.
+type Order string
 
-// Orders of queue pairs.
+// The orders.
 const (
-	ByBytes Order = iota
-	ByMessages
-	ByResent
-	orders
+	ByBytes    Order = "bytes"
+	ByMessages Order = "messages"
+	ByResent   Order = "resent"
 )
-
-func (o Order) String() string { return [...]string{"bytes", "messages", "resent"}[o] }
 
 func (o Order) of(p *pairRate) float64 {
 	switch o {

@@ -1,8 +1,6 @@
 package top
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,8 +11,6 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	tea "charm.land/bubbletea/v2"
 
 	"urdma/inspect"
 )
@@ -80,17 +76,16 @@ func TestPages(t *testing.T) {
 	last, now := two(t)
 	for _, c := range []struct {
 		name string
-		view view
+		view View
 	}{
-		{"80x24.txt", view{last: last, now: now, width: 80, height: 24}},
-		{"40x10.txt", view{last: last, now: now, width: 40, height: 10}},
-		{"first.txt", view{now: now, width: 80, height: 24, paused: true, order: ByResent}},
-		{"130x12.txt", view{last: last, now: now, width: 130, height: 12}},
-		{"gone.txt", view{err: errors.New("no urdmad is running at /run/urdma/urdmad.sock"), width: 80, height: 8}},
+		{"80x24.txt", View{Last: last, Now: now, Order: ByBytes, Width: 80, Height: 24}},
+		{"40x10.txt", View{Last: last, Now: now, Order: ByBytes, Width: 40, Height: 10}},
+		{"first.txt", View{Last: now, Now: now, Width: 80, Height: 24, Order: ByResent}},
+		{"130x12.txt", View{Last: last, Now: now, Order: ByBytes, Width: 130, Height: 12}},
 	} {
-		got := c.view.page()
+		got := c.view.Page()
 		golden(t, c.name, got)
-		fits(t, c.name, got, c.view.width, c.view.height)
+		fits(t, c.name, got, c.view.Width, c.view.Height)
 	}
 }
 
@@ -111,15 +106,15 @@ func fits(t *testing.T, name, page string, width, height int) {
 func TestWorkers(t *testing.T) {
 	last, now := two(t)
 	ofWorkers(last, now)
-	v := view{last: last, now: now, width: 80, height: 24}
-	page := v.page()
+	v := View{Last: last, Now: now, Order: ByBytes, Width: 80, Height: 24}
+	page := v.Page()
 	golden(t, "workers.txt", page)
-	fits(t, "workers.txt", page, v.width, v.height)
+	fits(t, "workers.txt", page, v.Width, v.Height)
 	var b strings.Builder
-	if err := writeLines(&b, last, now); err != nil {
+	if err := Lines(&b, last, now, ByBytes); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "workers-plain.txt", strings.TrimSuffix(b.String(), "\n"))
+	golden(t, "workers-lines.txt", strings.TrimSuffix(b.String(), "\n"))
 }
 
 // TestCrowd: many ports, queue pairs and long values still fit.
@@ -141,10 +136,10 @@ func TestCrowd(t *testing.T) {
 		now.Ports = append(now.Ports, p)
 	}
 	for _, size := range [][2]int{{80, 24}, {40, 8}, {200, 60}, {81, 25}} {
-		v := view{last: last, now: now, width: size[0], height: size[1]}
-		fits(t, fmt.Sprint(size), v.page(), size[0], size[1])
+		v := View{Last: last, Now: now, Order: ByBytes, Width: size[0], Height: size[1]}
+		fits(t, fmt.Sprint(size), v.Page(), size[0], size[1])
 	}
-	if page := (view{last: last, now: now, width: 80, height: 24}).page(); !strings.Contains(page, "LOST/s\n") || !strings.Contains(page, "255.255.255.255:65535") {
+	if page := (View{Last: last, Now: now, Order: ByBytes, Width: 80, Height: 24}).Page(); !strings.Contains(page, "LOST/s\n") || !strings.Contains(page, "255.255.255.255:65535") {
 		t.Errorf("80x24 loses columns:\n%s", page)
 	}
 }
@@ -168,92 +163,11 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestKeysAndErrors(t *testing.T) {
+func TestLines(t *testing.T) {
 	last, now := two(t)
-	var m tea.Model = model{view: view{width: 80, height: 24}, every: time.Hour}
-	send := func(msg tea.Msg) tea.Cmd {
-		var c tea.Cmd
-		m, c = m.Update(msg)
-		return c
-	}
-	key := func(k string) tea.Cmd { return send(tea.KeyPressMsg{Code: rune(k[0]), Text: k}) }
-	send(arrived{snap: last})
-	send(arrived{snap: now})
-	if !strings.Contains(m.View().Content, "4MiB") {
-		t.Errorf("no rate after two snapshots:\n%s", m.View().Content)
-	}
-	key("s")
-	if v := m.(model); v.order != ByMessages {
-		t.Errorf("s sorts by %v", v.order)
-	}
-	key("p")
-	send(arrived{err: errors.New("gone")})
-	if !strings.Contains(m.View().Content, "PAUSED") || strings.Contains(m.View().Content, "gone") {
-		t.Errorf("paused:\n%s", m.View().Content)
-	}
-	key("p")
-	send(arrived{err: errors.New("gone")})
-	if !strings.Contains(m.View().Content, "gone") {
-		t.Errorf("error is not shown:\n%s", m.View().Content)
-	}
-	other := *now
-	other.Daemon.Started = now.Taken
-	send(arrived{snap: &other})
-	if v := m.(model); v.last != nil || v.err != nil {
-		t.Error("another urdmad is compared with the one before")
-	}
-	send(tea.WindowSizeMsg{Width: 100, Height: 30})
-	fits(t, "after resizing", m.View().Content, 100, 30)
-	if c := key("q"); c == nil || c() != tea.Quit() {
-		t.Error("q does not quit")
-	}
-}
-
-// TestRun plays a whole session with a pipe for a terminal.
-func TestRun(t *testing.T) {
-	_, now := two(t)
-	asked := make(chan struct{}, 100)
-	m := model{view: view{width: 80, height: 24}, every: time.Millisecond, next: func() (*inspect.Snapshot, error) {
-		asked <- struct{}{}
-		return now, nil
-	}}
-	var out bytes.Buffer
-	p := tea.NewProgram(m, tea.WithInput(nil), tea.WithOutput(&out), tea.WithoutSignals(), tea.WithWindowSize(80, 24))
-	go func() {
-		<-asked
-		<-asked
-		p.Send(tea.KeyPressMsg{Code: 'q', Text: "q"})
-	}()
-	if _, err := p.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "ib_write_bw") {
-		t.Errorf("nothing was drawn: %q", out.String())
-	}
-}
-
-func TestPlain(t *testing.T) {
-	last, now := two(t)
-	n := 0
-	next := func() (*inspect.Snapshot, error) {
-		n++
-		if n == 1 {
-			return last, nil
-		}
-		return now, nil
-	}
 	var b strings.Builder
-	if err := Plain(context.Background(), &b, next, time.Millisecond, 1); err != nil {
+	if err := Lines(&b, last, now, ByBytes); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "plain.txt", strings.TrimSuffix(b.String(), "\n"))
-	gone := errors.New("gone")
-	if err := Plain(context.Background(), &b, func() (*inspect.Snapshot, error) { return nil, gone }, time.Millisecond, 1); !errors.Is(err, gone) {
-		t.Errorf("%v, expected the error", err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	stop()
-	if err := Plain(ctx, &b, next, time.Hour, 0); err != nil {
-		t.Error(err)
-	}
+	golden(t, "lines.txt", strings.TrimSuffix(b.String(), "\n"))
 }

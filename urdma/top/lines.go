@@ -1,45 +1,17 @@
 package top
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"urdma/inspect"
 	"urdma/urdma/report"
 )
 
-// Plain writes lines, count times or until ctx ends where count is 0: one for
-// each port and each of several workers and one for the busiest queue pair. The first interval gives no
-// line; an error ends it.
-func Plain(ctx context.Context, w io.Writer, next func() (*inspect.Snapshot, error), every time.Duration, count int) error {
-	last, err := next()
-	if err != nil {
-		return err
-	}
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for n := 0; count == 0 || n < count; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-		now, err := next()
-		if err != nil {
-			return err
-		}
-		if err := writeLines(w, last, now); err != nil {
-			return err
-		}
-		last = now
-	}
-	return nil
-}
-
-func writeLines(w io.Writer, last, now *inspect.Snapshot) error {
-	r := compare(last, now, ByBytes)
+// Lines writes a line for each port and each of several workers, and one for the busiest
+// queue pair.
+func Lines(w io.Writer, last, now *inspect.Snapshot, order Order) error {
+	r := compare(last, now, order)
 	at := now.Taken.Local().Format("15:04:05")
 	for i := range r.ports {
 		p := &r.ports[i]
@@ -57,7 +29,7 @@ func writeLines(w io.Writer, last, now *inspect.Snapshot) error {
 			return err
 		}
 	}
-	if len(r.pairs) == 0 || ByBytes.of(&r.pairs[0]) == 0 {
+	if len(r.pairs) == 0 || order.of(&r.pairs[0]) == 0 {
 		return nil
 	}
 	p := &r.pairs[0]
