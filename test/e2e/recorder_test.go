@@ -54,12 +54,12 @@ func TestRecorderFiles(t *testing.T) {
 			}
 		}
 	}
-	failed := start("no_right", "../../examples/mistakes/no_right.c")
+	failed := start("no_right", "../../test/mistakes/no_right.c")
 	if err := failed.Wait(lab.Patience); err != nil {
 		t.Error(err)
 	}
 	recorded(failed, "(no_right)", "has failed: 0x0102", "ibv_modify_qp", "WHY", "it has no IBV_ACCESS_REMOTE_WRITE")
-	killed := start("not_armed", "../../examples/mistakes/not_armed.c")
+	killed := start("not_armed", "../../test/mistakes/not_armed.c")
 	await(t, "its queue pairs", func() (bool, string) {
 		out, _ := n.Urdma("show", "qp")
 		return strings.Contains(out, fmt.Sprint(killed.PID())) && strings.Contains(out, "RTS"), out

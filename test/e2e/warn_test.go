@@ -20,7 +20,7 @@ import (
 // mistakeRow is a row of the table of mistakes in docs/debugging.md.
 var mistakeRow = regexp.MustCompile("(?m)^\\| `(\\w+)\\.c`: (.+) \\| `--(warn|explain)` \\| (0x[0-9a-f]{4}) \\| (.+) \\|$")
 
-// TestMistakes: each program of examples/mistakes is told of its mistake, and of no other
+// TestMistakes: each program of test/mistakes is told of its mistake, and of no other
 // first, in the words of docs/debugging.md; urdma show warning and the log have it too. So
 // have the flight recorder, and what --strict makes of it, as the second table there.
 func TestMistakes(t *testing.T) {
@@ -30,9 +30,9 @@ func TestMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := mistakeRow.FindAllStringSubmatch(string(text), -1)
-	sources, _ := filepath.Glob("../../examples/mistakes/*.c")
+	sources, _ := filepath.Glob("../../test/mistakes/*.c")
 	if len(rows) < 20 || len(rows) != len(sources) {
-		t.Fatalf("docs/debugging.md has %d rows of mistakes, examples/mistakes %d programs", len(rows), len(sources))
+		t.Fatalf("docs/debugging.md has %d rows of mistakes, test/mistakes %d programs", len(rows), len(sources))
 	}
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
@@ -158,7 +158,7 @@ func underTools(t *testing.T, n *lab.Node, binary, name, row string) string {
 }
 
 func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string) {
-	source, binary := filepath.Join("../../examples/mistakes", name+".c"), filepath.Join(dir, name)
+	source, binary := filepath.Join("../../test/mistakes", name+".c"), filepath.Join(dir, name)
 	if text, err := os.ReadFile(source); err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("/* %s.c - %s. */\n", name, what)) {
 		t.Errorf("%s does not begin with its name and %q (%v)", source, what, err)
 	}
@@ -245,7 +245,7 @@ func TestNoMistakes(t *testing.T) {
 	}
 }
 
-// TestRight: what some programs of examples/mistakes do is warned of nothing if it is done right.
+// TestRight: what some programs of test/mistakes do is warned of nothing if it is done right.
 func TestRight(t *testing.T) {
 	if p, err := warned(t, "right"); err != nil {
 		t.Errorf("%v\n%s", err, p.Output())

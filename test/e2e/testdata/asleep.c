@@ -1,5 +1,5 @@
 /* asleep.c - what never_ready.c does, and waits for the event of the completion. */
-#include "../../../examples/mistakes/mistakes.h"
+#include "../../../test/mistakes/mistakes.h"
 
 int main(void)
 {

@@ -1,10 +1,10 @@
-/* reads.c - reads.c of examples/mistakes, in two processes: PORT, and at the client an
+/* reads.c - reads.c of test/mistakes, in two processes: PORT, and at the client an
  * address, max_rd_atomic, and then perhaps sq_psn and path_mtu, which are 4711 and 3 (1,024 bytes) otherwise. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../examples/mistakes/mistakes.h"
+#include "../../../test/mistakes/mistakes.h"
 
 #define READS 8
 

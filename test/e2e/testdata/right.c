@@ -1,5 +1,5 @@
-/* right.c - what unready.c, reads.c, registers.c and tiny.c of examples/mistakes do, done right. */
-#include "../../../examples/mistakes/mistakes.h"
+/* right.c - what unready.c, reads.c, registers.c and tiny.c of test/mistakes do, done right. */
+#include "../../../test/mistakes/mistakes.h"
 
 #define PIECES 200
 #define USES 65
