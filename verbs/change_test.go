@@ -84,6 +84,48 @@ func TestResizeCQAfterOverrun(t *testing.T) {
 	}
 }
 
+// TestOverrunWakesAll: each goroutine that waits for a queue learns that it has lost
+// completions.
+func TestOverrunWakesAll(t *testing.T) {
+	const waiters = 4
+	d := startDaemon(t)
+	to := newEnd(t, d.open(), verbs.QPOptions{})
+	x := to.PD().Context()
+	cq := must(x.CreateCQ(1, must(x.CreateCompChannel())(t)))(t)
+	from := must(to.PD().CreateQP(cq, to.cq, verbs.QPOptions{}))(t)
+	ok(t, errors.Join(from.ConnectNumber(to.Number()), to.ConnectNumber(from.Number())))
+	ended, ctx, entries := make(chan error, waiters), patience(t), cq.Entries()
+	for range waiters {
+		go func() {
+			var one [1]verbs.Completion
+			for {
+				if _, err := cq.Wait(ctx, one[:]); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	for cq.Waiters() < waiters {
+		time.Sleep(time.Millisecond)
+	}
+	cq.WhileNobodyPolls(func() {
+		for range entries + 1 {
+			ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"), Remote: to.memory.Remote(0)}))
+		}
+		for e := range x.Events() {
+			if e.Type == verbs.EventCQErr && e.CQ == cq {
+				break
+			}
+		}
+	})
+	for i := range waiters {
+		if err := <-ended; !errors.Is(err, verbs.ErrOverrun) {
+			t.Fatalf("goroutine %d of %d: %v, expected ErrOverrun", i, waiters, err)
+		}
+	}
+}
+
 // TestResizeCQWhilePolled: a queue that is polled, waited for and filled all the time
 // may be resized.
 func TestResizeCQWhilePolled(t *testing.T) {

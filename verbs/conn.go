@@ -28,6 +28,10 @@ type ConnOptions struct {
 	// is; one of type UD is told another to send to (Conn.Peer). UC is not for rdma_cm.
 	QP QPOptions
 
+	// Source is the address of ours that Dial connects from, and its port number, 0 for a
+	// free one (src_addr of rdma_resolve_addr(3)). The zero value leaves both to urdmad.
+	Source netip.AddrPort
+
 	PrivateData []byte // for the peer, at most MaxPrivateData bytes
 	// Serve is how many RDMA Reads of the peer may be open at a time
 	// (responder_resources), Reads how many of ours (initiator_depth). 0 takes

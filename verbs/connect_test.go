@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -62,6 +63,52 @@ func TestReject(t *testing.T) {
 	}
 	if _, err := l.Next(ctx); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("Next of a closed listener: %v", err)
+	}
+}
+
+// TestDialSource: a connection comes from the address and port number that the dialer says.
+func TestDialSource(t *testing.T) {
+	d := startDaemon(t)
+	near, far, ctx := d.open(), d.open(), patience(t)
+	l := must(far.Listen("198.18.0.1:0"))(t)
+	seen := make(chan netip.AddrPort, 1)
+	go func() {
+		if conn, err := l.Accept(ctx, nil); err == nil { // the dialer tells
+			seen <- conn.RemoteAddr()
+		}
+	}()
+	source := netip.MustParseAddrPort("198.18.0.1:7488")
+	conn := must(near.Dial(ctx, l.Addr().String(), &verbs.ConnOptions{Source: source}))(t)
+	if got := <-seen; got != source || conn.LocalAddr() != source {
+		t.Errorf("from %v, seen as %v, expected %v", conn.LocalAddr(), got, source)
+	}
+	for _, wrong := range []string{"198.18.0.1:7488", "192.0.2.1:0"} {
+		if _, err := near.Dial(ctx, l.Addr().String(), &verbs.ConnOptions{Source: netip.MustParseAddrPort(wrong)}); err == nil {
+			t.Errorf("dialed from %s", wrong)
+		}
+	}
+}
+
+// TestListenBacklog: as many requests wait as the listener says.
+func TestListenBacklog(t *testing.T) {
+	d := startDaemon(t)
+	near, far, ctx := d.open(), d.open(), patience(t)
+	l := must(far.ListenBacklog("198.18.0.1:0", 2))(t)
+	ends := make(chan error, 3)
+	for range 3 {
+		go func() { _, err := near.Dial(ctx, l.Addr().String(), nil); ends <- err }()
+	}
+	if err := <-ends; !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("the third request: %v, expected ETIMEDOUT", err)
+	}
+	for range 2 {
+		_ = must(l.Accept(ctx, nil))(t)
+		ok(t, <-ends)
+	}
+	for _, wrong := range []int{0, -1, 1 << 16} {
+		if _, err := far.ListenBacklog(":0", wrong); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("a backlog of %d: %v, expected EINVAL", wrong, err)
+		}
 	}
 }
 

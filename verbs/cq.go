@@ -254,7 +254,7 @@ func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, o
 		}
 		n, _, err := q.poll(out)
 		if n > 0 || err != nil {
-			q.passOn(n)
+			q.passOn()
 			return n, err
 		}
 		select {
@@ -266,6 +266,7 @@ func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, o
 		case <-q.ctx.client.Gone(): // the next poll says so
 		case <-stop:
 			if n, _, err := q.poll(out); n > 0 || err != nil {
+				q.passOn()
 				return n, err
 			}
 			if err := over(); err != nil {
@@ -276,9 +277,10 @@ func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, o
 	}
 }
 
-// passOn lets another waiter look at what this one may have left.
-func (q *CQ) passOn(n int) {
-	if n > 0 && q.waiters.Load() > 1 {
+// passOn lets another waiter look at what this one may have left: completions, or an
+// error that stays.
+func (q *CQ) passOn() {
+	if q.waiters.Load() > 1 {
 		q.wake()
 	}
 }

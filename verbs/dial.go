@@ -33,7 +33,11 @@ func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions)
 }
 
 func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, options *ConnOptions) (*Conn, error) {
-	device, err := id.Resolve(ctx, to)
+	var from netip.AddrPort
+	if options != nil {
+		from = options.Source
+	}
+	device, err := id.Resolve(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -2,16 +2,19 @@ package verbs
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"net/netip"
 	"strings"
+	"syscall"
 
 	"urdma/verbs/abi"
 	"urdma/verbs/cmid"
 	"urdma/verbs/session"
 )
 
-// backlog is how many connection requests wait at a listener.
-const backlog = 128
+// DefaultBacklog is how many connection requests wait at a listener that says nothing else.
+const DefaultBacklog = 128
 
 // Listener takes connection requests (rdma_listen(3)).
 type Listener struct {
@@ -24,9 +27,20 @@ type Listener struct {
 // Listen takes connection requests at "host:port" (rdma_bind_addr(3),
 // rdma_listen(3)). No host means every port of urdmad, 127.0.0.1 included; port
 // number 0 chooses a free one.
-func (c *Client) Listen(address string) (*Listener, error) { return c.listen(address, RC) }
+func (c *Client) Listen(address string) (*Listener, error) {
+	return c.listen(address, RC, DefaultBacklog)
+}
 
-func (c *Client) listen(address string, kind QPType) (*Listener, error) {
+// ListenBacklog is Listen where as many requests wait, 1 to 65535. Who comes when that
+// many do asks again for some seconds.
+func (c *Client) ListenBacklog(address string, backlog int) (*Listener, error) {
+	if backlog < 1 || backlog > math.MaxUint16 {
+		return nil, fmt.Errorf("verbs: backlog of %d requests, expected 1 to %d: %w", backlog, math.MaxUint16, syscall.EINVAL)
+	}
+	return c.listen(address, RC, backlog)
+}
+
+func (c *Client) listen(address string, kind QPType, backlog int) (*Listener, error) {
 	at, err := c.lookUp(context.Background(), address)
 	if err != nil {
 		return nil, err
@@ -38,7 +52,7 @@ func (c *Client) listen(address string, kind QPType) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := id.Listen(at, backlog)
+	local, err := id.Listen(at, uint32(backlog))
 	if err != nil {
 		id.Destroy()
 		return nil, err

@@ -19,7 +19,9 @@ const UDPQKey = 0x01234567
 // behind "host:port" (RDMA_PS_UDP of rdma_create_id(3)), as Dial does with that type.
 // A request is answered as one for a connection is; Accept makes a queue pair of type
 // UD for it. Host and port number are as Listen has them.
-func (c *Client) ListenDatagrams(address string) (*Listener, error) { return c.listen(address, UD) }
+func (c *Client) ListenDatagrams(address string) (*Listener, error) {
+	return c.listen(address, UD, DefaultBacklog)
+}
 
 // Peer is where the datagrams of a connection's queue pair of type UD go: to the one
 // that the other side named, or to the group that was joined. Send and its kin send
@@ -43,7 +45,7 @@ func (c *Client) JoinMulticast(ctx context.Context, group string, options *ConnO
 	if err != nil {
 		return nil, err
 	}
-	device, err := id.ResolveAddr(ctx, to)
+	device, err := id.ResolveAddr(ctx, netip.AddrPort{}, to)
 	if err != nil {
 		session.Undo(ctx, id.Destroy)
 		return nil, err

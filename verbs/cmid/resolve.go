@@ -14,8 +14,8 @@ const resolveLimit = 5 * time.Second
 
 // Resolve finds the device that reaches the peer (rdma_resolve_addr(3),
 // rdma_resolve_route(3)).
-func (id *ID) Resolve(ctx context.Context, to netip.AddrPort) (device uint32, err error) {
-	if device, err = id.ResolveAddr(ctx, to); err != nil {
+func (id *ID) Resolve(ctx context.Context, from, to netip.AddrPort) (device uint32, err error) {
+	if device, err = id.ResolveAddr(ctx, from, to); err != nil {
 		return 0, err
 	}
 	req := abi.CMValueRequest{ID: id.handle, Value: patience(ctx)}
@@ -35,14 +35,21 @@ func patience(ctx context.Context) uint32 {
 	return uint32(min(limit, time.Hour).Milliseconds())
 }
 
-// ResolveAddr finds the device that reaches a peer or a group (rdma_resolve_addr(3)).
-func (id *ID) ResolveAddr(ctx context.Context, to netip.AddrPort) (device uint32, err error) {
+// ResolveAddr finds the device that reaches a peer or a group (rdma_resolve_addr(3)), from
+// an address of ours; the zero one is any.
+func (id *ID) ResolveAddr(ctx context.Context, from, to netip.AddrPort) (device uint32, err error) {
 	dst, err := abi.AddrFrom(to)
 	if err != nil {
 		return 0, err
 	}
+	var src abi.Addr
+	if from.Addr().IsValid() {
+		if src, err = abi.AddrFrom(from); err != nil {
+			return 0, err
+		}
+	}
 	var bound abi.CMBound
-	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: patience(ctx), Dst: dst}
+	req := abi.CMResolveAddrRequest{ID: id.handle, TimeoutMS: patience(ctx), Src: src, Dst: dst}
 	if _, err := session.Call(ctx, id.channel.session, abi.CMResolveAddr, &req, &bound, -1, 0); err != nil {
 		return 0, err
 	}
