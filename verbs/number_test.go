@@ -10,23 +10,40 @@ import (
 	"urdma/verbs"
 )
 
-// ExampleQP_ConnectNumber is one of two programs that connect by queue pair
-// number: they tell each other their numbers over TCP, and each sends a message.
-// The other listens where this one dials; all else is the same.
+// ExampleQP_ConnectNumber has two ends, which may be two programs on two hosts, connect
+// by queue pair number: they tell each other their numbers over TCP, and each sends a
+// message.
 func ExampleQP_ConnectNumber() {
-	tcp, err := net.Dial("tcp", "server:7475")
-	if err != nil {
-		log.Fatal(err)
-	}
 	client, err := verbs.Open("")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	text, err := greet(client, tcp, "hello")
+	l, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
 		log.Fatal(err)
 	}
+	heard := make(chan string)
+	go func() {
+		tcp, err := l.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		text, err := greet(client, tcp, "hello, client")
+		if err != nil {
+			log.Fatal(err)
+		}
+		heard <- text
+	}()
+	tcp, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := greet(client, tcp, "hello, server")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-heard)
 	fmt.Println(text)
 }
 

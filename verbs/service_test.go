@@ -12,23 +12,30 @@ import (
 	"urdma/verbs"
 )
 
-// ExampleClient_ListenDatagrams serves whoever asks for a queue pair that takes
-// datagrams, and answers each datagram with the same text.
+// ExampleClient_ListenDatagrams serves who asks for a queue pair that takes datagrams,
+// and answers each datagram with the same text. The other side asks for such a queue
+// pair and sends it datagrams; nobody repeats one that is lost.
 func ExampleClient_ListenDatagrams() {
 	client, err := verbs.Open("")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	l, err := client.ListenDatagrams(":7479")
+	l, err := client.ListenDatagrams(":0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	for {
-		if err := echo(context.Background(), l, 10); err != nil {
-			log.Fatal(err)
-		}
+	served := make(chan error)
+	go func() { served <- echo(context.Background(), l, 2) }()
+	server := fmt.Sprintf("localhost:%d", l.Addr().Port())
+	answers, err := say(context.Background(), client, server, "hello", "again")
+	if err != nil {
+		log.Fatal(err)
 	}
+	if err := <-served; err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answers)
 }
 
 // echo takes one request and answers so many datagrams.
@@ -61,21 +68,6 @@ func echo(ctx context.Context, l *verbs.Listener, count int) error {
 		}
 	}
 	return nil
-}
-
-// ExampleClient_Dial_datagrams asks for such a queue pair and sends it a datagram.
-// Nobody repeats one that is lost.
-func ExampleClient_Dial_datagrams() {
-	client, err := verbs.Open("")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	answers, err := say(context.Background(), client, "server:7479", "hello")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(answers)
 }
 
 // say sends texts, one after the other is answered.

@@ -15,7 +15,7 @@ import (
 // ExampleXRCDomain serves one client, who sends to a shared receive queue of the
 // server's XRC domain. The server tells its number when it accepts; other programs of
 // the server's could tell it theirs, and the client would reach them by the same
-// connection.
+// connection. The client may be a program on another host.
 func ExampleXRCDomain() {
 	client, err := verbs.Open("")
 	if err != nil {
@@ -26,12 +26,17 @@ func ExampleXRCDomain() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := client.Listen(":7478")
+	l, err := client.Listen(":0")
 	if err != nil {
 		log.Fatal(err)
 	}
+	server, sent := fmt.Sprintf("localhost:%d", l.Addr().Port()), make(chan error)
+	go func() { sent <- sendXRC(context.Background(), client, server, "hello, queue") }()
 	text, err := pool.serve(context.Background(), l)
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := <-sent; err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(text)
@@ -89,18 +94,7 @@ func (s *xrcServer) serve(ctx context.Context, l *verbs.Listener) (string, error
 	return string(s.memory.Bytes()[:one[0].ByteLen]), one[0].Err()
 }
 
-// ExampleClient_Dial_xrc sends a message to the queue that the server names.
-func ExampleClient_Dial_xrc() {
-	client, err := verbs.Open("")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	if err := sendXRC(context.Background(), client, "server:7478", "hello"); err != nil {
-		log.Fatal(err)
-	}
-}
-
+// sendXRC sends a message to the queue that the server names.
 func sendXRC(ctx context.Context, client *verbs.Client, address, text string) error {
 	conn, err := client.Dial(ctx, address, &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.XRCSend}})
 	if err != nil {
