@@ -141,7 +141,7 @@ var table = []Reason{
 	{abi.PitfallForked, "a child that was forked uses an object of its parent's", "the object, its queues and its registered memory belong to the parent: the call fails with EIO here, and on an adapter parent and child write over each other's work",
 		"open the device in the child, or use verbs in the parent alone", "fork(2), ibv_fork_init(3)"},
 	{abi.PitfallFallback, "64 KiB or more are registered that urdmad cannot map", "it reads and writes them through /proc, at a third of the speed or less (urdma show mr names the region); on an adapter they cost nothing",
-		"register ordinary private memory, or a file on tmpfs", "docs/troubleshooting.md"},
+		"map a file on tmpfs, open for reading and writing, or use memory of the program's own that is aligned to pages", "docs/troubleshooting.md"},
 	{abi.PitfallNoReceive, "a send waits, most likely since the peer has posted no receive for it", "with rnr_retry 7 it waits for ever, and nothing fails",
 		"have the peer post receives in time (urdma show qp there counts them), and until then set rnr_retry below 7, so that the send fails with IBV_WC_RNR_RETRY_EXC_ERR", "ibv_post_recv(3), ibv_modify_qp(3), rdma_connect(3)"},
 

@@ -68,12 +68,10 @@ var commandSections = []manualtest.Section{
 		{"URDMA_NAMES", "1: the library's lines on standard error name the program and its process. Set by urdma run --hosts 2."},
 		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the first. Set by urdma exec --warn."},
 		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. A process that urdmad refuses them to finds no devices."},
-		{"URDMA_SHARE_MALLOC", "How much of what malloc and mmap give is shared with urdmad from the start; for the library that urdma exec --share-malloc preloads, too, and set by it."},
+		{"URDMA_SHARE_MALLOC", "Which pieces of malloc's urdmad maps, too: unset, those that are aligned to a page or more, as buffers of I/O are; 1 or a size (4G), those and all of 128 KiB or more, in all at most that size; 0, none. " +
+			"For the library that urdma exec preloads; set by --share-malloc. All other memory that a program registers stays where it is, and is reached through /proc, slower."},
 		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
-		{"URDMA_CONVERT", "0 keeps the memory that the program registers in its own private pages, which urdmad then reaches through /proc, slower. Else they become pages that both share, at the same address: " +
-			"what reaches for a page and not for its address misses that. A process with buffers registered with io_uring keeps its private pages anyway; 0 is for memory that AF_XDP or vfio holds, " +
-			"for direct I/O that is under way into a page while it is registered, and for process-shared mutexes and semaphores in such pages with a thread waiting at that moment."},
-		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already."},
+		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already, and liburdma-malloc.so behind them unless URDMA_SHARE_MALLOC is 0."},
 		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
 			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD out of its environment). " +
 			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},

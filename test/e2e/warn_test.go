@@ -279,8 +279,8 @@ func warned(t *testing.T, name string) (*lab.Process, error) {
 func TestFallbackReason(t *testing.T) {
 	need(t, "ibv_rc_pingpong")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
-	for value, want := range map[string]string{"0": "fallback  URDMA_CONVERT=0 ", "1": "shared  - "} {
-		p, err := n.Start("env", "URDMA_CONVERT="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--", "ibv_rc_pingpong") // waits for its client
+	for value, want := range map[string]string{"0": "fallback  memory that isn't shared with urdmad ", "": "shared  - "} {
+		p, err := n.Start("env", "URDMA_SHARE_MALLOC="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--", "ibv_rc_pingpong") // waits for its client
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,6 @@ func TestRefusedCalls(t *testing.T) {
 		what string
 		may  bool // fail
 	}{
-		{"userfaultfd", false},       // seccomp profiles of containers
 		{"ptrace", false},            // Yama: neither side needs it
 		{"process_vm_readv", false},  // the same
 		{"memfd_create", true},       // no memory can be shared
@@ -57,7 +56,6 @@ func TestRefusedCalls(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		attempt(t, a, true, unreadable)
-		attempt(t, a, true, to, "userfaultfd", unreadable)
 		p.advances("beside a program that is not dumpable")
 		running(t, a)
 	})

@@ -76,7 +76,6 @@ func TestExamine(t *testing.T) {
 		{"offloads", "loopback", func(f *Facts) { f.Daemon.Ports[0].Offloads = "sends up to 64 segments at a time" }, OK, "", ""},
 		{"drops", "loopback", func(f *Facts) { f.Daemon.Ports[0].RxDropped = 5 }, Note, "5 packets were dropped", "rx_desc_count"},
 		{"old kernel", "loopback", func(f *Facts) { f.Kernel = [2]int{6, 1} }, Note, "Linux 6.1", "6.12"},
-		{"no userfaultfd", "loopback", func(f *Facts) { f.UserFaultFD = errors.New("operation not permitted") }, Note, "fallback path", "vm.unprivileged_userfaultfd=1"},
 		{"few mappings", "loopback", func(f *Facts) { f.MaxMapCount = 1000 }, Note, "1000 mappings", "sysctl"},
 		{"few descriptors", "loopback", func(f *Facts) { f.OpenFiles = 8 }, Note, "8 descriptors", "ulimit"},
 		{"memlock", "net_af_xdp0,iface=eth1", func(f *Facts) { f.MemLock = 65536 }, Note, "af_xdp locks memory", "LimitMEMLOCK"},

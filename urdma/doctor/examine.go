@@ -289,12 +289,7 @@ func kernelPart(f *Facts) (out []Finding) {
 	} else {
 		out = append(out, ok("kernel", "%s", release))
 	}
-	if f.UserFaultFD != nil {
-		return append(out, note("memory", "sysctl vm.unprivileged_userfaultfd=1, or allow userfaultfd in the seccomp profile",
-			"no userfaultfd (%v): memory that a program with threads registers takes the fallback path, slower but right; urdma show mr tells the path of each region",
-			f.UserFaultFD))
-	}
-	return append(out, ok("memory", "userfaultfd can be had: registered memory is shared with urdmad; urdma show mr tells the path of each region"))
+	return out
 }
 
 func before(v [2]int, major, minor int) bool {

@@ -39,7 +39,6 @@ type Facts struct {
 	NoDirectory []string         // of memif sockets to be made: those that there are not
 
 	Kernel       [2]int // major and minor
-	UserFaultFD  error  // nil: this process may have one
 	MaxMapCount  int
 	MemLock      uint64 // bytes, MaxUint64 without limit
 	OpenFiles    uint64
@@ -77,7 +76,6 @@ func Gather(f *Facts) {
 	f.Bound = sockets("07", "/proc/net/udp", "/proc/net/udp6")
 	f.NoDirectory = noDirectories(f.Config)
 	f.Kernel = kernel()
-	f.UserFaultFD = userFaultFD()
 	f.MaxMapCount = number("/proc/sys/vm/max_map_count")
 	f.HugePages = hugePages()
 	f.Cards = Cards("/sys")
@@ -187,16 +185,6 @@ func kernel() (v [2]int) {
 	}
 	_, _ = fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &v[0], &v[1]) // what is missing stays 0
 	return v
-}
-
-// userFaultFD asks as the library does.
-func userFaultFD() error {
-	const userModeOnly = 1
-	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|userModeOnly, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return unix.Close(int(fd))
 }
 
 func number(path string) int {

@@ -1,6 +1,6 @@
 /*
  * deny.c - runs a program under the refusals of container engines' default
- * seccomp profile that matter to us: userfaultfd, process_vm_readv and
+ * seccomp profile that matter to us: process_vm_readv and
  * process_vm_writev, ptrace, and io_uring answer EPERM. Privileges can't be
  * regained.
  */
@@ -22,7 +22,6 @@ int main(int argc, char **argv)
 {
 	struct sock_filter rules[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		REFUSE(SYS_userfaultfd),
 		REFUSE(SYS_process_vm_readv),
 		REFUSE(SYS_process_vm_writev),
 		REFUSE(SYS_ptrace),

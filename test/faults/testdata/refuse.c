@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 static const struct { const char *name; unsigned number; } calls[] = {
-	{"userfaultfd", SYS_userfaultfd},
 	{"ptrace", SYS_ptrace},
 	{"process_vm_readv", SYS_process_vm_readv},
 	{"memfd_create", SYS_memfd_create},

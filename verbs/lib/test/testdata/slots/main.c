@@ -1,5 +1,6 @@
 /* main.c - connects queue pairs and runs the case named on the command line;
  * without one, lists them. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ static const struct {
 struct ibv_context *context;
 struct ibv_pd *pd;
 struct ibv_mr *mr;
-char memory[4096] __attribute__((aligned(4096)));
+char *memory;
 
 static struct ibv_qp_init_attr_ex attributes(struct ibv_cq *send, struct ibv_cq *recv)
 {
@@ -245,6 +246,7 @@ void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 
 static void open_all(void)
 {
+	void *(*alloc)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "urdma_alloc");
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct rdma_cm_id *id;
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc6120001) };
@@ -254,7 +256,8 @@ static void open_all(void)
 	CHECK_RETURNS(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
 	context = id->verbs;
 	CHECK((pd = ibv_alloc_pd(context)));
-	CHECK((mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)));
+	CHECK((memory = alloc(4096)));
+	CHECK((mr = ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)));
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ struct end {
 extern struct ibv_context *context;
 extern struct ibv_pd *pd;
 extern struct ibv_mr *mr;
-extern char memory[4096];
+extern char *memory; /* 4096 bytes that urdmad maps, too */
 
 struct ibv_cq *make_cq(int entries);
 /* A queue pair with DEPTH sends and receives. */
