@@ -104,7 +104,9 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, o
 	return offset;
 }
 
-/* The peer may write there until it has been told; then the memory is ours. */
+/* When the peer's host has the news, the memory is ours. What the peer had posted before,
+ * and still is under way, is refused then, which ends the connection: it is placed
+ * nowhere. Only the peer's program knows when it has written its last. */
 static int unmap(int socket, void *buf, size_t len)
 {
 	struct rs *rs = rs_take(socket);
