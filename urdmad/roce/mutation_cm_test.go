@@ -1,0 +1,262 @@
+package roce_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"urdma/test/linked"
+	"urdma/urdmad/clock"
+	"urdma/urdmad/cm"
+	"urdma/urdmad/connect"
+	"urdma/urdmad/engine/enginetest"
+	"urdma/verbs/abi"
+	"urdma/wire"
+	"urdma/wire/ibcm"
+	"urdma/wire/roce"
+)
+
+// managementHeads are the headers in front of a message of communication management.
+const managementHeads = roce.BTHLen + 8
+
+// change is one to a field of a message.
+type change struct {
+	name string
+	do   func(m *ibcm.Message)
+}
+
+// changes are those of each field, and of what a message is.
+func changes() (list []change) {
+	add := func(name string, value any, do func(m *ibcm.Message)) {
+		list = append(list, change{fmt.Sprintf("%s %v", name, value), do})
+	}
+	add("nothing", "", func(*ibcm.Message) {})
+	for kind := ibcm.REQ; kind <= ibcm.APR; kind++ {
+		add("kind", kind, func(m *ibcm.Message) { m.Kind = kind })
+	}
+	for _, n := range []uint32{0, 1, math.MaxUint32} {
+		add("Local", n, func(m *ibcm.Message) { m.Local = n })
+		add("Remote", n, func(m *ibcm.Message) { m.Remote = n })
+		add("QPN", n, func(m *ibcm.Message) { m.QPN, m.Target = wire.QPN(n&0xffffff), wire.QPN(n&0xffffff) })
+		add("PSN", n, func(m *ibcm.Message) { m.PSN = roce.PSN(n & 0xffffff) })
+		add("TID", n, func(m *ibcm.Message) { m.TID = uint64(n) })
+	}
+	add("both IDs", "swapped", func(m *ibcm.Message) { m.Local, m.Remote = m.Remote, m.Local })
+	for _, n := range []uint8{0, 1, 2, 5, 15, 255} {
+		add("Responder", n, func(m *ibcm.Message) { m.Responder = n })
+		add("Initiator", n, func(m *ibcm.Message) { m.Initiator = n })
+		add("PathMTU", n, func(m *ibcm.Message) { m.PathMTU = n & 15 })
+		add("RNRRetry", n, func(m *ibcm.Message) { m.RNRRetry = n & 7 })
+		add("Timeout", n, func(m *ibcm.Message) { m.Timeout, m.AckTimeout = n&31, n&31 })
+		add("Retries", n, func(m *ibcm.Message) { m.Retries = n })
+		add("TrafficClass", n, func(m *ibcm.Message) { m.TrafficClass = n })
+		add("Reason", n, func(m *ibcm.Message) { m.Reason = ibcm.Reason(n) })
+		add("Refused", n, func(m *ibcm.Message) { m.Refused = ibcm.Refused(n & 3) })
+		add("Status", n, func(m *ibcm.Message) { m.Status = n })
+		add("Transport", n, func(m *ibcm.Message) { m.Transport = n & 15 })
+	}
+	add("XRC", "", func(m *ibcm.Message) { m.Transport = ibcm.XRC })
+	add("SRQ", "", func(m *ibcm.Message) { m.SRQ = !m.SRQ })
+	add("partition", "", func(m *ibcm.Message) { m.PKey = 1 })
+	for _, s := range []ibcm.ServiceID{0, ibcm.TCPService(0), ibcm.TCPService(7001), ibcm.UDPService(7000), ibcm.TCPService(7000), 1 << 63} {
+		add("service", s, func(m *ibcm.Message) { m.Service = s })
+	}
+	private := func(name string, do func(b []byte)) {
+		add("private data", name, func(m *ibcm.Message) {
+			if m.Private = bytes.Clone(m.Private); len(m.Private) >= ibcm.HeaderLen {
+				do(m.Private)
+			}
+		})
+	}
+	private("zero", func(b []byte) { clear(b) })
+	private("of version 1", func(b []byte) { b[0] = 0x10 })
+	private("of IPv6", func(b []byte) { b[1] = 6 << 4 })
+	private("of no family", func(b []byte) { b[1] = 5 << 4 })
+	private("another address", func(b []byte) { b[16]++ })
+	private("another port", func(b []byte) { binary.BigEndian.PutUint16(b[2:], 0) })
+	return list
+}
+
+// management is two programs that connect, send a message and disconnect, and what happens to
+// one message of communication management.
+type management struct {
+	*enginetest.World
+	ca, cb, service *enginetest.Client
+	waiting         [][]byte
+	from            []*linked.Port
+	done            bool
+}
+
+func newManagement(t *testing.T) *management {
+	m := &management{World: enginetest.New(t, enginetest.Options{Seed: 78, RoCE: true, NoCapture: true, ConnectTimeout: time.Second})}
+	m.ca, m.cb, m.service = m.A.NewClient(), m.B.NewClient(), m.B.NewClient()
+	m.Intrude = func() {
+		for i, frame := range m.waiting {
+			m.from[i].Inject(frame)
+		}
+		m.waiting, m.from = m.waiting[:0], m.from[:0]
+	}
+	return m
+}
+
+// inject has a message come with a change.
+func (m *management) inject(frame []byte, c *change) {
+	out := bytes.Clone(frame)
+	body := out[wire.UDPHeaderLen+managementHeads:]
+	var msg ibcm.Message
+	if err := msg.Parse(body); err != nil {
+		m.T.Fatal(err)
+	}
+	c.do(&msg)
+	room := map[ibcm.Kind]int{ibcm.REQ: ibcm.MaxPrivate + ibcm.HeaderLen, ibcm.REP: ibcm.MaxReply, ibcm.REJ: ibcm.MaxReject,
+		ibcm.SIDRRequest: ibcm.MaxServicePrivate + ibcm.HeaderLen, ibcm.SIDRReply: ibcm.MaxServiceReply}
+	private := bytes.Clone(msg.Private)
+	msg.Private = private[:min(len(private), room[msg.Kind])]
+	if err := msg.Put(body[:ibcm.Len]); err != nil {
+		m.T.Fatal(err)
+	}
+	var sums roce.Sums
+	sums.Put(out[wire.EthernetLen:wire.UDPHeaderLen], out[wire.UDPHeaderLen:])
+	wire.SetUDPChecksum(out)
+	by := m.A.Port
+	if from, _ := netip.AddrFromSlice(out[wire.EthernetLen+12:][:4]); from == m.B.Addr {
+		by = m.B.Port
+	}
+	m.waiting, m.from = append(m.waiting, out), append(m.from, by)
+}
+
+// messages calls see for each message, numbered from 0.
+func (m *management) messages(see func(i int, frame []byte) (lost bool)) {
+	n := -1
+	watch(m.World, func(frame, _ []byte) bool {
+		if _, ok := managed(frame); !ok {
+			return false
+		}
+		n++
+		return see(n, frame)
+	})
+}
+
+// live has the programs do what comes to them for so long: B's accepts whoever asks, and what has
+// ended is destroyed.
+func (m *management) live(d time.Duration) {
+	for end := m.Now() + clock.Time(d); m.Now() < end; m.Pass(5 * time.Millisecond) {
+		for _, c := range []*enginetest.Client{m.ca, m.cb, m.service} {
+			for ev, ok := c.Next(); ok; ev, ok = c.Next() {
+				m.event(c, &ev)
+			}
+		}
+	}
+}
+
+func (m *management) event(c *enginetest.Client, ev *cm.Event) {
+	switch ev.Kind {
+	case cm.EventConnectRequest:
+		if c == m.service {
+			c.Host.Do(func() { _ = c.Host.CM.Accept(ev.Child, nil, &cm.Param{QPN: 77, QKey: 7}) })
+			c.Destroy(ev.Child)
+			return
+		}
+		q := c.NewQP(nil)
+		c.Host.Do(func() { _ = c.Host.CM.Accept(ev.Child, connect.QueuePair(q.Q), enginetest.Param(4, "")) })
+	case cm.EventEstablished:
+		m.done = true
+	case cm.EventDisconnected, cm.EventConnectError, cm.EventUnreachable, cm.EventRejected:
+		c.Destroy(ev.ID)
+	}
+}
+
+// run has all happen: a connection, and a question for a queue pair of type UD. Nothing is left of
+// either.
+func (m *management) run() {
+	m.T.Helper()
+	listeners := []*cm.ID{m.cb.Listen(7000, 4), m.service.Listen(7001, 4)}
+	listeners[1].Datagrams = true
+	a := m.ca.NewQP(nil)
+	id, asker := m.ca.Resolve(m.B.Addr, 7000), m.ca.Resolve(m.B.Addr, 7001)
+	asker.Datagrams = true
+	m.ca.Connect(id, a, enginetest.Param(4, "hello"))
+	m.A.Do(func() { _ = m.A.CM.Connect(asker, nil, &cm.Param{PrivateData: []byte("who")}) })
+	m.live(100 * time.Millisecond)
+	if a.Q.State() == abi.QPSRTS {
+		region := m.ca.Register(64, 0)
+		a.Post(enginetest.Send(1), region.SGE(0, 64))
+	}
+	m.live(100 * time.Millisecond)
+	m.A.Do(func() { _ = m.A.CM.Disconnect(id) })
+	m.live(2 * time.Second)
+	m.ca.Destroy(id)
+	m.ca.Destroy(asker)
+	m.live(time.Second)
+	for _, l := range listeners {
+		l.Owner.(*enginetest.Client).Destroy(l)
+	}
+}
+
+// nothingLeft: the programs are gone, and so is all that their peers had them keep.
+func (m *management) nothingLeft() {
+	m.T.Helper()
+	m.ca.Remove()
+	m.cb.Remove()
+	m.service.Remove()
+	m.Pass(30 * time.Second)
+	for _, h := range []*enginetest.Host{m.A, m.B} {
+		if n, of := h.Engine.RoCE.Len(), h.CM.Len(); n+of > 0 {
+			m.T.Errorf("host %s: %d connections and %d ids are left", h.Name, n, of)
+		}
+	}
+}
+
+// TestManagementMutations changes each field of each message of communication management, and has
+// that come in the message's place, right behind it, or when all is over.
+func TestManagementMutations(t *testing.T) {
+	var kinds []ibcm.Kind
+	m := newManagement(t)
+	m.messages(func(_ int, frame []byte) bool {
+		got, _ := managed(frame)
+		kinds = append(kinds, got.Kind)
+		return false
+	})
+	m.run()
+	if m.nothingLeft(); t.Failed() || !m.done {
+		t.Fatal("without a change")
+	}
+	t.Logf("messages %v", kinds)
+	tries := 0
+	for i, kind := range kinds {
+		for k, c := range changes() {
+			for _, when := range []string{"instead", "behind", "late"} {
+				if tries++; os.Getenv("URDMA_LONG") == "" && tries%mutationStride != 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%d %#x/%d %s", i, uint16(kind), k, when), func(t *testing.T) {
+					m := newManagement(t)
+					var message []byte
+					m.messages(func(n int, frame []byte) (lost bool) {
+						if n != i {
+							return false
+						}
+						message = bytes.Clone(frame)
+						if when != "late" {
+							m.inject(message, &c)
+						}
+						return when == "instead"
+					})
+					m.run()
+					if when == "late" && message != nil {
+						m.inject(message, &c)
+						m.live(time.Second)
+					}
+					if m.nothingLeft(); t.Failed() {
+						t.Error(c.name)
+					}
+				})
+			}
+		}
+	}
+}
