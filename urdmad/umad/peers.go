@@ -33,11 +33,19 @@ type peers struct {
 	hosts []Host // of list
 	// silent is how often each was asked since it answered last.
 	silent  []int
+	said    map[saying]bool       // since the last question
 	partly  map[Host]*fabric.Peer // of which not all has been learnt
 	met     []Host                // who asked us, the last ones
 	asked   time.Time
 	numbers [2]uint32     // of the last questions, the last first; no stranger can guess them
 	news    chan struct{} // closed when something was learnt
+}
+
+// saying is what a peer says in answer to a question: an attribute. It says each once, since what
+// is new has the whole subnet managed anew.
+type saying struct {
+	peer      int
+	attribute uint16
 }
 
 const (
@@ -53,7 +61,7 @@ const (
 )
 
 func newPeers(w Wires) peers {
-	return peers{wires: w, at: map[Host]int{}, partly: map[Host]*fabric.Peer{}, news: make(chan struct{})}
+	return peers{wires: w, at: map[Host]int{}, partly: map[Host]*fabric.Peer{}, said: map[saying]bool{}, news: make(chan struct{})}
 }
 
 // Reach has the subnet include what wires reach; before the first file is served.
@@ -84,6 +92,7 @@ func (s *Server) ask() bool {
 	p := &s.peers
 	p.asked = time.Now()
 	p.numbers = [2]uint32{number(), p.numbers[0]}
+	clear(p.said)
 	asked := map[Host]bool{}
 	for _, list := range [][]Host{hosts, p.hosts, p.met} {
 		for _, h := range list {
@@ -213,8 +222,12 @@ func (s *Server) learn(from Host, m fabric.MAD) {
 		return
 	}
 	i, known := p.at[from]
+	of := saying{i, binary.BigEndian.Uint16(m[16:])}
 	switch {
+	case known && p.said[of]:
+		return
 	case known:
+		p.said[of] = true
 		p.list[i].Learn(m)
 		p.silent[i] = 0
 	case p.learnNew(from, m):

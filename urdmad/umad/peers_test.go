@@ -174,3 +174,43 @@ func FuzzArrived(f *testing.F) {
 		}
 	})
 }
+
+// TestOneAnswer: a question has one answer of each host, whatever comes behind it: each that is
+// another has the whole subnet managed anew.
+func TestOneAnswer(t *testing.T) {
+	a, _, ab, ba := joined(t)
+	var answer fabric.MAD
+	ba.losing(func(m fabric.MAD) bool {
+		if m.Response() && m[17] == portInfo {
+			answer = bytes.Clone(m)
+		}
+		return false
+	})
+	up := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.peers.list) == 1 && a.peers.list[0].Up
+	}
+	ask := func() {
+		a.ask()
+		ab.done.Wait()
+		ba.done.Wait()
+	}
+	ask() // it is a peer from then on
+	ask()
+	if !up() || answer == nil {
+		t.Fatalf("nodes %q", a.Nodes())
+	}
+	const physicalState = 64 + 33
+	answer[physicalState] = 2<<4 | 2 // polling: the link is down
+	a.Arrived(Host{0, ba.us}, answer, false)
+	if !up() {
+		t.Error("a second answer to one question counts")
+	}
+	ask()
+	if !up() {
+		t.Error("the next answer does not count")
+	}
+}
+
+const portInfo = 0x15
