@@ -101,3 +101,29 @@ func TestRefusedAnswersChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestTooManyAnswers: no more is owed to a peer than PSNs tell apart, half of what there are. Else
+// what refuses the first of its Reads, as its memory has gone, would name none of them.
+func TestTooManyAnswers(t *testing.T) {
+	r, stats := &Responder{}, &Stats{}
+	r.Init(7, 256, 4, stats)
+	read := Arrival{Opcode: roce.ReadRequest, PSN: 7, Length: maxMessage}
+	if do, _ := r.Judge(&read); do != Deliver {
+		t.Fatalf("judged %d", do)
+	}
+	r.Delivered(&read)
+	for _, next := range []Arrival{{Opcode: roce.ReadRequest, Length: maxMessage}, {Opcode: roce.ReadRequest}, {Opcode: roce.FetchAdd}, {Opcode: roce.SendOnly}} {
+		next.PSN = roce.PSN(7).Add(maxMessage / 256)
+		if do, _ := r.Judge(&next); do == Deliver {
+			r.Delivered(&next)
+			t.Errorf("%v of %d bytes is taken behind a Read of %d", next.Opcode, next.Length, read.Length)
+		}
+	}
+	p, ok := r.NextAnswer()
+	if r.Refuse(p.PSN, roce.NAKAccess); !ok {
+		t.Fatal("no answer is owed")
+	}
+	if psn, aeth, ok := r.Reply(^uint64(0)); !ok || psn != 7 || aeth.Syndrome != roce.NAKAccess {
+		t.Errorf("NAK %#x of %d, %t", aeth.Syndrome, psn, ok)
+	}
+}

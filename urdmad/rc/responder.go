@@ -88,7 +88,8 @@ func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	t := a.Opcode.Traits()
 	kind := t & (roce.Send | roce.Write)
 	switch {
-	case t.Is(roce.First) != (r.in.traits == 0), r.in.traits != 0 && r.in.traits != kind:
+	case r.tooFar(a),
+		t.Is(roce.First) != (r.in.traits == 0), r.in.traits != 0 && r.in.traits != kind:
 		return roce.NAKInvalid
 	case kind == 0:
 		return r.wrongRead(a)
@@ -105,6 +106,16 @@ func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 		return roce.NAKInvalid
 	}
 	return 0
+}
+
+// tooFar reports a request behind more unanswered packets of Reads than PSNs tell apart, half of
+// what there are (InfiniBand vol. 1).
+func (r *Responder) tooFar(a *Arrival) bool {
+	n := Sequence(1)
+	if a.Opcode == roce.ReadRequest {
+		n = Sequence(packets(a.Length, r.mtu))
+	}
+	return r.expected+n-r.answers.owed(r.expected) > base/2
 }
 
 // maxMessage is the longest message.
