@@ -111,11 +111,11 @@ func (s *Subnet) endpoints(yield func(*endpoint) bool) {
 	}
 }
 
-// ends yields the ports that can have a LID: those of channel adapters, and port 0 of
-// switches.
+// ends yields the ports that have a LID: those of channel adapters that something is plugged
+// into, and port 0 of switches. How many others there are, a peer may say as it likes.
 func (s *Subnet) ends(yield func(*endpoint) bool) {
 	for e := range s.endpoints {
-		if e.own() == e && !yield(e) {
+		if e.own() == e && (e.num == 0 || e.peer != nil) && !yield(e) {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"urdma/topology"
@@ -204,4 +205,41 @@ func TestPeerTakesNothing(t *testing.T) {
 	if s.UpdatePeers([]Peer{first, second, third}); s.peers[2] != nil {
 		t.Errorf("a second channel adapter %#x is at LID %#x", s.peers[2].node.guid, s.PeerLID(2))
 	}
+}
+
+// TestPeersOfManyPorts: peers that say how many ports they have take no LIDs for those that nothing
+// is plugged into: there would not be enough.
+func TestPeersOfManyPorts(t *testing.T) {
+	const most = 250
+	big := &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: 1 << 57, Name: "big", Ports: make([]topology.Port, topology.MaxPorts+1)}}}
+	s, err := New("host", []Port{{Name: "a", GUID: 1, LID: 0x10, MTU: 1500, Up: true, Wire: true}}, big)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Peer
+	for i := range uint64(most) {
+		list = append(list, Peer{Node: 0x1000 + i, Ports: 255, Number: 1, GUID: 0x2000 + i, Name: fmt.Sprint("peer ", i), LID: 0x100 + uint16(i), MTU: 3, Up: true})
+	}
+	s.UpdatePeers(list)
+	placed, used := 0, map[uint16]bool{}
+	for i, e := range s.peers {
+		if e != nil {
+			placed++
+			if e.info.lid() != list[i].LID {
+				t.Errorf("peer %d has LID %#x, expected %#x", i, e.info.lid(), list[i].LID)
+			}
+		}
+	}
+	for e := range s.ends {
+		if lid := e.info.lid(); lid > maxLID || used[lid] && lid != 0 {
+			t.Fatalf("a port has LID %#x, which is used or none", lid)
+		}
+		used[e.info.lid()] = true
+	}
+	if len(used) > placed+3 { // of device and switch, and 0
+		t.Errorf("%d LIDs are given, for %d peers", len(used), placed)
+	}
+	m := smp(MethodGetTable, 0x15, 0) // LinearForwardingTableRecords
+	m[1], m[2] = ClassAdmin, adminVersion
+	s.Send(0, Packet{DLID: s.home.info.lid(), MAD: m})
 }
