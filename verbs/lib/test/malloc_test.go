@@ -80,3 +80,14 @@ func TestMallocBesideSanitizer(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestMallocForkHandlers: fork handlers of a library that is initialised before liburdma.so
+// find the memory in the child, too.
+func TestMallocForkHandlers(t *testing.T) {
+	dir := t.TempDir()
+	lib := compile(t, filepath.Join(dir, "libhandlers.so"), "-DLIBRARY", "-shared", "-fPIC", "testdata/alone/handlers.c")
+	binary := compile(t, filepath.Join(dir, "handlers"), "testdata/alone/handlers.c", "-Wl,-rpath,"+dir, lib)
+	if out, err := run(t, startUrdmad(t), []string{mallocPreload(t)}, binary); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
