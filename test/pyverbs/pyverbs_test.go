@@ -22,7 +22,7 @@ var foreign = regexp.MustCompile(`^test_(mlx5|efa|cuda)`)
 // skips are why a test may leave itself out: what none of our ports has, or what
 // the machine lacks. Any other reason is a feature that programs would miss.
 var skips = regexp.MustCompile(strings.Join([]string{
-	`^ODP is not supported`,                       // pages are converted or copied, never faulted in
+	`^ODP is not supported`,                       // a device of ours has no page faults
 	`^Allocating dmabuf is not supported`,         // needs a GPU
 	`huge pages`,                                  // none reserved here
 	`^All gid indices populated`,                  // nothing to try
