@@ -30,6 +30,7 @@ static const struct {
 	{ "inherited_raw", case_inherited_raw },
 	{ "closed_descriptors", case_closed_descriptors },
 	{ "closed_stderr", case_closed_stderr },
+	{ "filtered", case_filtered },
 	{ "fork_stopped", case_fork_stopped },
 	{ "cancelled", case_cancelled },
 	{ "resize_race", case_resize_race },
