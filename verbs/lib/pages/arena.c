@@ -459,20 +459,6 @@ void arena_each_piece(piece_fn fn)
 		each_piece(own->start, top, fn);
 }
 
-/* Of extents in use. In a child: as they were when it came to be. */
-void arena_each_used(piece_fn fn)
-{
-	if (!arena_in_use())
-		return;
-	uint64_t pages = (top - own->start) / PAGE;
-	for (uint64_t i = 0, n; i < pages; i += n) {
-		uint32_t tag = own->page[i].tag;
-		n = tag & FIRST ? tag & LENGTH : 1;
-		if (tag & FIRST)
-			each_piece(address(i), address(i + n), fn);
-	}
-}
-
 /* A fork begins: what is freed from now on keeps what it holds until arena_end_fork is
  * called with this answer, for the child copies it. */
 unsigned arena_begin_fork(void)

@@ -24,6 +24,9 @@
 #include "internal.h"
 #include "kernel/sys.h"
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000 /* Linux 4.17 */
+#endif
 #define RW (PROT_READ | PROT_WRITE)
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 
@@ -145,20 +148,34 @@ static long copy_mapping(uint64_t from, uint64_t to)
 	return sys_mremap((uint64_t)fresh, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, from);
 }
 
-static void make_room(uint64_t from, uint64_t to)
+/* Where the arena isn't, the program has mapped something else over it, which the child
+ * has inherited. */
+static void copy_piece(uint64_t from, uint64_t to)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-	if (memfd_get() >= 0)
-		sys_mmap(from, to - from, RW, flags, -1, 0);
-	else if (sys_failed(copy_mapping(from, to)))
-		sys_munmap(from, to - from);
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+	if (memfd_get() < 0) {
+		if (sys_failed(copy_mapping(from, to)))
+			sys_munmap(from, to - from);
+		return;
+	}
+	long at = sys_mmap(from, to - from, RW, flags, -1, 0);
+	if (at == (long)from) {
+		copy_file(from, to);
+		return;
+	}
+	if (!sys_failed(at)) /* Linux before 4.17 knows no such flag */
+		sys_munmap((uint64_t)at, to - from);
+	if ((at == -EEXIST || !sys_failed(at)) && to - from > PAGE) {
+		uint64_t middle = page_up(from + (to - from) / 2);
+		copy_piece(from, middle);
+		copy_piece(middle, to);
+	}
 }
 
 void fork_child(void)
 {
 	const char byte = 0;
-	arena_each_piece(make_room);
-	arena_each_used(copy_file);
+	arena_each_piece(copy_piece);
 	arena_inherit();
 	memfd_leave();
 	if (copies) {

@@ -150,3 +150,4 @@ func TestForkOfStoppedChild(t *testing.T)     { torture(t, "fork_ends") }
 func TestForkWithoutDescriptors(t *testing.T) { torture(t, "fork_descriptors") }
 func TestForkOfOwnStacks(t *testing.T)        { torture(t, "fork_stacks") }
 func TestForkInSignalHandler(t *testing.T)    { torture(t, "fork_signal") }
+func TestForkMappedOver(t *testing.T)         { torture(t, "fork_mapped") }

@@ -374,3 +374,23 @@ int test_fork_signal(void)
 	ualarm(0, 0);
 	return 0;
 }
+
+/* What the program maps itself in place of pages that it was given is inherited. */
+int test_fork_mapped(void)
+{
+	unsigned char *p = urdma_malloc(SIZE, 1, false);
+	CHECK(p, "urdma_malloc");
+	for (unsigned i = 0; i < PAGES; i++) {
+		unsigned char *page = p + i * PAGE;
+		bool own = i == 0 || i == 6 || i == PAGES - 1;
+		CHECK(!own || mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == page, "mmap");
+		fill(page, PAGE, i);
+	}
+	pid_t pid = fork();
+	for (unsigned i = 0; i < PAGES; i++)
+		check(p + i * PAGE, PAGE, i, pid ? "in the parent" : "in the child");
+	if (pid == 0)
+		_exit(0);
+	wait_ok(pid, "fork");
+	return 0;
+}

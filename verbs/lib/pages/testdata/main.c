@@ -145,6 +145,7 @@ static const struct {
 	{ "fork_kinds", test_fork_kinds }, { "fork_ends", test_fork_ends },
 	{ "fork_descriptors", test_fork_descriptors },
 	{ "fork_stacks", test_fork_stacks }, { "fork_signal", test_fork_signal },
+	{ "fork_mapped", test_fork_mapped },
 };
 
 /* torture TEST [ROUNDS [SEED]] */

@@ -77,5 +77,6 @@ int test_fork_ends(void);
 int test_fork_descriptors(void);
 int test_fork_stacks(void);
 int test_fork_signal(void);
+int test_fork_mapped(void);
 
 #endif
