@@ -145,6 +145,7 @@ var rules = ruleBook{
 		"test/service":        {},
 		"test/soak":           {},
 		"test/vm":             {},
+		"test/writers":        {},
 		"verbs/abi/generate":  {},
 	},
 

@@ -1,0 +1,203 @@
+package writers
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"urdma/test/lab"
+	"urdma/test/lab/labtest"
+)
+
+// build makes the program, where every user can run it.
+func build(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED: no gcc")
+	}
+	files, err := filepath.Glob("testdata/*.c")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("testdata: %d files, %v", len(files), err)
+	}
+	// Not t.TempDir: that is its user's alone. Not /tmp, which may have no direct I/O.
+	dir, err := os.MkdirTemp("/var/tmp", "urdma-writers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "writers")
+	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary}, files...)
+	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// trial is a run of the program as a user, who has a urdmad of its own.
+type trial struct {
+	uid     int
+	seconds int      // for all cells together
+	urdma   []string // flags of urdma run
+	program []string // flags of the program
+}
+
+func (r trial) run(t *testing.T) {
+	t.Helper()
+	l := labtest.New(t)
+	binary := build(t)
+	dir := filepath.Join(filepath.Dir(binary), "files")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(dir, r.uid, r.uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	argv := slices.Concat([]string{l.Program("urdma"), "run"}, r.urdma,
+		[]string{"--", binary, "--dir", dir, "--seconds", fmt.Sprint(r.seconds)}, r.program)
+	if seed := os.Getenv("URDMA_SEED"); seed != "" {
+		argv = append(argv, "--seed", seed)
+	}
+	env := []string{"XDG_RUNTIME_DIR=" + dir, "TMPDIR=" + dir, "HOME=" + dir, "LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	p, err := l.Start(lab.Options{UID: r.uid, Env: env, Dir: dir}, argv...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Wait(time.Duration(r.seconds)*time.Second + 10*time.Minute)
+	report(t, p.Output())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+var cellLine = regexp.MustCompile(`(?m)^(good|WRONG|skipped) (\S+) \(seed.*$`)
+
+// report tells aloud what was wrong and what could not be tried.
+func report(t *testing.T, out string) {
+	t.Helper()
+	from := 0
+	for _, m := range cellLine.FindAllStringSubmatchIndex(out, -1) {
+		said, verdict, name := out[from:m[1]], out[m[2]:m[3]], out[m[4]:m[5]]
+		from = m[1]
+		switch verdict {
+		case "WRONG":
+			t.Error(strings.TrimSpace(said))
+		case "skipped":
+			t.Run(name, func(t *testing.T) { t.Skip("SKIPPED: " + strings.TrimSpace(said)) })
+		}
+	}
+	t.Log(lab.Tail(out, 1))
+}
+
+// length is how long a trial takes: longer with URDMA_LONG=1.
+func length() (seconds int) {
+	if os.Getenv("URDMA_LONG") != "" {
+		return 300
+	}
+	return 15
+}
+
+// set gives a setting of the kernel another value as long as the test runs. What needs it is
+// skipped aloud where that is refused.
+func set(t *testing.T, path, value string) {
+	t.Helper()
+	before, err := os.ReadFile(path)
+	if err != nil || strings.TrimSpace(string(before)) != "0" || os.WriteFile(path, []byte(value), 0) != nil {
+		return // there is none, it is set, or it is not ours to set
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(path, before, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWriters: no byte is lost, whoever writes it.
+func TestWriters(t *testing.T) {
+	set(t, "/sys/kernel/mm/ksm/run", "1")
+	set(t, "/proc/sys/vm/nr_hugepages", "16")
+	trial{uid: os.Getuid(), seconds: length()}.run(t)
+}
+
+func TestWritersOfAnOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: not root: TestWriters has run as an ordinary user")
+	}
+	trial{uid: lab.OrdinaryUID, seconds: length()}.run(t)
+}
+
+// TestWritersSharedMalloc: what malloc gives lies in memory that urdmad maps.
+func TestWritersSharedMalloc(t *testing.T) {
+	for _, kind := range []string{"malloc", "aligned"} {
+		t.Run(kind, func(t *testing.T) {
+			trial{uid: os.Getuid(), seconds: length() / 5, urdma: []string{"--share-malloc"}, program: []string{"--kind", kind}}.run(t)
+		})
+	}
+}
+
+// TestEachWriterNotices: where pages are moved under the program, each cell finds it; it
+// ends as soon as it has.
+func TestEachWriterNotices(t *testing.T) {
+	trial{uid: os.Getuid(), seconds: 5 * cells(t), program: []string{"--fault"}}.run(t)
+}
+
+func list(t *testing.T) (ways map[string]int) {
+	t.Helper()
+	out, err := exec.Command(build(t), "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways = map[string]int{}
+	for line := range bytes.Lines(out) {
+		name, kinds, _ := strings.Cut(string(line), ":")
+		ways[name] = len(strings.Fields(kinds))
+	}
+	return ways
+}
+
+func cells(t *testing.T) (n int) {
+	for _, kinds := range list(t) {
+		n += kinds
+	}
+	return n
+}
+
+// TestTable holds docs/VERBS.md's table to the ways there are.
+func TestTable(t *testing.T) {
+	text, err := os.ReadFile("../../docs/VERBS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "## Who else writes to memory\n")
+	if !found {
+		t.Fatal("docs/VERBS.md has no table of who else writes to memory")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	ways := list(t)
+	for line := range strings.Lines(table) {
+		columns := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(columns) < 3 || !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, name := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(columns[len(columns)-1], -1) {
+			if ways[name[1]] == 0 {
+				t.Errorf("docs/VERBS.md names the row %s, which there isn't", name[1])
+			}
+			delete(ways, name[1])
+		}
+	}
+	for name := range ways {
+		t.Errorf("docs/VERBS.md doesn't name the row %s", name)
+	}
+}
