@@ -85,7 +85,7 @@ func TestClockOfTheDay(t *testing.T) {
 	shown := map[string]string{
 		"urdmad/control/capture.go":   "the time of a captured packet",
 		"urdmad/control/trace.go":     "the time of an event of a trace",
-		"urdmad/control/recorder.go":  "the time of an event of the flight recorder",
+		"urdmad/control/inspect.go":   "the time of an event of the flight recorder",
 		"urdmad/control/records.go":   "likewise, in a file",
 		"urdmad/control/warn.go":      "the time of a warning",
 		"urdmad/metrics/families.go":  "since when urdmad runs",
