@@ -3,7 +3,7 @@ package mpa_test
 import (
 	"bytes"
 	"encoding/binary"
-	"os"
+	"net"
 	"testing"
 	"time"
 
@@ -30,11 +30,21 @@ type fuzzed struct {
 	mine, forbidden *enginetest.Region
 }
 
+// unused is a port number that nobody has at any address.
+func unused(t testing.TB) uint16 {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
 func newFuzzed(t testing.TB) *fuzzed {
 	w := world(t, enginetest.Options{Seed: 1, NoCapture: true}) // the seed: STags in the corpus are as good in every process
 	z := &fuzzed{exchange: &exchange{w: w, c: w.A.NewClient()}}
 	z.send, z.recv = z.c.NewCQ(64), z.c.NewCQ(64)
-	port = uint16(10000 + os.Getpid()%20000) // go test -fuzz has several processes in one network namespace
+	port = unused(t) // go test -fuzz has several processes in one network namespace
 	z.c.Listen(port, 64)
 	z.mine, z.forbidden = z.c.Register(1<<16, rw), w.A.NewClient().Register(1<<16, rw)
 	for i := range z.forbidden.Bytes {
