@@ -136,7 +136,8 @@ func TestRoCECapture(t *testing.T) {
 			seen := map[string]int{}
 			for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 				f := strings.SplitN(line, ",", 4)
-				if len(f) != 4 || f[0] == "" || f[2] != "" || f[3] != "" {
+				again := len(f) == 4 && f[3] == "urdmad: dropped: asked again" // the answer took longer than the peer waits
+				if len(f) != 4 || f[0] == "" || f[2] != "" || f[3] != "" && !again {
 					t.Errorf("tshark says %q", line)
 					continue
 				}

@@ -333,7 +333,10 @@ bool rs_at_once(const struct rs *rs, int flags);
 int rs_wait_unless(struct rs *rs, bool (*ready)(struct rs *rs), int flags);
 /* A socket's descriptors whose readability is news, at most two. */
 int rs_descriptors(const struct rs *rs, int fds[2]);
-bool rs_is_connecting(const struct rs *rs);
+static inline bool rs_is_connecting(const struct rs *rs)
+{
+	return rs->state == RS_RESOLVING_ADDR || rs->state == RS_RESOLVING_ROUTE || rs->state == RS_CONNECTING;
+}
 
 /* ---- vectors.c ------------------------------------------------------------------------ */
 

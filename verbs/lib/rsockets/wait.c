@@ -3,11 +3,6 @@
 
 #include "rsockets.h"
 
-bool rs_is_connecting(const struct rs *rs)
-{
-	return rs->state == RS_RESOLVING_ADDR || rs->state == RS_RESOLVING_ROUTE || rs->state == RS_CONNECTING;
-}
-
 int rs_descriptors(const struct rs *rs, int fds[2])
 {
 	int n = 0;

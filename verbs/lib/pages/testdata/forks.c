@@ -314,8 +314,9 @@ int test_fork_stacks(void)
 	char *stack[3];
 	fill(p, SIZE, 7);
 	pthread_attr_init(&attr);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) /* before a thread forks: then it gives none any more */
 		stack[i] = urdma_malloc(STACK, PAGE, false);
+	for (int i = 0; i < 3; i++) {
 		strcpy(stack[i], "what it held");
 		CHECK(pthread_attr_setstack(&attr, stack[i], STACK) == 0, "setstack");
 		CHECK(!strcmp(stack[i], "what it held"), "lost");
