@@ -76,6 +76,12 @@ bool urdma_client_probe(struct urdma_client *client)
 	return true;
 }
 
+bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept)
+{
+	(void)client;
+	return kept->fd >= 0;
+}
+
 static void begin(uint32_t every, uint64_t takes)
 {
 	bells = (struct urdma_abi_doorbells){ .yield_poll = every, .core = (uint32_t)cpu + 1 };
