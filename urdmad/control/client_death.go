@@ -34,8 +34,8 @@ func (x *Session) cleanUp() {
 		x.recordEnd()
 		x.w.detach(x)
 	})
-	left, rings, done := x.inOrder(), []*memfd.Shared(nil), make(chan struct{})
-	x.w.inTurns(func() (more bool) {
+	left, rings := x.inOrder(), []*memfd.Shared(nil)
+	x.w.turns(func() (more bool) {
 		n := 0
 		for begun := x.w.Engine.QPs.Spent(); n < min(len(left), removedPerTurn) && x.w.Engine.QPs.Spent()-begun < removedWork; n++ {
 			o := left[n]
@@ -52,8 +52,7 @@ func (x *Session) cleanUp() {
 		}
 		x.w.Engine.RemoveClient(x.client)
 		return false
-	}, func() { close(done) })
-	<-done
+	})
 	for _, r := range rings { // the engine has let go of them
 		r.Close()
 	}

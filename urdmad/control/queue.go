@@ -114,10 +114,9 @@ func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	fits, old := false, q.ring
+	old := q.ring
 	x.w.turn(func() {}) // a whole turn: work posted before is seen before
-	x.w.turn(func() { fits = q.moveTo(mem, &resp, m.CQE) })
-	if !fits {
+	if !q.moveTo(mem, &resp, m.CQE) {
 		mem.Close()
 		x.Give(bill)
 		return fmt.Errorf("control: a completion queue of %d entries holds more that have not been polled: %w", m.CQE, syscall.EINVAL)
@@ -135,23 +134,29 @@ func cqAmounts(layout *abi.CQResponse) *account.Amounts {
 	return &account.Amounts{account.CompletionQueues: 1, account.QueueBytes: uint64(layout.Bytes), account.Mappings: 1}
 }
 
+// movedPerTurn is how many completions a turn moves, of 64 bytes.
+const movedPerTurn = 2048
+
 // moveTo moves completions not yet polled to a new ring, if there are at most as
-// many as the program asked room for (ibv_resize_cq(3)); the ring may have more.
-func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32) bool {
-	old := &q.cq.Ring
-	if old.Pending() > cqe {
-		return false
-	}
-	waiting := make([]abi.CQE, old.Pending())
-	waiting = waiting[:old.Backlog(waiting)]
+// many as the program asked room for (ibv_resize_cq(3)); the ring may have more. Others
+// may come meanwhile.
+func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32) (fits bool) {
+	old, first := &q.cq.Ring, uint32(0)
+	q.x.do(func() { first = old.Oldest() })
 	var fresh ring.ServerCQ
 	fresh.Init(mem.Mem, layout)
-	for i := range waiting {
-		fresh.Push(&waiting[i])
-	}
-	fresh.Succeed(old)
-	q.cq.Ring, q.ring = fresh, mem
-	return true
+	q.x.w.turns(func() (more bool) {
+		if fits = old.Since(first) <= cqe; !fits {
+			return false
+		}
+		if !old.Copy(&fresh, first, movedPerTurn) {
+			return true
+		}
+		fresh.Succeed(old)
+		q.cq.Ring, q.ring = fresh, mem
+		return false
+	})
+	return fits
 }
 
 func (q *cqObject) destroyCQ(*abi.HandleMessage, *reply) error {

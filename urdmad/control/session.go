@@ -246,5 +246,12 @@ func (w *Worker) inTurns(step func() (more bool), done func()) {
 	w.Wake()
 }
 
+// turns is inTurns, and waits until the last.
+func (w *Worker) turns(step func() (more bool)) {
+	done := make(chan struct{})
+	w.inTurns(step, func() { close(done) })
+	<-done
+}
+
 // turnPatience is how long a turn is waited for awake.
 const turnPatience = 20 * time.Microsecond

@@ -95,21 +95,31 @@ func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	old, fits := o.ring, false
+	old := o.ring
+	var moving *qp.Resizing
 	x.do(func() {
 		limit := o.queue.Shared().Limit
 		if m.Mask&abi.SRQMaskLimit != 0 {
 			limit = m.SRQLimit
 		}
-		if fits = limit <= m.MaxWR && o.queue.Resize(mem.Mem, &resp); fits {
-			o.queue.Shared().Limit, o.ring, o.cap.MaxWR = limit, mem, m.MaxWR
+		if limit <= m.MaxWR {
+			moving = o.queue.Resize(mem.Mem, &resp)
 		}
 	})
-	if !fits {
+	if moving == nil {
 		mem.Close()
 		x.Give(bill)
 		return fmt.Errorf("control: a shared receive queue of max_wr %d holds fewer than are posted, or than its limit: %w", m.MaxWR, syscall.EINVAL)
 	}
+	x.w.turns(func() (more bool) {
+		if more = moving.Step(); !more {
+			o.ring, o.cap.MaxWR = mem, m.MaxWR
+			if m.Mask&abi.SRQMaskLimit != 0 {
+				o.queue.Shared().Limit = m.SRQLimit
+			}
+		}
+		return more
+	})
 	old.Close()
 	o.resized(account.SharedQueues, bill)
 	resp.Handle, resp.SRQNum = o.handle, o.queue.Shared().Number

@@ -14,6 +14,8 @@ type RecvQueue struct {
 	head   uint32  // next to be taken
 	done   uint32  // those before it have completed; of a shared one: were taken
 	shared *Shared // nil: one queue pair's own
+
+	resizing bool // slots may have been copied already: they keep their places
 }
 
 // Shared is what a receive queue has that several queue pairs draw from.
@@ -34,18 +36,43 @@ func NewShared(s Shared, mem []byte, layout *abi.SRQResponse) *RecvQueue {
 	return r
 }
 
-// Resize moves the receives that wait to a ring in mem, as layout says; false if it
-// has no room for them. Their indices stay. The client posts none meanwhile.
-func (r *RecvQueue) Resize(mem []byte, layout *abi.SRQResponse) bool {
+// Resizing is the receives of a shared receive queue on their way to another ring.
+type Resizing struct {
+	r        *RecvQueue
+	to       ring.ServerRQ
+	at, prod uint32
+}
+
+// Resize begins to move the receives that wait to a ring in mem, as layout says; nil if
+// it has no room for them. Their indices stay. The client posts none meanwhile.
+func (r *RecvQueue) Resize(mem []byte, layout *abi.SRQResponse) *Resizing {
 	prod, err := r.ring.Prod(r.head)
 	if err != nil || prod-r.head > layout.MaxWR {
-		return false
+		return nil
 	}
-	var fresh ring.ServerRQ
-	fresh.Init(mem, &layout.RQ)
-	fresh.Adopt(&r.ring, r.head, prod)
-	r.ring = fresh
-	return true
+	m := &Resizing{r: r, at: r.head, prod: prod}
+	m.to.Init(mem, &layout.RQ)
+	r.resizing = true
+	return m
+}
+
+// resizedAtOnce is how many receives a turn copies, of up to 1 KiB.
+const resizedAtOnce = 128
+
+// Step moves some of the receives, and reports whether there are more. After the last
+// the queue has the new ring.
+func (m *Resizing) Step() (more bool) {
+	r := m.r
+	for n := 0; m.at != m.prod && n < resizedAtOnce; n++ {
+		m.to.Copy(&r.ring, m.at)
+		m.at++
+	}
+	if m.at != m.prod {
+		return true
+	}
+	m.to.Begin(r.head, m.prod)
+	r.ring, r.resizing = m.to, false
+	return false
 }
 
 // Shared is nil for a queue pair's own receive queue.
@@ -105,7 +132,7 @@ func (r *RecvQueue) look(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
 
 // pick has a receive that which chooses from those that wait be the next.
 func (r *RecvQueue) pick(which func(n int) int) {
-	if prod, err := r.ring.Prod(r.head); err == nil && prod-r.head > 1 {
+	if prod, err := r.ring.Prod(r.head); err == nil && prod-r.head > 1 && !r.resizing {
 		r.ring.Swap(r.head, r.head+uint32(which(int(prod-r.head))))
 	}
 }

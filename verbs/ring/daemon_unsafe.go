@@ -130,12 +130,14 @@ func (q *ServerRQ) Swap(i, j uint32) {
 	}
 }
 
-// Adopt copies the receives from cons to prod, with these indices, from a queue
-// whose slots are as long: for a resize, of which the client learns afterwards.
-func (q *ServerRQ) Adopt(from *ServerRQ, cons, prod uint32) {
-	for i := cons; i != prod; i++ {
-		copy(q.slots[(i&q.mask)*q.stride:][:q.stride], from.slots[(i&from.mask)*from.stride:][:from.stride])
-	}
+// Copy copies the receive of an index from a queue whose slots are as long: for a resize,
+// of which the client learns afterwards.
+func (q *ServerRQ) Copy(from *ServerRQ, index uint32) {
+	copy(q.slots[(index&q.mask)*q.stride:][:q.stride], from.slots[(index&from.mask)*from.stride:][:from.stride])
+}
+
+// Begin says that the receives from cons to prod are there.
+func (q *ServerRQ) Begin(cons, prod uint32) {
 	atomic.StoreUint32(&q.head.Prod, prod)
 	q.PublishCons(cons)
 }
@@ -216,16 +218,20 @@ func (c *ServerCQ) TakeMissed() bool {
 // which one has; told may be far behind.
 func untold(prod, cons, told uint32) bool { return prod != cons && prod-told >= prod-cons }
 
-// Backlog returns how many completions the client has not polled, and copies
-// the ring's state for a resize: up to len(dst) of them, oldest first.
-func (c *ServerCQ) Backlog(dst []abi.CQE) int {
-	cons := atomic.LoadUint32(&c.head.Cons)
-	n := 0
-	for i := cons; i != c.prod && n < len(dst) && n <= int(c.mask); i++ {
-		dst[n] = c.entries[i&c.mask]
-		n++
+// Oldest is the index of the oldest completion that the client has not polled, by its
+// own word.
+func (c *ServerCQ) Oldest() uint32 { return c.prod - c.Pending() }
+
+// Since is how many completions there are from an index on.
+func (c *ServerCQ) Since(first uint32) uint32 { return c.prod - first }
+
+// Copy copies most of the completions from an index on to a ring that began empty and
+// has those before already: for a resize. It reports whether all are there.
+func (c *ServerCQ) Copy(to *ServerCQ, first uint32, most int) (all bool) {
+	for ; most > 0 && first+to.prod != c.prod; most-- {
+		to.Push(&c.entries[(first+to.prod)&c.mask])
 	}
-	return n
+	return first+to.prod == c.prod
 }
 
 // Pending is how many completions the client has not polled yet, by its own

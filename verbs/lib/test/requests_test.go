@@ -170,13 +170,9 @@ func (s *session) resizeCQ(m []byte) ([]byte, []int, syscall.Errno) {
 	}
 	layout := ring.CQLayout(r.CQE)
 	mem, fd := s.memory(layout.Bytes)
-	waiting := make([]abi.CQE, cq.ring.Pending())
-	waiting = waiting[:cq.ring.Backlog(waiting)]
 	var fresh ring.ServerCQ
 	fresh.Init(mem, &layout)
-	for i := range waiting {
-		fresh.Push(&waiting[i])
-	}
+	cq.ring.Copy(&fresh, cq.ring.Oldest(), int(r.CQE))
 	fresh.SetArm(cq.ring.Arm())
 	cq.ring = fresh
 	layout.Handle = cq.handle
