@@ -105,7 +105,7 @@ func (f *faults) Misfit(q *qp.QP, reads int, length uint32) uint32 {
 	case c.PeerMTU != 0 && (own.SQPSN^c.PeerPSN)&0xffffff != 0:
 		status = abi.StatusRetryExcErr // the peer drops its packets
 	case c.PeerMTU != 0 && own.PathMTU != uint32(c.PeerMTU) && length > 128<<min(own.PathMTU, uint32(c.PeerMTU)),
-		uint32(min(reads, int(own.MaxRdAtomic))) > peerReads(q):
+		uint32(reads) > peerReads(q):
 		status = abi.StatusRemInvReqErr
 	default:
 		return status

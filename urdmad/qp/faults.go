@@ -17,7 +17,7 @@ type Faults interface {
 	Send(q *QP, opcode, length uint32) uint32
 	// Misfit is asked of each send of a queue pair that has a connection: the status that
 	// it fails with because the attributes of the two ends do not fit. reads is how many
-	// Reads and atomics are under way with it, if it is one; else 0.
+	// Reads and atomics are under way with it, up to max_rd_atomic, if it is one; else 0.
 	Misfit(q *QP, reads int, length uint32) uint32
 	// Receive is asked of each receive that a message begins to fill, likewise.
 	Receive(q *QP) uint32
@@ -60,10 +60,13 @@ func (q *QP) faultWaiting() {
 
 func (q *QP) faultMisfit(i uint32) {
 	wr, reads := q.SQ.At(i), 0
-	if wr.IsRead() {
-		for j := q.SQ.head; j != i+1; j++ {
+	if wr.IsRead() { // backwards: each send is passed by so many Reads behind it, not by all
+		for j := i; reads < int(q.Attr.MaxRdAtomic); j-- {
 			if q.SQ.At(j).IsRead() {
 				reads++
+			}
+			if j == q.SQ.head {
+				break
 			}
 		}
 	}
