@@ -68,6 +68,8 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 	to := &captureRing{memory: memory}
 	to.ring.Init(memory.Mem, &layout)
 	if m.Flags&abi.CapturePast != 0 {
+		x.Looks().Lock()
+		defer x.Looks().Unlock()
 		c := &capture{s: x.s, viewer: &x.Owner, filter: *m, to: to}
 		for _, e := range c.past() {
 			c.put(&e.TraceEvent, e.Text, e.TimeNs)

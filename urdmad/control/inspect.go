@@ -26,6 +26,8 @@ const gatherTime = 5 * time.Second
 // inspect answers INSPECT. It works before HELLO, so that looking inside needs
 // neither doorbells nor a kick socket.
 func (x *Session) inspect(_ *abi.Header, r *reply) error {
+	x.Looks().Lock()
+	defer x.Looks().Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
 	snap, err := x.s.snapshot(ctx, &x.Owner)

@@ -87,6 +87,7 @@ type user struct {
 	connections int
 	blocked     atomic.Int32 // calls that wait for the user's clients
 	closer      Closer
+	looks       sync.Mutex
 }
 
 func (a *Accounts) join(uid int) *user {
@@ -130,6 +131,10 @@ func (a *Account) Leave() { a.of.leave(a.Owner.UID, a.user) }
 
 // Closer closes descriptors of the client's user.
 func (a *Account) Closer() *Closer { return &a.user.closer }
+
+// Looks is held by the one client of the user that is given a copy of much: what that takes
+// while it is made is in no ledger.
+func (a *Account) Looks() *sync.Mutex { return &a.user.looks }
 
 // Take counts what the client is about to get, or refuses it and counts
 // nothing.
