@@ -44,9 +44,16 @@ func newPortNumbers(c *Config) portNumbers {
 // elsewhere is Shared's.
 func (n *portNumbers) elsewhere(port uint16) bool { return n.shared != nil && n.shared.Elsewhere(port) }
 
-// add gives an id the number of its local address; false if another worker has that.
+// maxSharing is how many ids may have one port number: all are looked at for each request.
+const maxSharing = 1024
+
+// add gives an id the number of its local address; false if another worker has that, or
+// too many ids.
 func (n *portNumbers) add(id *ID) bool {
 	port := id.local.Port()
+	if len(n.ids[port]) >= maxSharing {
+		return false
+	}
 	if n.shared != nil && !n.shared.Take(port) {
 		return false
 	}

@@ -156,3 +156,20 @@ func TestTimewaitExit(t *testing.T) {
 		}
 	})
 }
+
+// TestSharedNumberIsBounded: ids of all clients could share a port number, by
+// RDMA_OPTION_ID_REUSEADDR. Each request for the number, and each bind, looks at all of them in
+// one turn.
+func TestSharedNumberIsBounded(t *testing.T) {
+	h := newWorld(t, 1, options{}).hosts[0]
+	var last *cm.ID
+	for range cm.MaxSharing {
+		last = h.option(cm.OptionReuseAddr, 1)
+		h.w.must(h.m.Bind(last, h.at(7400)))
+	}
+	if err := h.m.Bind(h.option(cm.OptionReuseAddr, 1), h.at(7400)); err != syscall.EADDRINUSE {
+		t.Errorf("one more: %v", err)
+	}
+	h.m.Destroy(last)
+	h.w.must(h.m.Bind(h.option(cm.OptionReuseAddr, 1), h.at(7400)))
+}

@@ -1,0 +1,4 @@
+package cm
+
+// MaxSharing is for tests.
+const MaxSharing = maxSharing
