@@ -98,6 +98,7 @@ func (x *Session) removeObject(v held) *memfd.Shared {
 		x.s.domains.leave(o.domain)
 		x.closeXRC(o.file)
 	case *mrObject:
+		x.w.Engine.QPs.Spend(o.region.RemovalCost())
 		x.w.Engine.QPs.Regions.Remove(o.region)
 	case *mwObject:
 		x.w.Engine.QPs.Regions.RemoveWindow(o.window)

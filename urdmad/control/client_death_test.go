@@ -107,13 +107,16 @@ func TestCleanUpInParts(t *testing.T) {
 }
 
 // cleanUpInParts has the client go.
-func cleanUpInParts(t *testing.T, r *running, c *client) {
+func cleanUpInParts(t *testing.T, r *running, c *client) (turns int) {
 	t.Helper()
 	before, most, gone := 0, 0, make(chan struct{})
 	var look func()
 	look = func() {
 		now := r.server.Objects()
 		most = max(most, before-now)
+		if now < before {
+			turns++
+		}
 		if before = now; now == 0 {
 			close(gone)
 			return
@@ -130,5 +133,27 @@ func cleanUpInParts(t *testing.T, r *running, c *client) {
 	}
 	if most > control.RemovedPerTurn {
 		t.Errorf("a turn removed %d objects", most)
+	}
+	return turns
+}
+
+// TestRegionsOfOneFileGo: of neighbours in a file more is to be moved for each that goes, so
+// that a turn removes fewer.
+func TestRegionsOfOneFileGo(t *testing.T) {
+	r := start(t)
+	c := opened(t, r)
+	const regions, page = 4096, 4096
+	file, err := addMemory(t, c, 2*regions*page)
+	for i := range uint64(regions) {
+		if err == nil {
+			_, err = call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR,
+				abi.RegMRRequest{PD: 2, Path: abi.PathShared, File: file, FileOffset: 2 * i * page, Length: page, Addr: 2 * i * page, IOVA: 2 * i * page})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if turns := cleanUpInParts(t, r, c); turns < 2*regions/control.RemovedPerTurn {
+		t.Errorf("%d regions went in %d turns", regions, turns)
 	}
 }

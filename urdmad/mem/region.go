@@ -115,6 +115,21 @@ func (r *Region) kill() {
 	}
 }
 
+// edgeBytes is what an edge of a view's coverage takes.
+const edgeBytes = 16
+
+// RemovalCost is about how many bytes are moved when the region goes, of what is kept of the
+// regions beside it in its file.
+func (r *Region) RemovalCost() int {
+	w := r.mapped.view
+	if w == nil {
+		return 0
+	}
+	r.Space.mu.Lock()
+	defer r.Space.mu.Unlock()
+	return 2 * edgeBytes * len(w.covered.edges)
+}
+
 func (r *Region) unmap() {
 	if r.mapped.view != nil {
 		r.Space.unmap(r.mapped)
