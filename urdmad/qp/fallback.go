@@ -161,6 +161,7 @@ func (t *Table) Settle() (n int) {
 func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
 	switch {
 	case r.Dead():
+		clear(buf) // as in submit
 		q.t.ended.Put(endedJob{qp: q, fn: then, err: errRevoked})
 		return
 	case r.Null():
