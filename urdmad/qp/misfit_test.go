@@ -20,7 +20,7 @@ func (f *misfits) Misfit(_ *QP, reads int, _ uint32) uint32 {
 }
 
 // TestMisfitCountsNoFurther: however many Reads are posted, no more are counted for each than
-// the queue pair has under way at once. Else 16,384 of them took a turn of half a second.
+// the queue pair has under way at once.
 func TestMisfitCountsNoFurther(t *testing.T) {
 	r := newRig(t, 128)
 	f := &misfits{}
