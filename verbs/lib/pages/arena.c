@@ -459,6 +459,19 @@ void arena_each_piece(piece_fn fn)
 		each_piece(own->start, top, fn);
 }
 
+/* Of extents in use, within [from, to). In a child: as they were when it came to be. */
+void arena_each_used(uint64_t from, uint64_t to, piece_fn fn)
+{
+	uint64_t pages = (to - own->start) / PAGE;
+	for (uint64_t i = 0, n; i < pages; i += n) {
+		uint32_t tag = own->page[i].tag;
+		n = tag & FIRST ? tag & LENGTH : 1;
+		uint64_t first = address(i), end = address(i + n);
+		if (tag & FIRST && end > from)
+			each_piece(first > from ? first : from, end < to ? end : to, fn);
+	}
+}
+
 /* A fork begins: what is freed from now on keeps what it holds until arena_end_fork is
  * called with this answer, for the child copies it. */
 unsigned arena_begin_fork(void)

@@ -160,7 +160,7 @@ static void copy_piece(uint64_t from, uint64_t to)
 	}
 	long at = sys_mmap(from, to - from, RW, flags, -1, 0);
 	if (at == (long)from) {
-		copy_file(from, to);
+		arena_each_used(from, to, copy_file);
 		return;
 	}
 	if (!sys_failed(at)) /* Linux before 4.17 knows no such flag */

@@ -54,6 +54,7 @@ long arena_zero(uint64_t at, uint64_t len);
 typedef void (*piece_fn)(uint64_t from, uint64_t to);
 bool arena_in_use(void);
 void arena_each_piece(piece_fn fn);
+void arena_each_used(uint64_t from, uint64_t to, piece_fn fn);
 unsigned arena_begin_fork(void);
 bool arena_end_fork(unsigned of);
 void arena_inherit(void);
