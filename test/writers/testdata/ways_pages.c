@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -143,7 +143,11 @@ static void put_mremap(unsigned first, unsigned n)
 		moved(there, 0, lane_at(l));
 		if (hole)
 			pthread_mutex_unlock(&cell.hole);
-		pattern_fill(lane_at(l) + cell.length / 2, l->at + cell.length / 2, cell.length / 2, l->version);
+		for (size_t at = cell.length / 2; at < cell.length; at += 64) {
+			pattern_fill(lane_at(l) + at, l->at + at, 64, l->version);
+			if (cell.fault) /* the other party was held up; now it can move the page */
+				sched_yield();
+		}
 	}
 	if (first % 8 == 0)
 		check_child();
