@@ -31,7 +31,7 @@ enum {
 	GENERATIONS = 8,     /* of processes that forked and took more */
 	LISTS = 30,          /* of free extents */
 	TRIES = 64,          /* at extents of a list that may be too short */
-	LEAST_LARGE = 32,    /* pages: from here on an extent's mapping is made anew */
+	LEAST_LARGE = 32,    /* pages: an extent of so many is renewed when it is freed */
 	MOST_KEPT = 1024,    /* pages of freed extents that keep what they hold */
 	MOST_PRIVATE = 1024, /* ranges */
 };
@@ -212,15 +212,15 @@ static bool forget_private(uint64_t from, uint64_t to)
 	return any;
 }
 
-/* As new: also what the program did to the mapping (mprotect, mlock) is forgotten, as
- * munmap would. Of small extents that isn't worth it. False: it can't be used again. */
+/* As new: what the program did to the mapping (mprotect, mlock, another mapping in its
+ * place) is forgotten, as munmap would. False: it can't be used again. */
 static bool renew(uint64_t first, uint64_t pages)
 {
 	uint64_t from = address(first), to = from + pages * PAGE;
 	bool was_private = forget_private(from, to);
 	if (sys_failed(arena_zero(from, to - from)))
 		return false;
-	return !(was_private || pages >= LEAST_LARGE) || map(from, to) || !was_private;
+	return map(from, to) || !was_private;
 }
 
 /* [from, to) holds what it held, and is the program's alone: a child inherits it as
