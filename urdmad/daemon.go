@@ -21,7 +21,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/fabric"
-	"urdma/urdmad/kernelif"
+	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/responder"

@@ -7,7 +7,7 @@ import (
 
 	"urdma/config"
 	"urdma/urdmad/control"
-	"urdma/urdmad/kernelif"
+	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/sysfs"
 	"urdma/verbs/personality"
 )

@@ -27,7 +27,7 @@ var rules = ruleBook{
 		"wire/roce":          {"wire"},
 		"dpdk":               {"dpdk/loopback", "dpdk/memif", "dpdk/netdev", "dpdk/port", "dpdk/udp"},
 		"dpdk/netdev":        {},
-		"urdmad/kernelif":    {},
+		"urdmad/attach/kernelif":    {},
 		"dpdk/loopback":      {"dpdk/port"},
 		"dpdk/memif":         {"ancillary", "dpdk/port"},
 		"dpdk/udp":           {"dpdk/netdev", "dpdk/port"},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
