@@ -24,7 +24,7 @@ import (
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/metrics"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/responder"
+	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/steer"
 	"urdma/urdmad/sysfs"
 	"urdma/urdmad/umad"

@@ -11,7 +11,7 @@ import (
 	"urdma/systemd"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/responder"
+	"urdma/urdmad/attach/responder"
 )
 
 // liveSetting is one that needs no restart.

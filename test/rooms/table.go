@@ -76,7 +76,7 @@ var rules = ruleBook{
 		"urdmad/umad":                {"ancillary", "topology", "urdmad/fabric", "verbs/abi"},
 		"urdmad/sysfs":               {"inject", "verbs/personality"},
 		"urdmad/metrics":             {"inspect"},
-		"urdmad/responder":           {"verbs", "verbs/probe"},
+		"urdmad/attach/responder":           {"verbs", "verbs/probe"},
 		"counters":                   {},
 		"urdmad/logs":                {},
 		"inject":                     {"verbs/abi"},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
