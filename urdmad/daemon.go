@@ -22,7 +22,7 @@ import (
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/fabric"
 	"urdma/urdmad/attach/kernelif"
-	"urdma/urdmad/metrics"
+	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/steer"

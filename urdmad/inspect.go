@@ -8,7 +8,7 @@ import (
 	"urdma/config"
 	"urdma/counters"
 	"urdma/inspect"
-	"urdma/urdmad/metrics"
+	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/steer"
 	"urdma/urdmad/worker"
 	"urdma/verbs/probe"

@@ -88,7 +88,7 @@ func TestClockOfTheDay(t *testing.T) {
 		"urdmad/control/inspect.go":   "the time of an event of the flight recorder",
 		"urdmad/control/records.go":   "likewise, in a file",
 		"urdmad/control/warn.go":      "the time of a warning",
-		"urdmad/metrics/families.go":  "since when urdmad runs",
+		"urdmad/attach/metrics/families.go":  "since when urdmad runs",
 		"verbs/lib/datapath/pollex.c": "completion timestamps of the wall clock, for programs that ask for them",
 	}
 	found := map[string]bool{}

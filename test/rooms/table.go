@@ -75,7 +75,7 @@ var rules = ruleBook{
 		"urdmad/fabric":              {"topology"},
 		"urdmad/umad":                {"ancillary", "topology", "urdmad/fabric", "verbs/abi"},
 		"urdmad/sysfs":               {"inject", "verbs/personality"},
-		"urdmad/metrics":             {"inspect"},
+		"urdmad/attach/metrics":             {"inspect"},
 		"urdmad/attach/responder":           {"verbs", "verbs/probe"},
 		"counters":                   {},
 		"urdmad/logs":                {},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -171,7 +171,7 @@ var rules = ruleBook{
 		"urdmad/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/qp", "urdmad/engine", "urdmad/control"),
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/engine", "verbs"),
 		"urdmad/control":    {"urdma", "config"},
-		"urdmad/metrics":    {"urdma", "config", "urdmad/engine", "urdmad/control"},
+		"urdmad/attach/metrics":    {"urdma", "config", "urdmad/engine", "urdmad/control"},
 		"inspect":           {"urdma", "urdmad"},
 		"config":            {"urdmad"},
 		"counters":          {"inspect", "urdmad", "verbs"},
