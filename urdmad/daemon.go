@@ -26,7 +26,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/steer"
-	"urdma/urdmad/sysfs"
+	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/umad"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"

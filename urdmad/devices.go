@@ -9,7 +9,7 @@ import (
 
 	"urdma/config"
 	"urdma/dpdk/port"
-	"urdma/urdmad/sysfs"
+	"urdma/urdmad/attach/sysfs"
 	"urdma/verbs/personality"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"urdma/urdmad/mailbox"
-	"urdma/urdmad/sysfs"
+	"urdma/urdmad/attach/sysfs"
 )
 
 // links are the ports' links as programs and users see them: down, too, for good, once

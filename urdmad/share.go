@@ -8,7 +8,7 @@ import (
 	"urdma/config"
 	"urdma/urdmad/control"
 	"urdma/urdmad/attach/kernelif"
-	"urdma/urdmad/sysfs"
+	"urdma/urdmad/attach/sysfs"
 	"urdma/verbs/personality"
 )
 

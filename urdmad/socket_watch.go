@@ -12,7 +12,7 @@ import (
 
 	"urdma/config"
 	"urdma/urdmad/control"
-	"urdma/urdmad/sysfs"
+	"urdma/urdmad/attach/sysfs"
 )
 
 // watchSocket sends when a file goes from the control socket's directory, or comes there

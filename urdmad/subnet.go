@@ -9,7 +9,7 @@ import (
 
 	"urdma/inject"
 	"urdma/urdmad/fabric"
-	"urdma/urdmad/sysfs"
+	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/umad"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"

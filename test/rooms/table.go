@@ -74,7 +74,7 @@ var rules = ruleBook{
 		"topology":                   {},
 		"urdmad/fabric":              {"topology"},
 		"urdmad/umad":                {"ancillary", "topology", "urdmad/fabric", "verbs/abi"},
-		"urdmad/sysfs":               {"inject", "verbs/personality"},
+		"urdmad/attach/sysfs":               {"inject", "verbs/personality"},
 		"urdmad/attach/metrics":             {"inspect"},
 		"urdmad/attach/responder":           {"verbs", "verbs/probe"},
 		"counters":                   {},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
