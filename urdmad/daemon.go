@@ -20,7 +20,7 @@ import (
 	"urdma/systemd"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/netif"

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"urdma/inject"
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/umad"
 	"urdma/verbs/abi"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/umad"
 )
 

@@ -72,8 +72,8 @@ var rules = ruleBook{
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},
-		"urdmad/fabric":              {"topology"},
-		"urdmad/umad":                {"ancillary", "topology", "urdmad/fabric", "verbs/abi"},
+		"urdmad/attach/fabric":              {"topology"},
+		"urdmad/umad":                {"ancillary", "topology", "urdmad/attach/fabric", "verbs/abi"},
 		"urdmad/attach/sysfs":               {"inject", "verbs/personality"},
 		"urdmad/attach/metrics":             {"inspect"},
 		"urdmad/attach/responder":           {"verbs", "verbs/probe"},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -168,7 +168,7 @@ var rules = ruleBook{
 		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
 		"urdmad/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
 		"urdmad/connect":    {"urdmad/control", "config"},
-		"urdmad/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/qp", "urdmad/engine", "urdmad/control"),
+		"urdmad/attach/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/qp", "urdmad/engine", "urdmad/control"),
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/engine", "verbs"),
 		"urdmad/control":    {"urdma", "config"},
 		"urdmad/attach/metrics":    {"urdma", "config", "urdmad/engine", "urdmad/control"},

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 )
 
 // registration is what an agent is for, of either ioctl's structure.

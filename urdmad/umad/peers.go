@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 )
 
 // Host is another host that a device's port may reach; its Addr can be a group of hosts.

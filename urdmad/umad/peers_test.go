@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 )
 
 // cable leads from the only port of a urdmad to that of another.

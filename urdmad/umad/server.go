@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"urdma/topology"
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 )
 
 // Server has the subnet, and the files that programs have opened.

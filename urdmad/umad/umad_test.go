@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/fabric"
+	"urdma/urdmad/attach/fabric"
 	"urdma/verbs/abi"
 )
 
