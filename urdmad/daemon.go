@@ -27,7 +27,7 @@ import (
 	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/steer"
 	"urdma/urdmad/attach/sysfs"
-	"urdma/urdmad/umad"
+	"urdma/urdmad/attach/umad"
 	"urdma/urdmad/worker"
 	"urdma/verbs/personality"
 	"urdma/wire"

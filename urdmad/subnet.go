@@ -10,7 +10,7 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/sysfs"
-	"urdma/urdmad/umad"
+	"urdma/urdmad/attach/umad"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )

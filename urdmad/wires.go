@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/urdmad/attach/fabric"
-	"urdma/urdmad/umad"
+	"urdma/urdmad/attach/umad"
 )
 
 // wires is how management datagrams (MADs) come from other hosts' urdmads and go there. It is

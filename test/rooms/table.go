@@ -73,7 +73,7 @@ var rules = ruleBook{
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},
 		"urdmad/attach/fabric":              {"topology"},
-		"urdmad/umad":                {"ancillary", "topology", "urdmad/attach/fabric", "verbs/abi"},
+		"urdmad/attach/umad":                {"ancillary", "topology", "urdmad/attach/fabric", "verbs/abi"},
 		"urdmad/attach/sysfs":               {"inject", "verbs/personality"},
 		"urdmad/attach/metrics":             {"inspect"},
 		"urdmad/attach/responder":           {"verbs", "verbs/probe"},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
