@@ -8,7 +8,7 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/impair"
+	"urdma/urdmad/attach/impair"
 	"urdma/urdmad/qp"
 )
 

@@ -8,7 +8,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inject"
 	"urdma/urdmad/clock"
-	"urdma/urdmad/impair"
+	"urdma/urdmad/attach/impair"
 )
 
 // This file puts what wire statements say between ports and their interfaces; on the
