@@ -6,7 +6,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/qp"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

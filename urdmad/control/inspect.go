@@ -16,7 +16,7 @@ import (
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

@@ -8,7 +8,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

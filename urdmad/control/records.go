@@ -16,7 +16,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

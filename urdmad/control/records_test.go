@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

@@ -8,7 +8,7 @@ import (
 	"urdma/inspect"
 	"urdma/reason"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

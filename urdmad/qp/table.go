@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/events"
 	"urdma/urdmad/mailbox"
 	"urdma/urdmad/mem"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

@@ -9,7 +9,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/clock"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/recorder"
+	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 
