@@ -9,7 +9,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/systemd"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"

@@ -7,7 +7,7 @@ import (
 
 	"urdma/config"
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/worker"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"urdma/config"
 	"urdma/systemd"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/responder"
 )

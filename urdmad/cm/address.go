@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Bind binds an id to one of our addresses, or to all. Port 0 chooses a free port

@@ -3,7 +3,7 @@ package cm
 import (
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/places"
 	"urdma/wire"
 )

@@ -3,7 +3,7 @@ package cm
 import (
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // EndReason says how a connection ended.

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
 )

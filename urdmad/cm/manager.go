@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/places"
 	"urdma/wire"
 )

@@ -3,7 +3,7 @@ package cm
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Port numbers that Bind chooses (RFC 6335 section 6).

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Option is an option of level RDMA_OPTION_ID (rdma_set_option(3)), numbered as

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 )
 

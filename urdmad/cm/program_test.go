@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
 )

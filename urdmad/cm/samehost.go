@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
 )

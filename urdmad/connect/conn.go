@@ -3,7 +3,7 @@ package connect
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/netif"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/qpconnect"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"

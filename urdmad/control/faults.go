@@ -8,7 +8,7 @@ import (
 	"urdma/inject"
 	"urdma/inspect"
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"

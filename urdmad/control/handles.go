@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/impair"
 	"urdma/urdmad/qp"

@@ -13,7 +13,7 @@ import (
 
 	"urdma/dpdk/loopback"
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/events"
 	"urdma/urdmad/netif"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/impair"
 	"urdma/urdmad/qp"

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/inspect"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/attach/recorder"

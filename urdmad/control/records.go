@@ -14,7 +14,7 @@ import (
 
 	"urdma/event"
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"

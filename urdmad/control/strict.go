@@ -2,7 +2,7 @@ package control
 
 import (
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"

@@ -10,7 +10,7 @@ import (
 	"urdma/counters"
 	"urdma/dpdk/port"
 	"urdma/inspect"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"

@@ -7,7 +7,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/attach/impair"
 )
 

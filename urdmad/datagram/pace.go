@@ -1,6 +1,6 @@
 package datagram
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // Capable says that a packet's marks are looked at (RFC 3168, ECT(0)); the other bits of a
 // traffic class are the program's.

@@ -1,7 +1,7 @@
 package datagram
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -3,7 +3,7 @@ package datagram
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

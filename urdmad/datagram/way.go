@@ -3,7 +3,7 @@ package datagram
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/wire"

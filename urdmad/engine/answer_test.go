@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine/enginetest"
 )
 

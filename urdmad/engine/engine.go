@@ -8,7 +8,7 @@ import (
 	"net/netip"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/mailbox"
 	"urdma/urdmad/mpa"

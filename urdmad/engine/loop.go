@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/fault"
 	"urdma/urdmad/qp"

@@ -12,7 +12,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/dpdk/udp"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/verbs/abi"

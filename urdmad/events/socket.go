@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Socket is urdmad's end of a socketpair on which a client reads events.

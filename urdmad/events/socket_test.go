@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/events"
 )
 

@@ -2,7 +2,7 @@ package mpa
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/verbs/abi"

@@ -1,6 +1,6 @@
 package mpa
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // A Write is done once the kernel has it, long before the peer answers. A program that has
 // its completion may wait for the answer by looking at memory, without a call of ours; where

@@ -2,7 +2,7 @@ package mpa
 
 import (
 	"urdma/counters"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 
 	"golang.org/x/sys/unix"
 )

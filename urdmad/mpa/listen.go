@@ -3,7 +3,7 @@ package mpa
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 

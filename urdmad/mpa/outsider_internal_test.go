@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // TestTellOutsider: of peers that the list shuts out the log has one in a minute.

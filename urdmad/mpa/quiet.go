@@ -1,6 +1,6 @@
 package mpa
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // headStart is how long a peer has after its request or reply before the first FPDU comes.
 // The responder should even wait for the peer's first (RFC 5044 section 7.1.2), but

@@ -1,6 +1,6 @@
 package mpa
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // A message for which no receive is posted waits: nothing is read from the socket
 // meanwhile, so that TCP holds the peer off. Package qp has the rule.

@@ -1,7 +1,7 @@
 package mpa
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 
 	"golang.org/x/sys/unix"
 )

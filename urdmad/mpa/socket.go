@@ -3,7 +3,7 @@ package mpa
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 
 	"golang.org/x/sys/unix"
 )

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/places"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"

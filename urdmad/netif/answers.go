@@ -1,6 +1,6 @@
 package netif
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // answers bounds how many questions of a kind are answered: anybody may send some, under
 // any address. Of probes each path takes a hundred or so, once.

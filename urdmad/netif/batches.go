@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Batches tells to which peers datagrams must not leave in one send, because what

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // lossy sends n packets and has each that is lost sent again until it isn't; lost

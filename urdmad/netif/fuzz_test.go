@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire"
 )
 

@@ -3,7 +3,7 @@ package netif
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/neighbour"
 	"urdma/wire"
 )

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/pathmtu"
 	"urdma/wire"
 )

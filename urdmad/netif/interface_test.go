@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/fault"
 	"urdma/wire"
 )

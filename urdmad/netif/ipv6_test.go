@@ -8,7 +8,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire"
 )
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"

@@ -1,7 +1,7 @@
 package qp
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -2,7 +2,7 @@ package qp
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )

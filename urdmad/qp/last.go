@@ -1,7 +1,7 @@
 package qp
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"urdma/counters"
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"

@@ -2,7 +2,7 @@ package qp
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/events"
 	"urdma/urdmad/mailbox"
 	"urdma/urdmad/mem"

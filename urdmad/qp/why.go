@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )

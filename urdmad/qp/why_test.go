@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"

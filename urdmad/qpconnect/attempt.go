@@ -3,7 +3,7 @@ package qpconnect
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
 )

@@ -1,6 +1,6 @@
 package qpconnect
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 func (m *Manager) connected(v *Pair) {
 	v.state, v.tries = Connected, 0

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"syscall"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
 )

@@ -1,7 +1,7 @@
 package qpconnect
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/wire"
 )

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qpconnect"
 	"urdma/wire"
 )

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/qpconnect"
 	"urdma/wire"

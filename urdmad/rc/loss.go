@@ -1,6 +1,6 @@
 package rc
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // loss is what a requester knows of time: when nothing was heard for how long, and
 // until when it must not send.

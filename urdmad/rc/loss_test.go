@@ -3,7 +3,7 @@ package rc
 import (
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire/roce"
 )
 

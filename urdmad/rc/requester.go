@@ -1,7 +1,7 @@
 package rc
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire/roce"
 )
 

@@ -1,7 +1,7 @@
 package reliable
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/wire"
 )
 

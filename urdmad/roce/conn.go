@@ -3,7 +3,7 @@ package roce
 import (
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/netif"

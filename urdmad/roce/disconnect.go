@@ -1,7 +1,7 @@
 package roce
 
 import (
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/wire/ibcm"
 )

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"
 	"urdma/verbs/abi"

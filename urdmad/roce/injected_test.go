@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"

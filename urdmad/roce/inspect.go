@@ -1,6 +1,6 @@
 package roce
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // State is a connection as it is now.
 type State struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine/enginetest"

@@ -1,6 +1,6 @@
 package samehost
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // A message for which no receive is posted yet waits at its sender (qp/rnr.go).
 

@@ -3,7 +3,7 @@ package samehost
 import (
 	"log/slog"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 )

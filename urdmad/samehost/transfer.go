@@ -2,7 +2,7 @@ package samehost
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/verbs/abi"

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/netip"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"

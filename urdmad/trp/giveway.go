@@ -1,6 +1,6 @@
 package trp
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // conversations are of a port: which connections lately sent one segment after the
 // other, each with nothing else under way. Such a segment waits behind all that others

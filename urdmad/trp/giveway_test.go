@@ -3,7 +3,7 @@ package trp
 import (
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // TestConversations: whoever converses, gives way to others that do, not to itself.

@@ -2,7 +2,7 @@ package trp
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"

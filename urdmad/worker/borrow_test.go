@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // plainLoop counts its turns in a variable that nothing guards but that one at a

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 const (

@@ -1,6 +1,6 @@
 package worker
 
-import "urdma/urdmad/clock"
+import "urdma/urdmad/core/clock"
 
 // Machine is what giving a core away and sleeping come to on this machine, as
 // Measure found it. Zero times were not found.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Measure finds out what this machine is like, in about 10 ms. What others do

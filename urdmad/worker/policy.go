@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Time is nanoseconds of the worker's monotonic clock, which starts at 0 when

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Loop is what a worker runs. All calls come on the worker's thread.

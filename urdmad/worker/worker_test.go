@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // fakeLoop has work whenever posts were added; like the engine it looks at them

@@ -11,7 +11,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inject"
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // line is two ports, the first with our queue, on a wire that does nothing by itself.

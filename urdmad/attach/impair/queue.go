@@ -4,7 +4,7 @@ import (
 	"container/heap"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // own is the Ref of our packets: no driver's is the highest number there is.

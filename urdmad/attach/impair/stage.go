@@ -7,7 +7,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/inject"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // Stage is a wire statement at work.

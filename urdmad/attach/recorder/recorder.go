@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

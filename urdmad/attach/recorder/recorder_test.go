@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/verbs/abi"

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

@@ -15,7 +15,7 @@ import (
 	"urdma/dpdk/loopback"
 	"urdma/dpdk/port"
 	"urdma/test/linked"
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/steer"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"urdma/urdmad/clock"
+	"urdma/urdmad/core/clock"
 )
 
 // TestOrder: timers run earliest first, at the time they were last set to and
