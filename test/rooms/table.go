@@ -36,9 +36,9 @@ var rules = ruleBook{
 
 		// What a worker is made of, from the bottom up.
 		"urdmad/core/clock":                 {},
-		"urdmad/due":                   {},
+		"urdmad/core/due":                   {},
 		"urdmad/mailbox":               {},
-		"urdmad/places":                {"urdmad/due"},
+		"urdmad/places":                {"urdmad/core/due"},
 		"urdmad/fault":                 {},
 		"urdmad/events":                {"urdmad/core/clock"},
 		"urdmad/mem":                   {"verbs/abi"},
@@ -50,8 +50,8 @@ var rules = ruleBook{
 		"urdmad/reliable/reliabletest": {"urdmad/reliable", "wire"},
 		"urdmad/attach/impair":                {"dpdk/port", "inject", "urdmad/core/clock"},
 		"urdmad/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/neighbour":             {"urdmad/due", "wire"},
-		"urdmad/pathmtu":               {"urdmad/due"},
+		"urdmad/neighbour":             {"urdmad/core/due", "wire"},
+		"urdmad/pathmtu":               {"urdmad/core/due"},
 		"urdmad/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
 		"urdmad/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
 		"urdmad/datagram":              {"urdmad/core/clock", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire", "wire/roce"},

@@ -5,7 +5,7 @@ import (
 	"math"
 	"net/netip"
 
-	"urdma/urdmad/due"
+	"urdma/urdmad/core/due"
 	"urdma/wire"
 )
 

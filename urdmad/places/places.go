@@ -11,7 +11,7 @@ import (
 	"container/list"
 	"net/netip"
 
-	"urdma/urdmad/due"
+	"urdma/urdmad/core/due"
 )
 
 // Places are those of one kind.

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"urdma/urdmad/due"
+	"urdma/urdmad/core/due"
 )
 
 type task struct {
