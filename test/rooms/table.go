@@ -38,7 +38,7 @@ var rules = ruleBook{
 		"urdmad/core/clock":                 {},
 		"urdmad/core/due":                   {},
 		"urdmad/mailbox":               {},
-		"urdmad/places":                {"urdmad/core/due"},
+		"urdmad/core/places":                {"urdmad/core/due"},
 		"urdmad/fault":                 {},
 		"urdmad/events":                {"urdmad/core/clock"},
 		"urdmad/mem":                   {"verbs/abi"},
@@ -55,7 +55,7 @@ var rules = ruleBook{
 		"urdmad/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
 		"urdmad/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
 		"urdmad/datagram":              {"urdmad/core/clock", "urdmad/mem", "urdmad/netif", "urdmad/qp", "verbs/abi", "wire", "wire/roce"},
-		"urdmad/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/places", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
+		"urdmad/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
 		"urdmad/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/core/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
@@ -63,7 +63,7 @@ var rules = ruleBook{
 		"urdmad/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
-		"urdmad/cm":                  {"urdmad/core/clock", "urdmad/places", "wire"},
+		"urdmad/cm":                  {"urdmad/core/clock", "urdmad/core/places", "wire"},
 		"urdmad/qpconnect":           {"urdmad/core/clock", "urdmad/cm", "wire"},
 		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},

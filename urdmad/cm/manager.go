@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/places"
+	"urdma/urdmad/core/places"
 	"urdma/wire"
 )
 

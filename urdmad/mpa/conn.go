@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/places"
+	"urdma/urdmad/core/places"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"

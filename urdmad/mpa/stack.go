@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/places"
+	"urdma/urdmad/core/places"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"
