@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"urdma/urdmad/mailbox"
+	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/attach/sysfs"
 )
 

@@ -37,13 +37,13 @@ var rules = ruleBook{
 		// What a worker is made of, from the bottom up.
 		"urdmad/core/clock":                 {},
 		"urdmad/core/due":                   {},
-		"urdmad/mailbox":               {},
+		"urdmad/core/mailbox":               {},
 		"urdmad/core/places":                {"urdmad/core/due"},
 		"urdmad/fault":                 {},
 		"urdmad/events":                {"urdmad/core/clock"},
 		"urdmad/mem":                   {"verbs/abi"},
 		"urdmad/attach/recorder":              {"urdmad/core/clock", "verbs/abi"},
-		"urdmad/qp":                    {"counters", "reason", "urdmad/core/clock", "urdmad/events", "urdmad/mailbox", "urdmad/mem", "urdmad/attach/recorder", "verbs/abi", "verbs/ring"},
+		"urdmad/qp":                    {"counters", "reason", "urdmad/core/clock", "urdmad/events", "urdmad/core/mailbox", "urdmad/mem", "urdmad/attach/recorder", "verbs/abi", "verbs/ring"},
 		"urdmad/rdmap":                 {"reason", "urdmad/mem", "urdmad/qp", "verbs/abi", "wire"},
 		"urdmad/samehost":              {"reason", "urdmad/core/clock", "urdmad/mem", "urdmad/qp", "urdmad/rdmap", "verbs/abi"},
 		"urdmad/reliable":              {"urdmad/core/clock", "wire"},
@@ -58,7 +58,7 @@ var rules = ruleBook{
 		"urdmad/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
 		"urdmad/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/core/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/fault", "urdmad/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

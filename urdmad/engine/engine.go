@@ -10,7 +10,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
-	"urdma/urdmad/mailbox"
+	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/mpa"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"

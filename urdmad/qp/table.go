@@ -6,7 +6,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/events"
-	"urdma/urdmad/mailbox"
+	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
