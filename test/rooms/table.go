@@ -39,7 +39,7 @@ var rules = ruleBook{
 		"urdmad/core/due":                   {},
 		"urdmad/core/mailbox":               {},
 		"urdmad/core/places":                {"urdmad/core/due"},
-		"urdmad/fault":                 {},
+		"urdmad/core/fault":                 {},
 		"urdmad/events":                {"urdmad/core/clock"},
 		"urdmad/mem":                   {"verbs/abi"},
 		"urdmad/attach/recorder":              {"urdmad/core/clock", "verbs/abi"},
@@ -58,7 +58,7 @@ var rules = ruleBook{
 		"urdmad/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/qp", "urdmad/rdmap", "verbs/abi", "wire"},
 		"urdmad/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/core/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 

@@ -7,7 +7,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
-	"urdma/urdmad/fault"
+	"urdma/urdmad/core/fault"
 	"urdma/urdmad/qp"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/fault"
+	"urdma/urdmad/core/fault"
 	"urdma/wire"
 )
 

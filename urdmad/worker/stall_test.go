@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/fault"
+	"urdma/urdmad/core/fault"
 )
 
 // stallLoop is always busy, so every gap between two turns is a stall, and it

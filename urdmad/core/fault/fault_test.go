@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/fault"
+	"urdma/urdmad/core/fault"
 )
 
 // clientMemory is a file of the given pages as a client would share it.
