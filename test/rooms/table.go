@@ -11,7 +11,7 @@ type ruleBook struct {
 }
 
 // sockets are what talks to other processes.
-var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/events"}
+var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
 
 // packets are the rooms that know what travels in one.
 var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/trp", "urdmad/reliable"}
@@ -40,10 +40,10 @@ var rules = ruleBook{
 		"urdmad/core/mailbox":               {},
 		"urdmad/core/places":                {"urdmad/core/due"},
 		"urdmad/core/fault":                 {},
-		"urdmad/events":                {"urdmad/core/clock"},
+		"urdmad/core/events":                {"urdmad/core/clock"},
 		"urdmad/mem":                   {"verbs/abi"},
 		"urdmad/attach/recorder":              {"urdmad/core/clock", "verbs/abi"},
-		"urdmad/qp":                    {"counters", "reason", "urdmad/core/clock", "urdmad/events", "urdmad/core/mailbox", "urdmad/mem", "urdmad/attach/recorder", "verbs/abi", "verbs/ring"},
+		"urdmad/qp":                    {"counters", "reason", "urdmad/core/clock", "urdmad/core/events", "urdmad/core/mailbox", "urdmad/mem", "urdmad/attach/recorder", "verbs/abi", "verbs/ring"},
 		"urdmad/rdmap":                 {"reason", "urdmad/mem", "urdmad/qp", "verbs/abi", "wire"},
 		"urdmad/samehost":              {"reason", "urdmad/core/clock", "urdmad/mem", "urdmad/qp", "urdmad/rdmap", "verbs/abi"},
 		"urdmad/reliable":              {"urdmad/core/clock", "wire"},
@@ -59,7 +59,7 @@ var rules = ruleBook{
 		"urdmad/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/core/clock", "urdmad/datagram", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
-		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
+		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/mem", "urdmad/netif", "urdmad/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
@@ -68,7 +68,7 @@ var rules = ruleBook{
 		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/events", "urdmad/attach/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/attach/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/qp", "urdmad/attach/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},

@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 )
 

@@ -16,7 +16,7 @@ import (
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"

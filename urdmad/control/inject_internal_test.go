@@ -15,7 +15,7 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )

@@ -8,7 +8,7 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -1,6 +1,6 @@
 package qp
 
-import "urdma/urdmad/events"
+import "urdma/urdmad/core/events"
 
 // This file bounds what a turn does for queue pairs, and for those of one client, however
 // many have something to send. It counts in bytes: those that are copied, and as many as

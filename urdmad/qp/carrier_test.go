@@ -11,7 +11,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -2,7 +2,7 @@ package qp
 
 import (
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

@@ -6,7 +6,7 @@ import (
 	"urdma/counters"
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -1,7 +1,7 @@
 package qp
 
 import (
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/attach/recorder"

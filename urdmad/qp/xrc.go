@@ -3,7 +3,7 @@ package qp
 import (
 	"slices"
 
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/mem"
 	"urdma/verbs/abi"
 )

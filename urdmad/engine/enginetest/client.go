@@ -8,7 +8,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/events"
+	"urdma/urdmad/core/events"
 )
 
 // pair makes a socket, and the client's end of it.
