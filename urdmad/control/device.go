@@ -17,7 +17,7 @@ import (
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/events"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"

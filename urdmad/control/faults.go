@@ -9,7 +9,7 @@ import (
 	"urdma/inspect"
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )

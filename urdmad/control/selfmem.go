@@ -9,7 +9,7 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 )
 
 // checkedMem takes the client's /proc/self/mem from the message; nil without it

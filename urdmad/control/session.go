@@ -21,7 +21,7 @@ import (
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/events"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )

@@ -3,7 +3,7 @@ package control
 import (
 	"urdma/inject"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )

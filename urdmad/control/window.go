@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

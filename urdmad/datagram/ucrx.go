@@ -3,7 +3,7 @@ package datagram
 import (
 	"net/netip"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/wire"

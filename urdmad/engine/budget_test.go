@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

@@ -3,7 +3,7 @@ package qp
 import (
 	"encoding/binary"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

@@ -1,6 +1,6 @@
 package qp
 
-import "urdma/urdmad/mem"
+import "urdma/urdmad/core/mem"
 
 // This file moves bytes between messages and client memory. A region that was
 // deregistered is the client's own again from that moment on: nothing is read

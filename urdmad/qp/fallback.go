@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"urdma/reason"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

@@ -3,7 +3,7 @@ package qp
 import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

@@ -7,7 +7,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

@@ -3,7 +3,7 @@ package qp
 import (
 	"slices"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

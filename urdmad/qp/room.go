@@ -1,7 +1,7 @@
 package qp
 
 import (
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

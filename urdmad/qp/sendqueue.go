@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

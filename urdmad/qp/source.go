@@ -1,6 +1,6 @@
 package qp
 
-import "urdma/urdmad/mem"
+import "urdma/urdmad/core/mem"
 
 // Source is what a Read of the peer's is answered from. Its region is held until
 // Release.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

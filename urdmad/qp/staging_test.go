@@ -8,7 +8,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )

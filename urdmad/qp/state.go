@@ -2,7 +2,7 @@ package qp
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

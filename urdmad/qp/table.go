@@ -7,7 +7,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"urdma/reason"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 )
 
 // Told is what urdmads tell each other of why a message was refused, beside the cause in

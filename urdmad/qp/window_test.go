@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

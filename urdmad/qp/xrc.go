@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"urdma/urdmad/core/events"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 

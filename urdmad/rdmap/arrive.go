@@ -3,7 +3,7 @@ package rdmap
 import (
 	"errors"
 
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/wire"
 )

@@ -1,7 +1,7 @@
 package rdmap
 
 import (
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/wire"
 )
 

@@ -2,7 +2,7 @@ package roce
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"
 	"urdma/verbs/abi"

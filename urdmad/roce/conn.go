@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"

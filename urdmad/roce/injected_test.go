@@ -6,7 +6,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 )

@@ -12,7 +12,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"

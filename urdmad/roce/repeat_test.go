@@ -9,7 +9,7 @@ import (
 	"urdma/reason"
 	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -1,7 +1,7 @@
 package roce
 
 import (
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rc"

@@ -1,7 +1,7 @@
 package samehost
 
 import (
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/urdmad/rdmap"
 )

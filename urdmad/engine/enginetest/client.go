@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/events"
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -1,7 +1,7 @@
 package enginetest
 
 import (
-	"urdma/urdmad/mem"
+	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 
