@@ -6,7 +6,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
 	"urdma/wire"

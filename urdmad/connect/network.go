@@ -10,7 +10,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"

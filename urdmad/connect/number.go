@@ -9,7 +9,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"

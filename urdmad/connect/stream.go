@@ -6,7 +6,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/mpa"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

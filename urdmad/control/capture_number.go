@@ -3,7 +3,7 @@ package control
 import (
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"urdma/reason"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 )
 
 // TestExplainToTheTarget: a reason is worded for who asked; the side that refused is told so.

@@ -10,7 +10,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

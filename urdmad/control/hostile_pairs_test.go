@@ -9,7 +9,7 @@ import (
 
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/controltest"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/samehost"
 )
 

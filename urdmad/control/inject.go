@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/impair"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 )
 
 // This file is the rules of urdma inject at work. What makes them stands in inject_script.go, what is asked

@@ -17,7 +17,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

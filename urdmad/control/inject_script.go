@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/impair"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -3,7 +3,7 @@ package control
 import (
 	"time"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 )
 
 const (

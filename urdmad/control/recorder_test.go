@@ -6,7 +6,7 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -22,7 +22,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -4,7 +4,7 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -19,7 +19,7 @@ import (
 	"urdma/urdmad/mpa"
 	"urdma/urdmad/neighbour"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/roce"
 	"urdma/urdmad/trp"
 	"urdma/verbs/abi"

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"syscall"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

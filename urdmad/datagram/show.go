@@ -3,7 +3,7 @@ package datagram
 import (
 	"net/netip"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

@@ -1,7 +1,7 @@
 package datagram
 
 import (
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

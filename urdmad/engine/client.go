@@ -3,7 +3,7 @@ package engine
 import (
 	"errors"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

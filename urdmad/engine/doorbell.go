@@ -3,7 +3,7 @@ package engine
 import (
 	"math/bits"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 )
 
 // This file is what happens when a doorbell rings: a client has posted to the queue pair

@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/mpa"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/urdmad/reliable"
 	"urdma/urdmad/roce"

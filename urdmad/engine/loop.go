@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/core/fault"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 )
 
 // maxBursts bounds how many bursts one turn takes from a port, so that posts and

@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

@@ -3,7 +3,7 @@ package mpa
 import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -3,7 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/verbs/abi"
 	"urdma/wire"

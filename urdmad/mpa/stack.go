@@ -8,7 +8,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/places"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rdmap"
 	"urdma/wire"
 

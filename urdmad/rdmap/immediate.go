@@ -3,7 +3,7 @@ package rdmap
 import (
 	"encoding/binary"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

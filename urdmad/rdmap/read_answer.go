@@ -3,7 +3,7 @@ package rdmap
 import (
 	"slices"
 
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

@@ -1,7 +1,7 @@
 package rdmap
 
 import (
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

@@ -2,7 +2,7 @@ package rdmap
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
 

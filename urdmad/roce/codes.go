@@ -3,7 +3,7 @@ package roce
 import (
 	"urdma/reason"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/verbs/abi"
 	"urdma/wire/roce"

@@ -7,7 +7,7 @@ import (
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/verbs/abi"
 	"urdma/wire"

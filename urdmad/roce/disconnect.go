@@ -2,7 +2,7 @@ package roce
 
 import (
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire/ibcm"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/verbs/abi"
 	"urdma/wire"

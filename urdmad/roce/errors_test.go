@@ -8,7 +8,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"

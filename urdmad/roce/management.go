@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
 )

@@ -10,7 +10,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"

@@ -3,7 +3,7 @@ package roce
 import (
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/wire/roce"
 )

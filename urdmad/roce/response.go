@@ -2,7 +2,7 @@ package roce
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/verbs/abi"
 	"urdma/wire/roce"

@@ -2,7 +2,7 @@ package roce
 
 import (
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
 )

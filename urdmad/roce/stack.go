@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/wire"
 	"urdma/wire/roce"

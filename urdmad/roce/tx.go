@@ -1,7 +1,7 @@
 package roce
 
 import (
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rc"
 	"urdma/wire"
 	"urdma/wire/roce"

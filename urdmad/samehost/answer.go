@@ -2,7 +2,7 @@ package samehost
 
 import (
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rdmap"
 )
 

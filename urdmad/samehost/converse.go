@@ -2,7 +2,7 @@ package samehost
 
 import (
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 )
 
 // On one machine both programs, and we, may share a core. A program that has

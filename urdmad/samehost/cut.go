@@ -2,7 +2,7 @@ package samehost
 
 import (
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/urdmad/rdmap"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

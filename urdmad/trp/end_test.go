@@ -9,7 +9,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/datagram"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

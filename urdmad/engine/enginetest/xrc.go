@@ -1,7 +1,7 @@
 package enginetest
 
 import (
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 )

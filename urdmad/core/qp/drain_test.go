@@ -6,7 +6,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"urdma/urdmad/engine/enginetest"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/qp"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 
