@@ -14,7 +14,7 @@ import (
 	"urdma/urdmad/mpa"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/reliable"
 	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"

@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"
 	"urdma/wire"

@@ -4,7 +4,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/verbs/abi"
 	"urdma/wire"
 

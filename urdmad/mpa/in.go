@@ -3,7 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/wire"
 
 	"golang.org/x/sys/unix"

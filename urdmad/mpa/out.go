@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/verbs/abi"
 	"urdma/wire"
 

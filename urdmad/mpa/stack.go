@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/places"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/wire"
 
 	"golang.org/x/sys/unix"

@@ -3,7 +3,7 @@ package samehost
 import (
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 )
 
 // This file is Reads and atomic operations: what the peer's memory answers.

@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 )
 
 // Stack is all same-host connections of one worker.

@@ -2,7 +2,7 @@ package trp
 
 import (
 	"urdma/urdmad/netif"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rdmap"
+	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/reliable"
 	"urdma/wire"
 )
