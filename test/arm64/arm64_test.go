@@ -51,11 +51,11 @@ var left = []string{
 
 // units are the packages whose tests need no second program. Those that build
 // programs and start them have test/release instead; the simulations of
-// urdmad/reliable/reliabletest would take a quarter of an hour.
+// urdmad/core/reliable/reliabletest would take a quarter of an hour.
 var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev", "dpdk/port/...", "dpdk/udp", "test/linked",
 	"urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account",
 	"urdmad/control/memfd", "urdmad/control/process", "urdmad/engine/...", "urdmad/core/events", "urdmad/core/fault", "urdmad/logs", "urdmad/core/mailbox",
-	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/neighbour", "urdmad/netif", "urdmad/core/qp/...", "urdmad/qpconnect", "urdmad/core/rdmap", "urdmad/reliable",
+	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/neighbour", "urdmad/netif", "urdmad/core/qp/...", "urdmad/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
 	"urdmad/samehost", "urdmad/attach/sysfs", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}
 
 // TestUnits runs Go's unit tests, with C's layouts among them. They take their short

@@ -14,7 +14,7 @@ type ruleBook struct {
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
 
 // packets are the rooms that know what travels in one.
-var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/trp", "urdmad/reliable"}
+var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/trp", "urdmad/core/reliable"}
 
 var rules = ruleBook{
 	may: map[string][]string{
@@ -46,19 +46,19 @@ var rules = ruleBook{
 		"urdmad/core/qp":                    {"counters", "reason", "urdmad/core/clock", "urdmad/core/events", "urdmad/core/mailbox", "urdmad/core/mem", "urdmad/attach/recorder", "verbs/abi", "verbs/ring"},
 		"urdmad/core/rdmap":                 {"reason", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi", "wire"},
 		"urdmad/samehost":              {"reason", "urdmad/core/clock", "urdmad/core/mem", "urdmad/core/qp", "urdmad/core/rdmap", "verbs/abi"},
-		"urdmad/reliable":              {"urdmad/core/clock", "wire"},
-		"urdmad/reliable/reliabletest": {"urdmad/reliable", "wire"},
+		"urdmad/core/reliable":              {"urdmad/core/clock", "wire"},
+		"urdmad/core/reliable/reliabletest": {"urdmad/core/reliable", "wire"},
 		"urdmad/attach/impair":                {"dpdk/port", "inject", "urdmad/core/clock"},
 		"urdmad/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/neighbour":             {"urdmad/core/due", "wire"},
 		"urdmad/pathmtu":               {"urdmad/core/due"},
 		"urdmad/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
-		"urdmad/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/reliable", "verbs/abi", "wire"},
+		"urdmad/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "verbs/abi", "wire"},
 		"urdmad/datagram":              {"urdmad/core/clock", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "verbs/abi", "wire", "wire/roce"},
 		"urdmad/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/core/qp", "urdmad/core/rdmap", "verbs/abi", "wire"},
 		"urdmad/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
@@ -154,15 +154,15 @@ var rules = ruleBook{
 		"dpdk/port":         {"wire", "urdmad", "verbs"},
 		"dpdk/udp":          {"wire", "urdmad", "verbs"},
 		"urdmad/core/clock":      {"time"},
-		"urdmad/reliable":   append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/core/mem", "urdmad/core/qp"),
+		"urdmad/core/reliable":   append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/core/mem", "urdmad/core/qp"),
 		"urdmad/core/mem":        append(packets[:len(packets):len(packets)], "wire", "urdmad/core/qp"),
 		"urdmad/core/qp":         append(packets[:len(packets):len(packets)], "wire", "urdmad/core/rdmap", "urdmad/cm"),
 		"urdmad/core/rdmap":      append(packets[:len(packets):len(packets)], "urdmad/cm"),
 		"urdmad/samehost":   append(packets[:len(packets):len(packets)], "urdmad/cm"),
 		"urdmad/rc":         append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/core/mem", "urdmad/core/qp"),
-		"urdmad/roce":       {"urdmad/trp", "urdmad/reliable", "urdmad/core/rdmap", "urdmad/cm"},
-		"urdmad/datagram":   {"urdmad/trp", "urdmad/reliable", "urdmad/core/rdmap", "urdmad/cm"},
-		"urdmad/netif":      {"urdmad/trp", "urdmad/reliable", "urdmad/core/qp", "urdmad/cm", "verbs"},
+		"urdmad/roce":       {"urdmad/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
+		"urdmad/datagram":   {"urdmad/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
+		"urdmad/netif":      {"urdmad/trp", "urdmad/core/reliable", "urdmad/core/qp", "urdmad/cm", "verbs"},
 		"urdmad/trp":        {"urdmad/cm", "dpdk/memif"},
 		"urdmad/engine":     {"urdmad/cm", "urdmad/control", "config"},
 		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),

@@ -15,7 +15,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"
 	"urdma/urdmad/trp"

@@ -2,7 +2,7 @@ package trp
 
 import (
 	"urdma/counters"
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 )
 
 // State is a connection as it is now.

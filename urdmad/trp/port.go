@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/netif"
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

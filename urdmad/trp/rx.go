@@ -3,7 +3,7 @@ package trp
 import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/rdmap"
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

@@ -2,7 +2,7 @@ package trp
 
 import (
 	"urdma/urdmad/netif"
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

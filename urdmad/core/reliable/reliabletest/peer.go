@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

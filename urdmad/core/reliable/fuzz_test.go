@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

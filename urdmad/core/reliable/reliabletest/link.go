@@ -3,7 +3,7 @@ package reliabletest
 import (
 	"math/rand/v2"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 )
 
 // Faults are the probabilities, per packet, of what a network does wrong.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 )
 
 // World is two peers, the links between them, and the time.

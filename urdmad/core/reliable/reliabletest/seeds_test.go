@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

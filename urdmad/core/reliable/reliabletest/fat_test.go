@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 )
 
 // fatLink is 10 Gb/s with 50 ms there and back.

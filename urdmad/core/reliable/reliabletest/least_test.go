@@ -3,7 +3,7 @@ package reliabletest
 import (
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 )
 
 // TestOwnQueueIsNoPath: a stream that keeps some queue all the time does not come to take

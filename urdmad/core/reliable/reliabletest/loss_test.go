@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 )
 
 // naps has either peer sleep now and then, as ends that share cores with others do,

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 

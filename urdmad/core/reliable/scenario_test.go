@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/reliable"
-	"urdma/urdmad/reliable/reliabletest"
+	"urdma/urdmad/core/reliable"
+	"urdma/urdmad/core/reliable/reliabletest"
 	"urdma/wire"
 )
 

@@ -3,7 +3,7 @@ package reliable_test
 import (
 	"testing"
 
-	"urdma/urdmad/reliable"
+	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 
