@@ -14,7 +14,7 @@ type ruleBook struct {
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
 
 // packets are the rooms that know what travels in one.
-var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/trp", "urdmad/core/reliable"}
+var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/core/trp", "urdmad/core/reliable"}
 
 var rules = ruleBook{
 	may: map[string][]string{
@@ -53,22 +53,22 @@ var rules = ruleBook{
 		"urdmad/neighbour":             {"urdmad/core/due", "wire"},
 		"urdmad/pathmtu":               {"urdmad/core/due"},
 		"urdmad/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
-		"urdmad/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "verbs/abi", "wire"},
+		"urdmad/core/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "verbs/abi", "wire"},
 		"urdmad/datagram":              {"urdmad/core/clock", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "verbs/abi", "wire", "wire/roce"},
 		"urdmad/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/core/qp", "urdmad/core/rdmap", "verbs/abi", "wire"},
 		"urdmad/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/roce":                  {"reason", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "urdmad/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/roce", "urdmad/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/cm":                  {"urdmad/core/clock", "urdmad/core/places", "wire"},
 		"urdmad/qpconnect":           {"urdmad/core/clock", "urdmad/cm", "wire"},
-		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
+		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/qpconnect", "urdmad/roce", "urdmad/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/roce", "urdmad/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},
@@ -160,13 +160,13 @@ var rules = ruleBook{
 		"urdmad/core/rdmap":      append(packets[:len(packets):len(packets)], "urdmad/cm"),
 		"urdmad/samehost":   append(packets[:len(packets):len(packets)], "urdmad/cm"),
 		"urdmad/rc":         append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/core/mem", "urdmad/core/qp"),
-		"urdmad/roce":       {"urdmad/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
-		"urdmad/datagram":   {"urdmad/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
-		"urdmad/netif":      {"urdmad/trp", "urdmad/core/reliable", "urdmad/core/qp", "urdmad/cm", "verbs"},
-		"urdmad/trp":        {"urdmad/cm", "dpdk/memif"},
+		"urdmad/roce":       {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
+		"urdmad/datagram":   {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
+		"urdmad/netif":      {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/qp", "urdmad/cm", "verbs"},
+		"urdmad/core/trp":        {"urdmad/cm", "dpdk/memif"},
 		"urdmad/engine":     {"urdmad/cm", "urdmad/control", "config"},
-		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
-		"urdmad/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/trp", "dpdk", "verbs"),
+		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/core/trp", "dpdk", "verbs"),
+		"urdmad/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/core/trp", "dpdk", "verbs"),
 		"urdmad/connect":    {"urdmad/control", "config"},
 		"urdmad/attach/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/core/qp", "urdmad/engine", "urdmad/control"),
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/engine", "verbs"),

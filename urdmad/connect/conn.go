@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/samehost"
-	"urdma/urdmad/trp"
+	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )
 

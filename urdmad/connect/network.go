@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/samehost"
-	"urdma/urdmad/trp"
+	"urdma/urdmad/core/trp"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 )

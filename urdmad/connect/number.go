@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"
-	"urdma/urdmad/trp"
+	"urdma/urdmad/core/trp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 	"urdma/wire"

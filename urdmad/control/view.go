@@ -21,7 +21,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/roce"
-	"urdma/urdmad/trp"
+	"urdma/urdmad/core/trp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 	"urdma/wire"

@@ -18,7 +18,7 @@ import (
 	"urdma/urdmad/core/reliable"
 	"urdma/urdmad/roce"
 	"urdma/urdmad/samehost"
-	"urdma/urdmad/trp"
+	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )
 

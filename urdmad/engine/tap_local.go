@@ -7,7 +7,7 @@ import (
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/samehost"
-	"urdma/urdmad/trp"
+	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )
 
