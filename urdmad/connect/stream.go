@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/mpa"
+	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )

@@ -16,7 +16,7 @@ import (
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/mpa"
+	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/neighbour"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"

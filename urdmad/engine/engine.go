@@ -11,7 +11,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/core/mailbox"
-	"urdma/urdmad/mpa"
+	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"

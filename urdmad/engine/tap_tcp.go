@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"urdma/urdmad/mpa"
+	"urdma/urdmad/core/mpa"
 	"urdma/wire"
 )
 
