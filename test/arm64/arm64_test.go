@@ -56,7 +56,7 @@ var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd
 	"urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account",
 	"urdmad/control/memfd", "urdmad/control/process", "urdmad/engine/...", "urdmad/core/events", "urdmad/core/fault", "urdmad/logs", "urdmad/core/mailbox",
 	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/neighbour", "urdmad/netif", "urdmad/core/qp/...", "urdmad/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
-	"urdmad/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}
+	"urdmad/core/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}
 
 // TestUnits runs Go's unit tests, with C's layouts among them. They take their short
 // forms: emulated they are slow, and qemu keeps some megabytes of each simulated world, so

@@ -7,7 +7,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/samehost"
+	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )

@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
-	"urdma/urdmad/samehost"
+	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"
 	"urdma/wire/ibcm"

@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/roce"
-	"urdma/urdmad/samehost"
+	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"

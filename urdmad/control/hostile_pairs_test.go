@@ -10,7 +10,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/controltest"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/samehost"
+	"urdma/urdmad/core/samehost"
 )
 
 // oneCarrier checks that each queue pair and its carrier have each other, and that

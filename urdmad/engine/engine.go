@@ -17,7 +17,7 @@ import (
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/reliable"
 	"urdma/urdmad/roce"
-	"urdma/urdmad/samehost"
+	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )

@@ -6,7 +6,7 @@ import (
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
-	"urdma/urdmad/samehost"
+	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )
