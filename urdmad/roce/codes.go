@@ -4,7 +4,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/verbs/abi"
 	"urdma/wire/roce"
 )

@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"

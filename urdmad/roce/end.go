@@ -6,7 +6,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

@@ -2,7 +2,7 @@ package roce
 
 import (
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"

@@ -4,7 +4,7 @@ import (
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/wire/roce"
 )
 

@@ -3,7 +3,7 @@ package roce
 import (
 	"urdma/reason"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/verbs/abi"
 	"urdma/wire/roce"
 )

@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/datagram"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/rc"
+	"urdma/urdmad/core/rc"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
