@@ -11,7 +11,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
-	"urdma/urdmad/roce"
+	"urdma/urdmad/core/roce"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/verbs/abi"

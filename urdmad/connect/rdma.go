@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/netif"
-	"urdma/urdmad/roce"
+	"urdma/urdmad/core/roce"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 )

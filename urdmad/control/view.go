@@ -20,7 +20,7 @@ import (
 	"urdma/urdmad/neighbour"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/roce"
+	"urdma/urdmad/core/roce"
 	"urdma/urdmad/core/trp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"

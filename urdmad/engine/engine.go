@@ -16,7 +16,7 @@ import (
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/reliable"
-	"urdma/urdmad/roce"
+	"urdma/urdmad/core/roce"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"

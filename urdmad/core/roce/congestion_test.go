@@ -7,7 +7,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine/enginetest"
-	ours "urdma/urdmad/roce"
+	ours "urdma/urdmad/core/roce"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
