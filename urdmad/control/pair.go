@@ -10,7 +10,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -9,7 +9,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/netif"

@@ -6,7 +6,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/fault"
 	"urdma/urdmad/core/qp"
 )

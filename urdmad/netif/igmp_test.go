@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/wire"
 )

@@ -3,7 +3,7 @@ package roce
 import (
 	"net/netip"
 
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/netif"
 	"urdma/wire/roce"
 )

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rc"

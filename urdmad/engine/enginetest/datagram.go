@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -55,7 +55,7 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->max_srq = NO_MORE_THAN_INT(i->max_srq);
 	a->max_srq_wr = NO_MORE_THAN_INT(i->max_srq_wr);
 	a->max_srq_sge = NO_MORE_THAN_INT(i->max_srq_sge);
-	a->max_mcast_grp = 64; /* urdmad/datagram's MaxGroups, of a queue pair */
+	a->max_mcast_grp = 64; /* urdmad/core/datagram's MaxGroups, of a queue pair */
 	a->max_mcast_qp_attach = a->max_qp;
 	a->max_total_mcast_qp_attach = NO_MORE_THAN_INT((uint64_t)64 * i->max_qp);
 	a->max_ah = INT32_MAX; /* they are the program's alone */

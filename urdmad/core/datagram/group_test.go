@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/datagram"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/engine/enginetest"
 	"urdma/wire"
 )
