@@ -23,7 +23,7 @@ import (
 	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/attach/metrics"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/steer"
 	"urdma/urdmad/attach/sysfs"

@@ -14,7 +14,7 @@ type ruleBook struct {
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
 
 // packets are the rooms that know what travels in one.
-var packets = []string{"dpdk", "urdmad/netif", "urdmad/neighbour", "urdmad/core/trp", "urdmad/core/reliable"}
+var packets = []string{"dpdk", "urdmad/core/netif", "urdmad/neighbour", "urdmad/core/trp", "urdmad/core/reliable"}
 
 var rules = ruleBook{
 	may: map[string][]string{
@@ -52,23 +52,23 @@ var rules = ruleBook{
 		"urdmad/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/neighbour":             {"urdmad/core/due", "wire"},
 		"urdmad/pathmtu":               {"urdmad/core/due"},
-		"urdmad/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
-		"urdmad/core/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "verbs/abi", "wire"},
-		"urdmad/core/datagram":              {"urdmad/core/clock", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "verbs/abi", "wire", "wire/roce"},
+		"urdmad/core/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
+		"urdmad/core/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "verbs/abi", "wire"},
+		"urdmad/core/datagram":              {"urdmad/core/clock", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "verbs/abi", "wire", "wire/roce"},
 		"urdmad/core/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/core/qp", "urdmad/core/rdmap", "verbs/abi", "wire"},
 		"urdmad/core/rc":                    {"urdmad/core/clock", "wire/roce"},
-		"urdmad/core/roce":                  {"reason", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/core/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
-		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/netif", "urdmad/core/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
+		"urdmad/core/roce":                  {"reason", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
+		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/cm":                  {"urdmad/core/clock", "urdmad/core/places", "wire"},
 		"urdmad/qpconnect":           {"urdmad/core/clock", "urdmad/cm", "wire"},
-		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/core/mpa", "urdmad/netif", "urdmad/core/qp", "urdmad/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
+		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/neighbour", "urdmad/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -162,7 +162,7 @@ var rules = ruleBook{
 		"urdmad/core/rc":         append(sockets[:len(sockets):len(sockets)], "time", "dpdk", "verbs", "urdmad/core/mem", "urdmad/core/qp"),
 		"urdmad/core/roce":       {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
 		"urdmad/core/datagram":   {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/rdmap", "urdmad/cm"},
-		"urdmad/netif":      {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/qp", "urdmad/cm", "verbs"},
+		"urdmad/core/netif":      {"urdmad/core/trp", "urdmad/core/reliable", "urdmad/core/qp", "urdmad/cm", "verbs"},
 		"urdmad/core/trp":        {"urdmad/cm", "dpdk/memif"},
 		"urdmad/engine":     {"urdmad/cm", "urdmad/control", "config"},
 		"urdmad/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/engine", "urdmad/core/trp", "dpdk", "verbs"),

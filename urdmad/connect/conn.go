@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"

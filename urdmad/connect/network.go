@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/core/samehost"

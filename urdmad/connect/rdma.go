@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/roce"
 	"urdma/wire"
 	"urdma/wire/ibcm"

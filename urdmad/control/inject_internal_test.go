@@ -16,7 +16,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/events"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )

@@ -25,7 +25,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"

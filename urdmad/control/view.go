@@ -18,7 +18,7 @@ import (
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/neighbour"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/roce"
 	"urdma/urdmad/core/trp"

@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/core/mpa"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/reliable"

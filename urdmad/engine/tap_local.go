@@ -3,7 +3,7 @@ package engine
 import (
 	"net/netip"
 
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/samehost"

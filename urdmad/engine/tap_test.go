@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

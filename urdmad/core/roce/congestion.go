@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/datagram"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/wire/roce"
 )
 

@@ -6,7 +6,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rc"
 	"urdma/verbs/abi"

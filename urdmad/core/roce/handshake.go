@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/wire"
 	"urdma/wire/ibcm"

@@ -3,7 +3,7 @@ package roce
 import (
 	"net/netip"
 
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"

@@ -9,7 +9,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/ibcm"

@@ -2,7 +2,7 @@ package roce
 
 import (
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rc"
 	"urdma/wire/roce"

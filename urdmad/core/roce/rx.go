@@ -1,7 +1,7 @@
 package roce
 
 import (
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"

@@ -3,7 +3,7 @@ package trp
 import (
 	"net/netip"
 
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -1,7 +1,7 @@
 package trp
 
 import (
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/reliable"
 	"urdma/wire"

@@ -3,7 +3,7 @@ package trp
 import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/wire"

@@ -11,7 +11,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"urdma/dpdk/loopback"
 	"urdma/urdmad/engine/enginetest"
-	"urdma/urdmad/netif"
+	"urdma/urdmad/core/netif"
 	"urdma/wire"
 )
 
