@@ -14,7 +14,7 @@ type ruleBook struct {
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
 
 // packets are the rooms that know what travels in one.
-var packets = []string{"dpdk", "urdmad/core/netif", "urdmad/neighbour", "urdmad/core/trp", "urdmad/core/reliable"}
+var packets = []string{"dpdk", "urdmad/core/netif", "urdmad/core/neighbour", "urdmad/core/trp", "urdmad/core/reliable"}
 
 var rules = ruleBook{
 	may: map[string][]string{
@@ -50,9 +50,9 @@ var rules = ruleBook{
 		"urdmad/core/reliable/reliabletest": {"urdmad/core/reliable", "wire"},
 		"urdmad/attach/impair":                {"dpdk/port", "inject", "urdmad/core/clock"},
 		"urdmad/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
-		"urdmad/neighbour":             {"urdmad/core/due", "wire"},
+		"urdmad/core/neighbour":             {"urdmad/core/due", "wire"},
 		"urdmad/pathmtu":               {"urdmad/core/due"},
-		"urdmad/core/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/neighbour", "urdmad/pathmtu", "wire"},
+		"urdmad/core/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/core/neighbour", "urdmad/pathmtu", "wire"},
 		"urdmad/core/trp":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "verbs/abi", "wire"},
 		"urdmad/core/datagram":              {"urdmad/core/clock", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "verbs/abi", "wire", "wire/roce"},
 		"urdmad/core/mpa":                   {"counters", "reason", "urdmad/core/clock", "urdmad/core/places", "urdmad/core/qp", "urdmad/core/rdmap", "verbs/abi", "wire"},
@@ -68,7 +68,7 @@ var rules = ruleBook{
 		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/cm", "urdmad/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},

@@ -17,7 +17,7 @@ import (
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/engine"
 	"urdma/urdmad/core/mpa"
-	"urdma/urdmad/neighbour"
+	"urdma/urdmad/core/neighbour"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/roce"

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/neighbour"
+	"urdma/urdmad/core/neighbour"
 	"urdma/wire"
 )
 
