@@ -6,7 +6,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/pathmtu"
+	"urdma/urdmad/core/pathmtu"
 	"urdma/wire"
 )
 
