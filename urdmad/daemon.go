@@ -25,7 +25,7 @@ import (
 	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/attach/responder"
-	"urdma/urdmad/steer"
+	"urdma/urdmad/core/steer"
 	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/attach/umad"
 	"urdma/urdmad/worker"

@@ -9,7 +9,7 @@ import (
 	"urdma/counters"
 	"urdma/inspect"
 	"urdma/urdmad/attach/metrics"
-	"urdma/urdmad/steer"
+	"urdma/urdmad/core/steer"
 	"urdma/urdmad/worker"
 	"urdma/verbs/probe"
 )

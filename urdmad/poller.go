@@ -13,7 +13,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/engine"
-	"urdma/urdmad/steer"
+	"urdma/urdmad/core/steer"
 	"urdma/urdmad/worker"
 	"urdma/verbs/probe"
 )

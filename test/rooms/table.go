@@ -49,7 +49,7 @@ var rules = ruleBook{
 		"urdmad/core/reliable":              {"urdmad/core/clock", "wire"},
 		"urdmad/core/reliable/reliabletest": {"urdmad/core/reliable", "wire"},
 		"urdmad/attach/impair":                {"dpdk/port", "inject", "urdmad/core/clock"},
-		"urdmad/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
+		"urdmad/core/steer":                 {"dpdk/port", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/core/neighbour":             {"urdmad/core/due", "wire"},
 		"urdmad/core/pathmtu":               {"urdmad/core/due"},
 		"urdmad/core/netif":                 {"dpdk/port", "urdmad/core/clock", "urdmad/core/neighbour", "urdmad/core/pathmtu", "wire"},
@@ -59,7 +59,7 @@ var rules = ruleBook{
 		"urdmad/core/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/core/roce":                  {"reason", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
-		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
+		"urdmad/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/core/datagram", "urdmad/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

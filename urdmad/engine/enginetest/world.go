@@ -16,7 +16,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/steer"
+	"urdma/urdmad/core/steer"
 )
 
 // Options of a World. The zero value is a fast, faultless network.
