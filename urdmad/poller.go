@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/steer"
 	"urdma/urdmad/worker"
 	"urdma/verbs/probe"

@@ -8,7 +8,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"

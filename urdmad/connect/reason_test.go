@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 // TestWhyRefused: who asks is told whether nobody listens or the program refuses, on every wire.

@@ -8,7 +8,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )

@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"

@@ -2,7 +2,7 @@ package control
 
 import (
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )

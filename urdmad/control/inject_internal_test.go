@@ -14,7 +14,7 @@ import (
 	"urdma/dpdk/loopback"
 	"urdma/inject"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"

@@ -24,7 +24,7 @@ import (
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/worker"
 	"urdma/verbs/abi"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )

@@ -15,7 +15,7 @@ import (
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/core/neighbour"
 	"urdma/urdmad/core/netif"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/datagram"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/datagram"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

@@ -10,7 +10,7 @@ import (
 
 	dpdk "urdma/dpdk/port"
 	"urdma/dpdk/udp"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 // polledPort counts how often it is asked for packets, before a sleep too, and how many

@@ -9,7 +9,7 @@ import (
 
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 const inside = "URDMA_MPA_TEST_INSIDE"

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )
 

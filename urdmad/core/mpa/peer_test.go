@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )
 

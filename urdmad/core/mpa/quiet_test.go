@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

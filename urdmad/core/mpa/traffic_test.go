@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 // TestTraffic is random traffic between two engines over the kernel's TCP on lo.

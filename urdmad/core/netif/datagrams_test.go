@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 // TestDatagrams: traffic over ports that carry datagrams, which never hold a

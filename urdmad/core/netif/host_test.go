@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"urdma/dpdk/loopback"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/netif"
 	"urdma/wire"
 )

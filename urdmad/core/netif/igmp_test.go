@@ -6,7 +6,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/datagram"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )
 

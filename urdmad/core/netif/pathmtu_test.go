@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )
 

@@ -3,7 +3,7 @@ package qp_test
 import (
 	"testing"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

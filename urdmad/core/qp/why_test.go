@@ -8,7 +8,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )

@@ -6,7 +6,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	ours "urdma/urdmad/core/roce"
 	"urdma/wire"
 	"urdma/wire/roce"

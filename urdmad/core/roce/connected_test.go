@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 // ports are those that speak RoCEv2: frames and UDP sockets, of both families.

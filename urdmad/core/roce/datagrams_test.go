@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/ibcm"

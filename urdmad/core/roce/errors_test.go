@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/reason"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

@@ -9,7 +9,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"

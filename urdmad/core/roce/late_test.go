@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire/roce"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 	"urdma/wire"

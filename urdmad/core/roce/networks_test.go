@@ -8,7 +8,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/netif"
 	"urdma/verbs/abi"
 	"urdma/wire"

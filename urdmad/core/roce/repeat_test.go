@@ -8,7 +8,7 @@ import (
 
 	"urdma/reason"
 	"urdma/test/linked"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

@@ -10,7 +10,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )

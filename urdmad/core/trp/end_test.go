@@ -8,7 +8,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )

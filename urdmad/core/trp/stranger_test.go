@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"

@@ -13,8 +13,8 @@ import (
 	"urdma/dpdk/port"
 	"urdma/dpdk/udp"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/engine"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 )
 

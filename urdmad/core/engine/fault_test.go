@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 )
 

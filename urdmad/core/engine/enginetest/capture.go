@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 	"urdma/wire"

@@ -7,7 +7,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 )
 
 // bulk keeps Writes of 64 KiB under way on a queue pair.

@@ -10,7 +10,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/cm"
 	"urdma/urdmad/connect"
-	"urdma/urdmad/engine"
+	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/wire"
 )

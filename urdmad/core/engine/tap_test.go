@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )

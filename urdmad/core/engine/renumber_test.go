@@ -7,7 +7,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/cm"
-	"urdma/urdmad/engine/enginetest"
+	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 )
 
