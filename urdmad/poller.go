@@ -10,7 +10,7 @@ import (
 	"urdma/inspect"
 	"urdma/systemd"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/steer"

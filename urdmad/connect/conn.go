@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/samehost"

@@ -11,7 +11,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"

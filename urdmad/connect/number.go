@@ -8,7 +8,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/qpconnect"
 	"urdma/urdmad/core/roce"

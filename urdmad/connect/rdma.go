@@ -3,7 +3,7 @@ package connect
 import (
 	"net/netip"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/roce"
 	"urdma/wire"

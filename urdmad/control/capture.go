@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine"

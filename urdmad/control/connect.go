@@ -9,7 +9,7 @@ import (
 
 	"urdma/inject"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/events"

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/verbs/abi"
 )
 

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/verbs/abi"
 )
 

@@ -21,7 +21,7 @@ import (
 	"urdma/dpdk/loopback"
 	"urdma/dpdk/port"
 	"urdma/inspect"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/core/engine"

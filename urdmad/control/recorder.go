@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"urdma/reason"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"

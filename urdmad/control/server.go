@@ -17,7 +17,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inject"
 	"urdma/inspect"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urdma/inspect"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/verbs/abi"
 )
 

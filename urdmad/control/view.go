@@ -11,7 +11,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/qpconnect"
 	"urdma/wire"
 )

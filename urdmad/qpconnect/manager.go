@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/wire"
 )
 

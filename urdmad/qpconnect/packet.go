@@ -2,7 +2,7 @@ package qpconnect
 
 import (
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/wire"
 )
 

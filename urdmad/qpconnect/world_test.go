@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/qpconnect"
 	"urdma/wire"
 )

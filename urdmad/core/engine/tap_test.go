@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/netif"

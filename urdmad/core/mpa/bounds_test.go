@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )

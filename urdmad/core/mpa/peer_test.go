@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )

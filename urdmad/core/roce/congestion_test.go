@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	ours "urdma/urdmad/core/roce"
 	"urdma/wire"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 	"urdma/wire/ibcm"

@@ -7,7 +7,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/test/linked"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/netif"
 	"urdma/verbs/abi"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"urdma/test/linked"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

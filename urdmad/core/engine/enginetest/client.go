@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"

@@ -8,7 +8,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"

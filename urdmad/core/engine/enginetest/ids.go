@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/urdmad/connect"
 	"urdma/verbs/abi"
 )

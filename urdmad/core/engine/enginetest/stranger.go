@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"urdma/dpdk/port"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/wire"
 )
 

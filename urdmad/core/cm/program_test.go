@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 )
 
 // program is a client of a host's manager: cm.Owner and cm.Channel.

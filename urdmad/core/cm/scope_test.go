@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 )
 
 // linked is a manager with two link-local devices, on the links 3 and 7, and one of IPv4.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 )
 
 // TestLoopbackIsEveryAddress: an id that is bound to a loopback address has no

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"syscall"
 
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 )
 
 // What the two ends may hear, in full, and as far as they got when they were

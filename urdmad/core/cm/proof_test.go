@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 	"urdma/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/cm"
+	"urdma/urdmad/core/cm"
 )
 
 // TestResolveAgain: an answer to what was asked before a time-out is not the
