@@ -55,7 +55,7 @@ var left = []string{
 var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev", "dpdk/port/...", "dpdk/udp", "test/linked",
 	"urdmad/core/clock", "urdmad/core/cm", "urdmad/connect", "urdmad/control/account",
 	"urdmad/control/memfd", "urdmad/control/process", "urdmad/core/engine/...", "urdmad/core/events", "urdmad/core/fault", "urdmad/logs", "urdmad/core/mailbox",
-	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp/...", "urdmad/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
+	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp/...", "urdmad/core/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
 	"urdmad/core/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}
 
 // TestUnits runs Go's unit tests, with C's layouts among them. They take their short

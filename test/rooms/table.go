@@ -64,8 +64,8 @@ var rules = ruleBook{
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/core/cm":                  {"urdmad/core/clock", "urdmad/core/places", "wire"},
-		"urdmad/qpconnect":           {"urdmad/core/clock", "urdmad/core/cm", "wire"},
-		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
+		"urdmad/core/qpconnect":           {"urdmad/core/clock", "urdmad/core/cm", "wire"},
+		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
 		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
@@ -166,7 +166,7 @@ var rules = ruleBook{
 		"urdmad/core/trp":        {"urdmad/core/cm", "dpdk/memif"},
 		"urdmad/core/engine":     {"urdmad/core/cm", "urdmad/control", "config"},
 		"urdmad/core/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/core/engine", "urdmad/core/trp", "dpdk", "verbs"),
-		"urdmad/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/core/engine", "urdmad/core/trp", "dpdk", "verbs"),
+		"urdmad/core/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/core/engine", "urdmad/core/trp", "dpdk", "verbs"),
 		"urdmad/connect":    {"urdmad/control", "config"},
 		"urdmad/attach/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/core/qp", "urdmad/core/engine", "urdmad/control"),
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/core/engine", "verbs"),

@@ -11,7 +11,7 @@ import (
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/core/qpconnect"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"

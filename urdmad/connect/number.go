@@ -10,7 +10,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/core/qpconnect"
 	"urdma/urdmad/core/roce"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/core/qpconnect"
 	"urdma/wire"
 )
 

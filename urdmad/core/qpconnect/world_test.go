@@ -9,7 +9,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/core/qpconnect"
 	"urdma/wire"
 )
 

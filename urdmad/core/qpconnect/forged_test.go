@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/qpconnect"
+	"urdma/urdmad/core/qpconnect"
 	"urdma/wire"
 )
 
