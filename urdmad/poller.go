@@ -11,7 +11,7 @@ import (
 	"urdma/systemd"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/steer"
 	"urdma/urdmad/worker"

@@ -53,7 +53,7 @@ var left = []string{
 // programs and start them have test/release instead; the simulations of
 // urdmad/core/reliable/reliabletest would take a quarter of an hour.
 var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev", "dpdk/port/...", "dpdk/udp", "test/linked",
-	"urdmad/core/clock", "urdmad/core/cm", "urdmad/connect", "urdmad/control/account",
+	"urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control/account",
 	"urdmad/control/memfd", "urdmad/control/process", "urdmad/core/engine/...", "urdmad/core/events", "urdmad/core/fault", "urdmad/logs", "urdmad/core/mailbox",
 	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp/...", "urdmad/core/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
 	"urdmad/core/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}

@@ -59,16 +59,16 @@ var rules = ruleBook{
 		"urdmad/core/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/core/roce":                  {"reason", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/core/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
-		"urdmad/core/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/core/cm", "urdmad/connect", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
+		"urdmad/core/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/core/cm":                  {"urdmad/core/clock", "urdmad/core/places", "wire"},
 		"urdmad/core/qpconnect":           {"urdmad/core/clock", "urdmad/core/cm", "wire"},
-		"urdmad/connect":             {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
+		"urdmad/core/connect":             {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
 		"topology":                   {},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/connect", "urdmad/control", "urdmad/control/account", "urdmad/core/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control", "urdmad/control/account", "urdmad/core/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -167,7 +167,7 @@ var rules = ruleBook{
 		"urdmad/core/engine":     {"urdmad/core/cm", "urdmad/control", "config"},
 		"urdmad/core/cm":         append(sockets[:len(sockets):len(sockets)], "urdmad/core/engine", "urdmad/core/trp", "dpdk", "verbs"),
 		"urdmad/core/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/core/engine", "urdmad/core/trp", "dpdk", "verbs"),
-		"urdmad/connect":    {"urdmad/control", "config"},
+		"urdmad/core/connect":    {"urdmad/control", "config"},
 		"urdmad/attach/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/core/qp", "urdmad/core/engine", "urdmad/control"),
 		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/core/engine", "verbs"),
 		"urdmad/control":    {"urdma", "config"},

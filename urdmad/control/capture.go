@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/engine"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"

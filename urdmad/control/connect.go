@@ -10,7 +10,7 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"

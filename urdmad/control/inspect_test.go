@@ -22,7 +22,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/datagram"

@@ -18,7 +18,7 @@ import (
 	"urdma/inject"
 	"urdma/inspect"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"

@@ -12,7 +12,7 @@ import (
 	"urdma/inspect"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/core/engine"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
 )

@@ -13,7 +13,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 	"urdma/wire"

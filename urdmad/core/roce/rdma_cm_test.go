@@ -10,7 +10,7 @@ import (
 
 	"urdma/test/linked"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

@@ -9,7 +9,7 @@ import (
 	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/wire"

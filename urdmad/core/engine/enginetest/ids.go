@@ -9,7 +9,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/verbs/abi"
 )
 

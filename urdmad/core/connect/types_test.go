@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/connect"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
