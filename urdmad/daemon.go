@@ -28,7 +28,7 @@ import (
 	"urdma/urdmad/core/steer"
 	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/attach/umad"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 	"urdma/verbs/personality"
 	"urdma/wire"
 	"urdma/wire/roce"

@@ -10,7 +10,7 @@ import (
 	"urdma/inspect"
 	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/core/steer"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 	"urdma/verbs/probe"
 )
 

@@ -14,7 +14,7 @@ import (
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/steer"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 	"urdma/verbs/probe"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"urdma/inspect"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 )
 
 // measure finds out what yields and sleeps are on this machine, once.

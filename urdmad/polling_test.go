@@ -8,7 +8,7 @@ import (
 	"urdma/config"
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 )
 
 // TestPolicyOnSlowMachine: a default follows what was measured; what the

@@ -60,7 +60,7 @@ var rules = ruleBook{
 		"urdmad/core/roce":                  {"reason", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/core/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/core/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
-		"urdmad/worker":                {"urdmad/core/clock"},
+		"urdmad/core/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
 		"urdmad/core/cm":                  {"urdmad/core/clock", "urdmad/core/places", "wire"},
@@ -84,7 +84,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control", "urdmad/control/account", "urdmad/core/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control", "urdmad/control/account", "urdmad/core/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/core/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},
@@ -113,7 +113,7 @@ var rules = ruleBook{
 
 		// Measuring, testing, showing.
 		"bench":               {"bench/report", "bench/results", "bench/suite"},
-		"bench/floor/floord":  {"urdmad/core/clock", "urdmad/worker"},
+		"bench/floor/floord":  {"urdmad/core/clock", "urdmad/core/worker"},
 		"bench/memif":         {"bench/testpmd", "dpdk/memif", "dpdk/port"},
 		"examples/go/ping":    {"verbs"},
 		"examples/go/srq":     {"verbs"},
@@ -169,7 +169,7 @@ var rules = ruleBook{
 		"urdmad/core/qpconnect":  append(sockets[:len(sockets):len(sockets)], "urdmad/core/engine", "urdmad/core/trp", "dpdk", "verbs"),
 		"urdmad/core/connect":    {"urdmad/control", "config"},
 		"urdmad/attach/fabric":     append(packets[:len(packets):len(packets)], "net", "os", "golang.org/x/sys/unix", "time", "verbs", "urdmad/core/qp", "urdmad/core/engine", "urdmad/control"),
-		"urdmad/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/core/engine", "verbs"),
+		"urdmad/core/worker":     append(packets[:len(packets):len(packets)], "wire", "urdmad/core/engine", "verbs"),
 		"urdmad/control":    {"urdma", "config"},
 		"urdmad/attach/metrics":    {"urdma", "config", "urdmad/core/engine", "urdmad/control"},
 		"inspect":           {"urdma", "urdmad"},

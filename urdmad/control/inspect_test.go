@@ -26,7 +26,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )

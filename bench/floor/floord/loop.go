@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 )
 
 // put and get pair as in layout.h: the index store publishes the slot.

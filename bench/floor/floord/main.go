@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/worker"
+	"urdma/urdmad/core/worker"
 )
 
 // Arguments, all numbers: memory fd, its size, both kick fds, which daemon this
