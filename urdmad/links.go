@@ -4,8 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/attach/sysfs"
+	"urdma/urdmad/core/mailbox"
 )
 
 // links are the ports' links as programs and users see them: down, too, for good, once

@@ -9,9 +9,9 @@ import (
 
 	"urdma/config"
 	"urdma/systemd"
-	"urdma/urdmad/core/clock"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/responder"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/clock"
 )
 
 // liveSetting is one that needs no restart.

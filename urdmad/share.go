@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"urdma/config"
-	"urdma/urdmad/control"
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/attach/sysfs"
+	"urdma/urdmad/control"
 	"urdma/verbs/personality"
 )
 

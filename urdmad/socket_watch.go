@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/config"
-	"urdma/urdmad/control"
 	"urdma/urdmad/attach/sysfs"
+	"urdma/urdmad/control"
 )
 
 // watchSocket sends when a file goes from the control socket's directory, or comes there

@@ -8,10 +8,10 @@ import (
 	"syscall"
 	"time"
 
-	"urdma/urdmad/core/cm"
-	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

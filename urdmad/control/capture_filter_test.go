@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

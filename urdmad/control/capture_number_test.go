@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"urdma/inject"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 )

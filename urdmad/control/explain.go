@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"urdma/reason"
-	"urdma/urdmad/core/qp"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 

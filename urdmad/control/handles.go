@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"syscall"
 
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

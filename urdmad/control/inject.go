@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"urdma/inject"
-	"urdma/urdmad/core/clock"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/impair"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qp"
 )
 

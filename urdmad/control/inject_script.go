@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"urdma/inject"
-	"urdma/urdmad/core/clock"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/impair"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )

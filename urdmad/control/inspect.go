@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/inspect"
-	"urdma/urdmad/core/clock"
+	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"syscall"
 
-	"urdma/urdmad/core/connect"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"urdma/reason"
-	"urdma/urdmad/core/cm"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/cm"
 	"urdma/verbs/abi"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"urdma/event"
 	"urdma/reason"
-	"urdma/urdmad/core/clock"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
 

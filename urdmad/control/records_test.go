@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )
 

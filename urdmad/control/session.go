@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/inject"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"

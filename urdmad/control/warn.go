@@ -7,8 +7,8 @@ import (
 
 	"urdma/inspect"
 	"urdma/reason"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )
 

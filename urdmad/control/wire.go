@@ -7,8 +7,8 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/inject"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/attach/impair"
+	"urdma/urdmad/core/clock"
 )
 
 // This file puts what wire statements say between ports and their interfaces; on the

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/control/process"
+	"urdma/urdmad/core/clock"
 )
 
 // Owner is the process and user behind a session. Name and Since are set by HELLO before the

@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
+	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 

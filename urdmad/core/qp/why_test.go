@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"urdma/reason"
+	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine/enginetest"
-	"urdma/urdmad/attach/recorder"
 	"urdma/verbs/abi"
 )
 
