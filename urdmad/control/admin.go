@@ -22,7 +22,7 @@ type Administration struct {
 }
 
 // admin does what a user tells urdmad to.
-func (x *Session) admin(m *abi.AdminRequest, r *reply) error {
+func (x *Session) admin(m *abi.AdminRequest, r *Reply) error {
 	text, err := x.administer(m)
 	if err != nil {
 		return err
@@ -31,8 +31,8 @@ func (x *Session) admin(m *abi.AdminRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	*r = respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
-	r.done = func() { _ = unix.Close(fd) } // the caller has its copy
+	*r = Respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
+	r.Done = func() { _ = unix.Close(fd) } // the caller has its copy
 	return nil
 }
 
@@ -75,7 +75,7 @@ var errNone = errors.New("control: there is none, or it belongs to another user"
 func (s *Server) endPair(x *Session, number uint64) (done string, err error) {
 	err = fmt.Errorf("%w: queue pair %06x: %w", errNone, number, syscall.ENOENT)
 	for _, w := range s.Workers {
-		w.do(func() {
+		w.Do(func() {
 			if number != uint64(uint32(number)) {
 				return
 			}
@@ -83,7 +83,7 @@ func (s *Server) endPair(x *Session, number uint64) (done string, err error) {
 			if q == nil {
 				return
 			}
-			if y := w.session(q.Client); y != nil && x.Owner.Sees(&y.Owner) {
+			if y := w.SessionOf(q.Client); y != nil && x.Owner.Sees(&y.Owner) {
 				q.Fail(qp.EventFatal, reason.ByUser)
 				done, err = fmt.Sprintf("queue pair %06x of %s is in the error state", number, y.name), nil
 			}
@@ -100,7 +100,7 @@ func (s *Server) endClient(x *Session, id uint64) (done string, err error) {
 	err = fmt.Errorf("%w: client %d: %w", errNone, id, syscall.ENOENT)
 	var end *Session
 	for _, w := range s.Workers {
-		w.do(func() {
+		w.Do(func() {
 			for _, y := range w.attached {
 				if y.id == id && x.Owner.Sees(&y.Owner) {
 					end = y

@@ -8,22 +8,22 @@ import (
 )
 
 // batch carries out the requests of a BATCH until one is refused.
-func (x *Session) batch(b []byte, r *reply) (err error) {
-	r.done = func() {}
+func (x *Session) batch(b []byte, r *Reply) (err error) {
+	r.Done = func() {}
 	defer func() { x.made = nil }()
-	r.body, err = runBatch(b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
-		var one reply
+	r.Body, err = runBatch(b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
+		var one Reply
 		x.made = made
 		err := x.dispatch(t, request, &one)
-		if before, last := r.done, one.done; last != nil {
-			r.done = func() { before(); last() }
+		if before, last := r.Done, one.Done; last != nil {
+			r.Done = func() { before(); last() }
 		}
 		if err != nil {
 			x.sayRefused(t, err)
-			return nil, 0, errnoOf(err)
+			return nil, 0, ErrnoOf(err)
 		}
-		r.fds = append(r.fds, one.fds...)
-		return one.body, len(one.fds), 0
+		r.FDs = append(r.FDs, one.FDs...)
+		return one.Body, len(one.FDs), 0
 	})
 	return err
 }

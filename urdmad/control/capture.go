@@ -46,7 +46,7 @@ type captureRing struct {
 	ring   ring.CaptureWriter
 }
 
-func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
+func (x *Session) capture(m *abi.CaptureRequest, r *Reply) error {
 	switch {
 	case len(x.taps) > 0:
 		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
@@ -74,13 +74,13 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 		for _, e := range c.past() {
 			c.put(&e.TraceEvent, e.Text, e.TimeNs)
 		}
-		*r = respond(&layout, memory.FD)
-		r.done = memory.Close
+		*r = Respond(&layout, memory.FD)
+		r.Done = memory.Close
 		return nil
 	}
 	for _, w := range x.s.Workers { // all have the same captures, so the first says whether there is room
 		c := &capture{s: x.s, w: w, viewer: &x.Owner, filter: *m, to: to}
-		w.do(func() {
+		w.Do(func() {
 			if w == x.s.Workers[0] {
 				err = w.captureRoom(&x.Owner)
 			}
@@ -99,8 +99,8 @@ func (x *Session) capture(m *abi.CaptureRequest, r *reply) error {
 		x.taps = append(x.taps, c)
 	}
 	x.s.Log.Info("capture begins", "pid", x.Owner.PID, "uid", x.Owner.UID, "ring_bytes", layout.DataBytes)
-	*r = respond(&layout, memory.FD)
-	r.done = memory.CloseFD
+	*r = Respond(&layout, memory.FD)
+	r.Done = memory.CloseFD
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (w *Worker) captureRoom(o *account.Owner) error {
 	return nil
 }
 
-func (x *Session) captureStop(*abi.Header, *reply) error {
+func (x *Session) captureStop(*abi.Header, *Reply) error {
 	if len(x.taps) == 0 {
 		return syscall.EINVAL
 	}
@@ -135,7 +135,7 @@ func (x *Session) endCapture() {
 		return
 	}
 	for _, c := range slices.Backward(x.taps) { // the first makes room
-		c.w.do(func() {
+		c.w.Do(func() {
 			c.w.Engine.RemoveTap(c)
 			c.w.captures = slices.DeleteFunc(c.w.captures, func(other *capture) bool { return other == c })
 			c.w.traceIfAsked()

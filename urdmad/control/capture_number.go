@@ -14,7 +14,7 @@ func (c *capture) ownerOfNumber(n wire.QPN, fn func(*account.Owner) bool) bool {
 }
 
 func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool) bool {
-	x := c.w.session(client)
+	x := c.w.SessionOf(client)
 	return x != nil && fn(&x.Owner)
 }
 

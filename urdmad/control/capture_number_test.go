@@ -105,6 +105,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 func attached(list ...*Session) workerState {
 	var w Worker
 	for _, x := range list {
+		x.s = &Server{}
 		w.attach(x)
 	}
 	return w.workerState

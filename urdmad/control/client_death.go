@@ -15,6 +15,7 @@ const (
 
 // cleanUp removes everything the client owned, a part of it in each turn.
 func (x *Session) cleanUp() {
+	x.s.over(x)
 	x.endCapture()
 	if x.greeted {
 		defer x.Give(&clientAmounts)
@@ -28,6 +29,7 @@ func (x *Session) cleanUp() {
 	x.sendLast(x.client.SendLast)
 	x.w.turn(func() {
 		x.ended = true // from now on nobody else changes objects
+		x.s.goes(x)
 		x.clientSeen(false)
 		x.w.injected.gone(x)
 		x.w.keep(x)
@@ -61,16 +63,16 @@ func (x *Session) cleanUp() {
 // inOrder is the client's objects in the order in which they go: first
 // queue pairs and ids, so that peers hear of the end, and shared receive queues, which
 // other clients' queue pairs may use; then what those stood on.
-func (x *Session) inOrder() []held {
-	var stages [4][]held
+func (x *Session) inOrder() []Object {
+	var stages [4][]Object
 	for _, v := range x.objects {
 		stage := 3
 		switch v.(type) {
-		case *qpObject:
+		case *QP:
 			stage = 0
-		case *idObject:
+		case *ID:
 			stage = 1
-		case *srqObject:
+		case *SRQ:
 			stage = 2
 		}
 		stages[stage] = append(stages[stage], v)
@@ -80,35 +82,35 @@ func (x *Session) inOrder() []held {
 
 // removeObject removes what stands behind an object, and returns the memory that can
 // be unmapped once the engine has let go of it, or nil.
-func (x *Session) removeObject(v held) *memfd.Shared {
+func (x *Session) removeObject(v Object) *memfd.Shared {
 	switch o := v.(type) {
-	case *qpObject:
-		x.w.Engine.Datagrams.Forget(o.qp)
+	case *QP:
+		x.w.Engine.Datagrams.Forget(o.QP)
 		x.removeQP(o)
 		return o.ring
-	case *idObject:
+	case *ID:
 		x.w.CM.Destroy(o.ID)
-	case *srqObject:
+	case *SRQ:
 		o.leaveDomain()
 		return o.ring
-	case *cqObject:
-		x.w.Engine.QPs.EndLate(o.cq)
+	case *CQ:
+		x.w.Engine.QPs.EndLate(o.CQ)
 		return o.ring
-	case *xrcdObject:
+	case *XRCD:
 		x.s.domains.leave(o.domain)
 		x.closeXRC(o.file)
-	case *mrObject:
-		x.w.Engine.QPs.Spend(o.region.RemovalCost())
-		x.w.Engine.QPs.Regions.Remove(o.region)
-	case *mwObject:
-		x.w.Engine.QPs.Regions.RemoveWindow(o.window)
-	case *channelObject:
-		o.socket.Close()
-	case *contextObject:
-		o.async.Close()
-	case *cmChannelObject:
+	case *MR:
+		x.w.Engine.QPs.Spend(o.Region.RemovalCost())
+		x.w.Engine.QPs.Regions.Remove(o.Region)
+	case *MW:
+		x.w.Engine.QPs.Regions.RemoveWindow(o.Window)
+	case *Channel:
+		o.Socket.Close()
+	case *Context:
+		o.Async.Close()
+	case *EventChannel:
 		o.forgetLate()
-		o.socket.Close()
+		o.Socket.Close()
 	}
 	return nil
 }

@@ -93,8 +93,8 @@ func (c *conn) dropReceived() {
 	c.received = nil
 }
 
-// hungUp asks the kernel, which knows before the session does.
-func (c *conn) hungUp() bool { return c.polls(unix.POLLRDHUP) }
+// HungUp asks the kernel, which knows before the session does.
+func (c *conn) HungUp() bool { return c.polls(unix.POLLRDHUP) }
 
 // polls reports whether poll(2) finds one of events now, or the end of the connection.
 func (c *conn) polls(events int16) bool {
@@ -111,8 +111,8 @@ func (c *conn) polls(events int16) bool {
 	return found
 }
 
-// errnoOf is the errno that a refusal becomes.
-func errnoOf(err error) syscall.Errno {
+// ErrnoOf is the errno that a refusal becomes.
+func ErrnoOf(err error) syscall.Errno {
 	var e syscall.Errno
 	if errors.As(err, &e) {
 		return e

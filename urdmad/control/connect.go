@@ -16,54 +16,57 @@ import (
 	"urdma/verbs/abi"
 )
 
-// cmChannelObject is an rdma_cm event channel: cm.Channel.
-type cmChannelObject struct {
+// EventChannel is an rdma_cm event channel: cm.Channel.
+type EventChannel struct {
 	object
-	socket    *events.Socket
+	Socket    *events.Socket
 	ids       int           // that report here; the engine's thread
 	late      []abi.CMEvent // kept back on purpose; the engine's thread
 	lateTimer *clock.Timer  // sends those
 }
 
 // count counts an id among those of its channel, or no longer.
-func count(id *cm.ID, by int) { id.Channel.(*cmChannelObject).ids += by }
+func count(id *cm.ID, by int) { id.Channel.(*EventChannel).ids += by }
 
 // Deliver is cm.Channel's; on the engine's thread.
-func (c *cmChannelObject) Deliver(e *cm.Event) {
+func (c *EventChannel) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	c.x.noteCM(e, v)
+	if c.x.s.keepsBack(c, e, v) {
+		return
+	}
 	if (len(c.late) > 0 || len(c.x.faults.at[inject.CM]) > 0) && c.keptBack(v) {
 		return
 	}
-	c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(v))
+	c.Send(v)
 }
 
-func (x *Session) createChannel(_ *abi.Header, r *reply) error {
+func (x *Session) createChannel(_ *abi.Header, r *Reply) error {
 	var resp abi.HandleMessage
 	s, bill, err := x.newEvents(account.EventChannels, r)
 	if err != nil {
 		return err
 	}
-	r.body = abi.Bytes(&resp)
-	x.do(func() { resp.Handle = x.add(&cmChannelObject{socket: s}, bill) })
+	r.Body = abi.Bytes(&resp)
+	x.Do(func() { resp.Handle = x.add(&EventChannel{Socket: s}, bill) })
 	return nil
 }
 
-func (c *cmChannelObject) destroyChannel(*abi.HandleMessage, *reply) (err error) {
-	c.x.do(func() {
+func (c *EventChannel) destroyChannel(*abi.HandleMessage, *Reply) (err error) {
+	c.x.Do(func() {
 		if c.ids > 0 {
 			err = fmt.Errorf("control: the event channel still has %d ids: %w", c.ids, syscall.EBUSY)
 			return
 		}
 		c.forgetLate()
-		c.socket.Close()
+		c.Socket.Close()
 		c.remove()
 	})
 	return err
 }
 
-func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
+func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
 	x := c.x
 	switch m.PS {
 	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // one space of port numbers serves all
@@ -74,20 +77,20 @@ func (c *cmChannelObject) createID(m *abi.CMCreateIDRequest, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	x.do(func() {
+	x.Do(func() {
 		id := x.w.CM.Create(x, c)
 		id.Datagrams = m.PS == abi.PSUDP || m.PS == abi.PSIPoIB
 		x.addID(id)
 		resp.Handle = id.Handle
 	})
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended || len(x.faults.at[inject.CM]) > 0 && x.rejects(id.View().Peer) {
+	if x.ended || x.s.refuses(x, id.View().Peer) || len(x.faults.at[inject.CM]) > 0 && x.rejects(id.View().Peer) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {
@@ -107,8 +110,8 @@ func (x *Session) TakeSocket() error { return x.Take(&oneSocket) }
 // GiveSocket undoes one TakeSocket.
 func (x *Session) GiveSocket() { x.Give(&oneSocket) }
 
-// idObject is an rdma_cm id.
-type idObject struct {
+// ID is an rdma_cm id.
+type ID struct {
 	object
 	*cm.ID
 }
@@ -117,18 +120,18 @@ var oneID = account.Amounts{account.IDs: 1}
 
 // addID gives an id its handle, oneID being taken; on the engine's thread.
 func (x *Session) addID(id *cm.ID) {
-	id.Handle = x.add(&idObject{ID: id}, &oneID)
+	id.Handle = x.add(&ID{ID: id}, &oneID)
 	count(id, 1)
 }
 
 // do runs fn on the engine's thread.
-func (o *idObject) do(fn func() error) (err error) {
-	o.x.do(func() { err = fn() })
+func (o *ID) Do(fn func() error) (err error) {
+	o.x.Do(func() { err = fn() })
 	return err
 }
 
-func (o *idObject) destroyID(*abi.HandleMessage, *reply) error {
-	o.x.do(func() {
+func (o *ID) destroyID(*abi.HandleMessage, *Reply) error {
+	o.x.Do(func() {
 		o.x.w.CM.Destroy(o.ID)
 		count(o.ID, -1)
 		o.remove()
@@ -137,11 +140,11 @@ func (o *idObject) destroyID(*abi.HandleMessage, *reply) error {
 }
 
 // boundReply answers with where an id is bound now.
-func (o *idObject) boundReply(r *reply) {
+func (o *ID) boundReply(r *Reply) {
 	var resp abi.CMBound
 	local, dev := o.Bound()
 	resp.Local, resp.Device = o.x.s.addr(local, dev), deviceNumber(dev)
-	*r = respond(&resp)
+	*r = Respond(&resp)
 }
 
 // endPatience is how long a bind waits for a session that is ending, which takes
@@ -152,7 +155,7 @@ const endPatience = 10 * time.Second
 // number, until its session has heard of the hang-up: kernel sockets are closed
 // before the parent learns of the death, so a restarted server expects to bind
 // at once. If the holder is alive, the answer comes at once.
-func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
+func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 	addr, err := addrPortOf(m.Addr)
 	if err != nil {
 		return err
@@ -165,7 +168,7 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 	again := len(o.x.s.Workers) == 1
 	for {
 		var holders []cm.Owner
-		o.x.do(func() {
+		o.x.Do(func() {
 			err = o.x.w.CM.Bind(o.ID, addr)
 			o.boundReply(r)
 			if errors.Is(err, syscall.EADDRINUSE) {
@@ -191,10 +194,10 @@ func (o *idObject) bind(m *abi.CMBindRequest, r *reply) error {
 }
 
 // holdersElsewhere are cm's holders that are clients of other workers.
-func (o *idObject) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
+func (o *ID) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
 	for _, w := range o.x.s.Workers {
 		if w != o.x.w {
-			w.do(func() { holders = append(holders, w.CM.Holders(o.ID, addr)...) })
+			w.Do(func() { holders = append(holders, w.CM.Holders(o.ID, addr)...) })
 		}
 	}
 	return holders
@@ -203,14 +206,14 @@ func (o *idObject) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
 // endingOf finds a session whose client has hung up.
 func endingOf(holders []cm.Owner) *Session {
 	for _, h := range holders {
-		if y, ok := h.(*Session); ok && y.hungUp() {
+		if y, ok := h.(*Session); ok && y.HungUp() {
 			return y
 		}
 	}
 	return nil
 }
 
-func (o *idObject) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
+func (o *ID) resolveAddr(m *abi.CMResolveAddrRequest, r *Reply) error {
 	src, err := addrPortOf(m.Src)
 	if err != nil {
 		return err
@@ -222,19 +225,19 @@ func (o *idObject) resolveAddr(m *abi.CMResolveAddrRequest, r *reply) error {
 	if !o.x.Owner.MayBind(o.x.UnixConn, src.Port()) {
 		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", src.Port(), syscall.EACCES)
 	}
-	return o.do(func() error {
+	return o.Do(func() error {
 		err := o.x.w.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
 		o.boundReply(r)
 		return err
 	})
 }
 
-func (o *idObject) resolveRoute(*abi.CMValueRequest, *reply) error {
-	return o.do(func() error { return o.x.w.CM.ResolveRoute(o.ID) })
+func (o *ID) resolveRoute(*abi.CMValueRequest, *Reply) error {
+	return o.Do(func() error { return o.x.w.CM.ResolveRoute(o.ID) })
 }
 
-func (o *idObject) listen(m *abi.CMValueRequest, r *reply) error {
-	return o.do(func() error {
+func (o *ID) listen(m *abi.CMValueRequest, r *Reply) error {
+	return o.Do(func() error {
 		err := o.x.w.CM.Listen(o.ID, int(min(m.Value, 1<<16)))
 		o.boundReply(r)
 		return err
@@ -249,15 +252,15 @@ func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if p.QP == abi.NoHandle {
 		return nil, nil
 	}
-	q, err := find[*qpObject](x, p.QP)
+	q, err := Find[*QP](x, p.QP)
 	if err != nil {
 		return nil, err
 	}
-	return connect.QueuePair(q.qp), nil
+	return connect.QueuePair(q.QP), nil
 }
 
-func (o *idObject) connect(m *abi.CMConnRequest, _ *reply) error {
-	return o.do(func() error {
+func (o *ID) connect(m *abi.CMConnRequest, _ *Reply) error {
+	return o.Do(func() error {
 		qp, err := o.x.pairOf(&m.Param)
 		if err != nil {
 			return err
@@ -266,8 +269,8 @@ func (o *idObject) connect(m *abi.CMConnRequest, _ *reply) error {
 	})
 }
 
-func (o *idObject) accept(m *abi.CMConnRequest, _ *reply) error {
-	return o.do(func() error {
+func (o *ID) accept(m *abi.CMConnRequest, _ *Reply) error {
+	return o.Do(func() error {
 		qp, err := o.x.pairOf(&m.Param)
 		if err != nil {
 			return err
@@ -276,8 +279,8 @@ func (o *idObject) accept(m *abi.CMConnRequest, _ *reply) error {
 	})
 }
 
-func (o *idObject) reject(m *abi.CMConnRequest, _ *reply) error {
-	return o.do(func() error {
+func (o *ID) reject(m *abi.CMConnRequest, _ *Reply) error {
+	return o.Do(func() error {
 		if _, err := o.x.pairOf(&m.Param); err != nil {
 			return err
 		}
@@ -285,15 +288,15 @@ func (o *idObject) reject(m *abi.CMConnRequest, _ *reply) error {
 	})
 }
 
-func (o *idObject) disconnect(*abi.HandleMessage, *reply) error {
-	return o.do(func() error { return o.x.w.CM.Disconnect(o.ID) })
+func (o *ID) disconnect(*abi.HandleMessage, *Reply) error {
+	return o.Do(func() error { return o.x.w.CM.Disconnect(o.ID) })
 }
 
 // optionLevelID is RDMA_OPTION_ID of rdma_set_option(3).
 const optionLevelID = 0
 
-func (o *idObject) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
-	return o.do(func() error {
+func (o *ID) setOption(m *abi.CMSetOptionRequest, _ *Reply) error {
+	return o.Do(func() error {
 		if m.Level != optionLevelID {
 			return fmt.Errorf("control: rdma_set_option of level %d, there is %d (RDMA_OPTION_ID): %w", m.Level, optionLevelID, syscall.ENOSYS)
 		}
@@ -301,12 +304,12 @@ func (o *idObject) setOption(m *abi.CMSetOptionRequest, _ *reply) error {
 	})
 }
 
-func (o *idObject) migrateID(m *abi.CMValueRequest, _ *reply) error {
-	c, err := find[*cmChannelObject](o.x, m.Value)
+func (o *ID) migrateID(m *abi.CMValueRequest, _ *Reply) error {
+	c, err := Find[*EventChannel](o.x, m.Value)
 	if err != nil {
 		return err
 	}
-	o.x.do(func() {
+	o.x.Do(func() {
 		count(o.ID, -1)
 		o.x.w.CM.Migrate(o.ID, c)
 		count(o.ID, 1)
@@ -316,7 +319,7 @@ func (o *idObject) migrateID(m *abi.CMValueRequest, _ *reply) error {
 
 // wakeChannel makes a channel's socket readable: its client has events that it
 // took from another.
-func (c *cmChannelObject) wakeChannel(*abi.HandleMessage, *reply) error {
-	c.x.do(func() { c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
+func (c *EventChannel) wakeChannel(*abi.HandleMessage, *Reply) error {
+	c.x.Do(func() { c.x.w.Engine.QPs.Events.Send(c.Socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
 	return nil
 }

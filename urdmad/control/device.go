@@ -36,34 +36,34 @@ const (
 	compVectors = 1
 )
 
-// contextObject is an opened device.
-type contextObject struct {
+// Context is an opened device.
+type Context struct {
 	object
-	dev   int // its first port
-	async *events.Socket
+	Dev   int // its first port
+	Async *events.Socket
 	users int
 }
 
-// pdObject is a protection domain; its number is unique over all clients.
-type pdObject struct {
+// PD is a protection domain; its number is unique over all clients.
+type PD struct {
 	object
-	number uint64
-	ctx    *contextObject
-	users  int
+	Number  uint64
+	Context *Context
+	users   int
 }
 
 // clientAmounts is what a client takes before it has any object: doorbells are
 // mapped; the connection, the kick socket and /proc/self/mem are open.
 var clientAmounts = account.Amounts{account.Clients: 1, account.Mappings: 1, account.Descriptors: 3}
 
-func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
+func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
 	if x.ready {
 		return fmt.Errorf("control: a second HELLO: %w", syscall.EINVAL)
 	}
 	resp := abi.HelloResponse{ABIVersion: abi.Version, NumDevices: uint32(len(x.s.Devices)),
 		DoorbellBytes: uint32(abi.Size[abi.Doorbells]()), Workers: 1}
 	copy(resp.SysfsPath[:len(resp.SysfsPath)-1], x.s.Sysfs)
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	if m.ABIVersion != abi.Version {
 		return errVersion
 	}
@@ -102,8 +102,8 @@ func (x *Session) hello(m *abi.HelloRequest, r *reply) error {
 	})
 	x.ready = true
 	x.s.Log.Debug("client connected", "client", x.name)
-	r.fds = []int{x.bells.FD, theirs}
-	r.done = func() {
+	r.FDs = []int{x.bells.FD, theirs}
+	r.Done = func() {
 		_ = unix.Close(theirs) // the client has its copy
 		x.bells.CloseFD()
 	}
@@ -175,7 +175,7 @@ func (x *Session) disconnect() {
 
 // newEvents takes what an object of kind r with an event socket needs, makes the
 // socket and puts the client's end into answer.
-func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, *account.Amounts, error) {
+func (x *Session) newEvents(r account.Resource, answer *Reply) (*events.Socket, *account.Amounts, error) {
 	bill := &account.Amounts{account.Descriptors: 1}
 	bill[r] = 1
 	if err := x.Take(bill); err != nil {
@@ -186,8 +186,8 @@ func (x *Session) newEvents(r account.Resource, answer *reply) (*events.Socket, 
 		x.Give(bill)
 		return nil, nil, err
 	}
-	answer.fds = append(answer.fds, theirs)
-	answer.done = func() { _ = unix.Close(theirs) } // the client has its copy
+	answer.FDs = append(answer.FDs, theirs)
+	answer.Done = func() { _ = unix.Close(theirs) } // the client has its copy
 	return events.NewSocket(ours, &x.unread), bill, nil
 }
 
@@ -198,7 +198,7 @@ func (x *Session) device(n uint32) (*Device, error) {
 	return &x.s.Devices[n], nil
 }
 
-func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
+func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 	d, err := x.device(m.Device)
 	if err != nil {
 		return err
@@ -211,21 +211,21 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
 	}
 	limits, most, at := x.s.Current(), x.most(), d.At()
-	first := x.s.first(int(m.Device))
+	first := x.s.First(int(m.Device))
 	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(at.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(at.Address.Bits()), MAC: d.MAC,
 		MTU: uint32(at.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
 		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
 		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
 		MaxRdAtom: most.MaxRdAtom, NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
 		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: most.MaxSRQWR,
-		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number), NumPorts: uint32(x.s.ports(first))}
+		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number), NumPorts: uint32(x.s.Ports(first))}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
 	v.NodeGUIDBE = personality.GUID(x.s.Devices[first].MAC)
 	copy(v.Name[:len(v.Name)-1], d.Of)
 	if d.Link() {
 		v.LinkUp = 1
 	}
-	*r = respond(&v)
+	*r = Respond(&v)
 	return nil
 }
 
@@ -233,6 +233,7 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *reply) error {
 func (x *Session) most() abi.Device {
 	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE, MaxRdAtom: uint32(x.s.MaxReads),
 		MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
+	x.s.limit(x, &d)
 	if x.strict != nil {
 		x.strict.Lower(&d)
 	}
@@ -264,7 +265,7 @@ func (s *Server) addr(a netip.AddrPort, dev int) abi.Addr {
 	return v
 }
 
-func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
+func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *Reply) error {
 	if _, err := x.device(m.Device); err != nil {
 		return err
 	}
@@ -273,22 +274,22 @@ func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	r.body = abi.Bytes(&resp)
-	x.do(func() {
-		c := &contextObject{dev: x.s.first(int(m.Device)), async: async}
+	r.Body = abi.Bytes(&resp)
+	x.Do(func() {
+		c := &Context{Dev: x.s.First(int(m.Device)), Async: async}
 		resp.Handle = x.add(c, bill)
 		x.contexts = append(x.contexts, c)
 	})
 	return nil
 }
 
-func (c *contextObject) closeDevice(*abi.HandleMessage, *reply) error {
+func (c *Context) closeDevice(*abi.HandleMessage, *Reply) error {
 	if c.users > 0 {
 		return fmt.Errorf("control: %d objects of the device are still open: %w", c.users, syscall.EBUSY)
 	}
-	c.x.do(func() {
-		c.async.Close()
-		c.x.contexts = slices.DeleteFunc(c.x.contexts, func(o *contextObject) bool { return o == c })
+	c.x.Do(func() {
+		c.Async.Close()
+		c.x.contexts = slices.DeleteFunc(c.x.contexts, func(o *Context) bool { return o == c })
 		c.remove()
 	})
 	return nil
@@ -296,33 +297,33 @@ func (c *contextObject) closeDevice(*abi.HandleMessage, *reply) error {
 
 var lastPD atomic.Uint64 // protection domains are numbered over all clients
 
-func (c *contextObject) allocPD(_ *abi.HandleMessage, r *reply) error {
+func (c *Context) allocPD(_ *abi.HandleMessage, r *Reply) error {
 	bill := &account.Amounts{account.Domains: 1}
 	if err := c.x.Take(bill); err != nil {
 		return err
 	}
 	c.users++
 	resp := abi.HandleMessage{}
-	c.x.do(func() { resp.Handle = c.x.add(&pdObject{number: lastPD.Add(1), ctx: c}, bill) })
-	*r = respond(&resp)
+	c.x.Do(func() { resp.Handle = c.x.add(&PD{Number: lastPD.Add(1), Context: c}, bill) })
+	*r = Respond(&resp)
 	return nil
 }
 
-func (p *pdObject) deallocPD(*abi.HandleMessage, *reply) error {
+func (p *PD) deallocPD(*abi.HandleMessage, *Reply) error {
 	if p.users > 0 {
 		return fmt.Errorf("control: the protection domain still has %d objects: %w", p.users, syscall.EBUSY)
 	}
-	p.ctx.users--
-	p.x.do(p.remove)
+	p.Context.users--
+	p.x.Do(p.remove)
 	return nil
 }
 
 var errNoDescriptor = errors.New("control: the request came without its descriptor")
 
-// fileObject is memory shared by ADD_FILE; the Space owns the descriptor.
-type fileObject struct{ object }
+// File is memory shared by ADD_FILE; the Space owns the descriptor.
+type File struct{ object }
 
-func (x *Session) addFile(_ *abi.Header, r *reply) error {
+func (x *Session) addFile(_ *abi.Header, r *Reply) error {
 	f := x.takeFile()
 	if f == nil {
 		return fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
@@ -330,7 +331,7 @@ func (x *Session) addFile(_ *abi.Header, r *reply) error {
 	return x.shareFile(f, r)
 }
 
-func (x *Session) shareFile(f *os.File, r *reply) error {
+func (x *Session) shareFile(f *os.File, r *Reply) error {
 	if !sealed(f) {
 		x.Closer().Close(f)
 		return fmt.Errorf("%w: %w", mem.ErrNotSealed, syscall.EINVAL)
@@ -341,12 +342,12 @@ func (x *Session) shareFile(f *os.File, r *reply) error {
 		return err
 	}
 	var resp abi.HandleMessage
-	o := &fileObject{}
-	x.do(func() { resp.Handle = x.add(o, bill) })
+	o := &File{}
+	x.Do(func() { resp.Handle = x.add(o, bill) })
 	if err := x.space.AddFile(resp.Handle, f); err != nil {
-		x.do(o.remove)
+		x.Do(o.remove)
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }

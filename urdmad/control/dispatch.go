@@ -11,19 +11,19 @@ import (
 
 // handler answers one kind of message; b has been checked against the header's
 // length only.
-type handler func(x *Session, b []byte, r *reply) error
+type handler func(x *Session, b []byte, r *Reply) error
 
 // by makes a handler of a method of what answers a request: the object whose handle
 // stands behind the header, or the session.
-func by[O, M any](method func(O, *M, *reply) error) handler {
-	return func(x *Session, b []byte, r *reply) (err error) {
+func by[O, M any](method func(O, *M, *Reply) error) handler {
+	return func(x *Session, b []byte, r *Reply) (err error) {
 		m, ok := abi.Decode[M](b)
 		if !ok {
 			return fmt.Errorf("control: message has %d bytes, expected %d: %w", len(b), abi.Size[M](), syscall.EINVAL)
 		}
 		o, ok := any(x).(O)
 		if !ok {
-			if o, err = find[O](x, binary.NativeEndian.Uint32(b[abi.Size[abi.Header]():])); err != nil {
+			if o, err = Find[O](x, binary.NativeEndian.Uint32(b[abi.Size[abi.Header]():])); err != nil {
 				return err
 			}
 		}
@@ -31,14 +31,26 @@ func by[O, M any](method func(O, *M, *reply) error) handler {
 	}
 }
 
-func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
+func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	h := handlers[t]
+	if h == nil {
+		h = x.s.requests[t]
+	}
+	if h == nil {
+		h = inside[t]
+	}
 	if h == nil && t != abi.Batch {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
 	if x.faults.calls.Load() && x.ready && t.Way() != abi.Looks {
 		if err := x.faultCall(t); err != nil {
 			x.traceCall(t, 0, time.Now(), err)
+			return err
+		}
+	}
+	if x.ready && t.Way() != abi.Looks {
+		if err := x.s.before(x, t); err != nil {
+			x.s.answered(x, &Answered{Type: t, Begun: time.Now(), Err: err})
 			return err
 		}
 	}
@@ -50,6 +62,7 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *reply) error {
 	}
 	qpn, begun := x.pairNamed(t, b), time.Now()
 	err := h(x, b, r)
+	x.s.answered(x, &Answered{t, qpn, begun, err})
 	x.traceCall(t, qpn, begun, err)
 	return err
 }

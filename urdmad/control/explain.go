@@ -11,11 +11,11 @@ import (
 )
 
 // explainLast answers EXPLAIN: why something of the session's failed, in some lines.
-func (x *Session) explain(m *abi.ExplainRequest, r *reply) error {
+func (x *Session) explain(m *abi.ExplainRequest, r *Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	text := ""
 	var events []recorder.Event
-	x.do(func() { events = x.events() })
+	x.Do(func() { events = x.events() })
 	recorder.Sort(events)
 	for _, e := range events { // the last that fits
 		if e.Kind != abi.TraceReason || m.QPN != 0 && m.QPN != e.QPN {
@@ -31,7 +31,7 @@ func (x *Session) explain(m *abi.ExplainRequest, r *reply) error {
 	}
 	var resp abi.ExplainResponse
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 

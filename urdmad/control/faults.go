@@ -108,7 +108,7 @@ func (f *faults) Notify(*qp.CQ) (late, again clock.Time) {
 // faultCall delays a request, or refuses it.
 func (x *Session) faultCall(t abi.Type) error {
 	var hit inject.Rule
-	x.do(func() {
+	x.Do(func() {
 		if r := x.faults.next(&passing{point: inject.Call, code: inject.AnyCode, call: t}, nil); r != nil {
 			hit = *r
 		}
@@ -138,7 +138,7 @@ const maxLate = 1024
 
 // keptBack keeps an event back, if that is wanted, and those behind it: they come in order.
 // Of too many none stays.
-func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
+func (c *EventChannel) keptBack(e *abi.CMEvent) bool {
 	r := c.x.faults.next(&passing{point: inject.CM, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
 	switch clk := &c.x.w.Engine.Clock; {
 	case c.x.late >= maxLate:
@@ -159,16 +159,16 @@ func (c *cmChannelObject) keptBack(e *abi.CMEvent) bool {
 }
 
 // sendLate sends what was kept back.
-func (c *cmChannelObject) sendLate() {
+func (c *EventChannel) sendLate() {
 	late := c.late
 	c.forgetLate()
 	for i := range late {
-		c.x.w.Engine.QPs.Events.Send(c.socket, abi.Bytes(&late[i]))
+		c.x.w.Engine.QPs.Events.Send(c.Socket, abi.Bytes(&late[i]))
 	}
 }
 
 // forgetLate forgets what was kept back.
-func (c *cmChannelObject) forgetLate() {
+func (c *EventChannel) forgetLate() {
 	c.x.late -= len(c.late)
 	if c.late = nil; c.lateTimer != nil {
 		c.x.w.Engine.Clock.Set(c.lateTimer, clock.Never)

@@ -20,14 +20,14 @@ type object struct {
 func (o *object) base() *object { return o }
 
 // held is an object of a session.
-type held interface{ base() *object }
+type Object interface{ base() *object }
 
 // add gives an object a handle that no live object of this client has; bill is
 // what was taken for it. A connection request adds one on the engine's thread at
 // any time, also while the session's goroutine looks another up: hence the lock.
 // Deletions and walks happen on the engine's thread while the session's
 // goroutine waits for them.
-func (x *Session) add(v held, bill *account.Amounts) uint32 {
+func (x *Session) add(v Object, bill *account.Amounts) uint32 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for {
@@ -60,7 +60,7 @@ func (o *object) resized(kind account.Resource, fresh *account.Amounts) {
 }
 
 // find finds a handle's object if it is of type T.
-func find[T any](x *Session, handle uint32) (T, error) {
+func Find[T any](x *Session, handle uint32) (T, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if i := int64(handle) - abi.BatchMade; i >= 0 && i < int64(len(x.made)) {

@@ -59,14 +59,14 @@ func (s *script) raisePair(w *Worker, one *inject.Statement) error {
 }
 
 // objectOf finds the one object of type T with a handle: handles are each client's own.
-func objectOf[T held](s *script, w *Worker, one *inject.Statement) (found T, err error) {
+func objectOf[T Object](s *script, w *Worker, one *inject.Statement) (found T, err error) {
 	n, err := strconv.ParseUint(one.ID, 10, 32)
 	if err != nil {
 		return found, fmt.Errorf("%s is %q, expected its HANDLE, as urdma show prints it: %w", one.Object, one.ID, syscall.EINVAL)
 	}
 	count := 0
 	for _, x := range s.clients(w) {
-		if o, err := find[T](x, uint32(n)); err == nil && (one.Rule.PID == 0 || x.Owner.PID == one.Rule.PID) {
+		if o, err := Find[T](x, uint32(n)); err == nil && (one.Rule.PID == 0 || x.Owner.PID == one.Rule.PID) {
 			found, count = o, count+1
 		}
 	}
@@ -80,22 +80,22 @@ func objectOf[T held](s *script, w *Worker, one *inject.Statement) (found T, err
 }
 
 func (s *script) raiseQueue(w *Worker, one *inject.Statement) error {
-	o, err := objectOf[*cqObject](s, w, one)
+	o, err := objectOf[*CQ](s, w, one)
 	switch t := w.Engine.QPs; {
 	case err != nil:
 		return err
 	case one.Event != inject.EventNone:
-		t.BreakCQ(o.cq)
-	case !t.RaiseCompletion(o.cq):
+		t.BreakCQ(o.CQ)
+	case !t.RaiseCompletion(o.CQ):
 		return fmt.Errorf("the completion queue has no channel: %w", syscall.ENXIO)
 	}
 	return nil
 }
 
 func (s *script) raiseShared(w *Worker, one *inject.Statement) error {
-	o, err := objectOf[*srqObject](s, w, one)
+	o, err := objectOf[*SRQ](s, w, one)
 	if err == nil {
-		w.Engine.QPs.RaiseSRQ(o.queue, uint32(one.Event))
+		w.Engine.QPs.RaiseSRQ(o.Queue, uint32(one.Event))
 	}
 	return err
 }
@@ -103,9 +103,9 @@ func (s *script) raiseShared(w *Worker, one *inject.Statement) error {
 // raiseDevice is an event of a device or of its port, for every program that has it open
 // and is the script's to break.
 func (s *script) raiseDevice(w *Worker, one *inject.Statement) error {
-	dev := s.s.portNamed(one.ID)
+	dev := s.s.PortNamed(one.ID)
 	if one.Object == "device" {
-		dev = s.s.deviceNamed(one.ID)
+		dev = s.s.DeviceNamed(one.ID)
 	}
 	handle := uint32(0)
 	switch {
@@ -124,8 +124,8 @@ func (s *script) raiseDevice(w *Worker, one *inject.Statement) error {
 	var to []linkEvent
 	for _, x := range s.clients(w) {
 		for _, c := range x.contexts {
-			if c.dev == s.s.first(dev) {
-				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
+			if c.Dev == s.s.First(dev) {
+				to = append(to, linkEvent{c.Async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
 				if one.Event == abi.EventDeviceFatal {
 					w.Engine.QPs.BreakClient(&x.client.Client)
 				}
@@ -148,7 +148,7 @@ func (s *script) cutLink(w *Worker, dev int, down bool) error {
 
 // linkCut tells of a link that was cut at each worker, or is whole again.
 func (s *script) linkCut(one *inject.Statement) {
-	dev, down := s.s.portNamed(one.ID), one.Event == abi.EventPortErr
+	dev, down := s.s.PortNamed(one.ID), one.Event == abi.EventPortErr
 	if s.s.CutLink != nil {
 		s.s.CutLink(dev, down)
 	} else {

@@ -33,7 +33,7 @@ func newBreakable() *breakable {
 	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	add := func(uid, pid int) *Session {
 		x := sessionOf(uid, pid)
-		x.s, x.w, x.ready, x.client, x.objects = s, b.Worker, true, &engine.Client{}, map[uint32]held{}
+		x.s, x.w, x.ready, x.client, x.objects = s, b.Worker, true, &engine.Client{}, map[uint32]Object{}
 		b.attach(x)
 		return x
 	}
@@ -259,12 +259,12 @@ func TestLateEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(theirs)
-	c := &cmChannelObject{object: object{x: b.mine}, socket: events.NewSocket(ours, nil)}
+	c := &EventChannel{object: object{x: b.mine}, Socket: events.NewSocket(ours, nil)}
 	sent := 0
 	for ; sent < 3*maxLate; sent++ {
 		e := &abi.CMEvent{Event: abi.CMAddrResolved, Status: int32(sent)}
 		if !c.keptBack(e) {
-			b.Engine.QPs.Events.Send(c.socket, abi.Bytes(e))
+			b.Engine.QPs.Events.Send(c.Socket, abi.Bytes(e))
 		}
 		if len(c.late) > maxLate {
 			t.Fatalf("%d events are kept back", len(c.late))

@@ -44,7 +44,7 @@ type wait struct {
 // end has the script go on, once; on the engine's thread.
 func (w *wait) end() {
 	if w.over.CompareAndSwap(false, true) {
-		w.rest.s.beside(w.goOn)
+		w.rest.s.Go(w.goOn)
 	}
 }
 
@@ -58,7 +58,7 @@ func (w *wait) goOn() {
 }
 
 // beside runs fn beside the sessions, unless those are being closed.
-func (s *Server) beside(fn func()) {
+func (s *Server) Go(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closing {
@@ -82,7 +82,7 @@ func (s *script) each(fn func(w *Worker) error) (err error) {
 	for _, w := range workers {
 		failed := errNextTurn
 		for failed == errNextTurn {
-			w.do(func() {
+			w.Do(func() {
 				if failed = errClientEnded; s.own == nil || !s.own.ended {
 					failed = fn(w)
 				}
@@ -100,7 +100,7 @@ func (s *script) each(fn func(w *Worker) error) (err error) {
 }
 
 // inject answers INJECT.
-func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
+func (x *Session) inject(m *abi.InjectRequest, r *Reply) error {
 	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
 	statements, err := inject.Parse(string(text))
 	own := m.Flags&abi.InjectOwn != 0
@@ -123,7 +123,7 @@ func (x *Session) inject(m *abi.InjectRequest, r *reply) error {
 		resp.Strict, resp.StrictSeed = r.Strict.Behaviours, r.Seed
 	}
 	resp.Posts = uint32(copy(resp.Post[:], s.posts))
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (x *Session) script(statements []inject.Statement, own bool) *script {
 func (s *script) lookAtSubnet() error {
 	for i := range s.left {
 		one := &s.left[i]
-		if one.Object == "link" && s.s.portNamed(one.ID) < 0 && s.s.Subnet != nil {
+		if one.Object == "link" && s.s.PortNamed(one.ID) < 0 && s.s.Subnet != nil {
 			one.Verb, one.At, one.Up = inject.Link, one.ID, one.Event == abi.EventPortActive
 		}
 		if one.Verb != inject.Errors && one.Verb != inject.Rename && one.Verb != inject.Link {
@@ -340,7 +340,7 @@ func (s *script) clients(w *Worker) (all []*Session) {
 // pair is the queue pair of a number.
 func (s *script) pair(w *Worker, n uint32) (*qp.QP, error) {
 	if q := w.Engine.QPs.Pair(n); q != nil {
-		if x := w.session(q.Client); x != nil && (s.own == x || s.own == nil && s.by.Sees(&x.Owner)) {
+		if x := w.SessionOf(q.Client); x != nil && (s.own == x || s.own == nil && s.by.Sees(&x.Owner)) {
 			return q, nil
 		}
 	}
@@ -372,7 +372,7 @@ func (s *script) end(first, next uint32, why string) {
 
 // pause delays a session's request; not longer than its client lives.
 func (x *Session) pause(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end) && !x.hungUp(); {
+	for end := time.Now().Add(d); time.Now().Before(end) && !x.HungUp(); {
 		time.Sleep(min(time.Until(end), 10*time.Millisecond))
 	}
 }

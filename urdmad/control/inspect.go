@@ -25,7 +25,7 @@ const gatherTime = 5 * time.Second
 
 // inspect answers INSPECT. It works before HELLO, so that looking inside needs
 // neither doorbells nor a kick socket.
-func (x *Session) inspect(_ *abi.Header, r *reply) error {
+func (x *Session) inspect(_ *abi.Header, r *Reply) error {
 	x.Looks().Lock()
 	defer x.Looks().Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
@@ -42,8 +42,8 @@ func (x *Session) inspect(_ *abi.Header, r *reply) error {
 	if err != nil {
 		return err
 	}
-	*r = respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
-	r.done = func() { _ = unix.Close(fd) } // the client has its copy
+	*r = Respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
+	r.Done = func() { _ = unix.Close(fd) } // the client has its copy
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (w *Worker) seenBy(viewer *account.Owner) (clients []*Session, past []*ende
 // waits for it, but not for ever: after an error fn may still run, so g is lost.
 func (g *gather) ask(fn func() (more bool)) error {
 	done := make(chan struct{})
-	g.w.inTurns(func() bool { return g.ctx.Err() == nil && fn() }, func() { close(done) })
+	g.w.InTurns(func() bool { return g.ctx.Err() == nil && fn() }, func() { close(done) })
 	select {
 	case <-done:
 		return g.ctx.Err()
@@ -186,7 +186,7 @@ func (g *gather) client(x *Session) error {
 			if !objects.Next() {
 				return false
 			}
-			g.object(&c, objects.Value().Interface().(held))
+			g.object(&c, objects.Value().Interface().(Object))
 		}
 		return true
 	})

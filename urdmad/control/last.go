@@ -24,6 +24,6 @@ func (x *Session) sendLast(left func() bool) {
 		if n >= lastTurns {
 			time.Sleep(lastPause)
 		}
-		x.do(func() { more = left() })
+		x.Do(func() { more = left() })
 	}
 }

@@ -28,6 +28,7 @@ func (s *Server) LinkChanged(dev int, up bool) {
 		w.Engine.Do(func() {
 			if w == s.Workers[0] { // every worker has the same captures
 				w.linkSeen(s.Devices[dev].Name, up)
+				s.linkChanged(dev, up)
 			}
 			w.tellUsers(s, dev, event)
 		})
@@ -67,8 +68,8 @@ func (w *Worker) tellUsers(s *Server, dev int, event uint32) {
 	var to []linkEvent
 	for _, x := range w.attached {
 		for _, c := range x.contexts {
-			if c.dev == s.first(dev) {
-				to = append(to, linkEvent{c.async, abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)}})
+			if c.Dev == s.First(dev) {
+				to = append(to, linkEvent{c.Async, abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)}})
 			}
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"urdma/verbs/abi"
 )
 
-// mrObject is a memory region.
-type mrObject struct {
+// MR is a memory region.
+type MR struct {
 	object
-	pd     *pdObject
-	region *mem.Region
-	why    string // it takes the fallback path, as its library says
+	PD     *PD
+	Region *mem.Region
+	Why    string // it takes the fallback path, as its library says
 }
 
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
 	abi.AccessZeroBased | abi.AccessMWBind
 
-func (pd *pdObject) regMR(m *abi.RegMRRequest, r *reply) (err error) {
+func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
 	x := pd.x
-	var old *mrObject
+	var old *MR
 	if m.Replaces != 0 {
-		if old, err = find[*mrObject](x, m.Replaces); err != nil {
+		if old, err = Find[*MR](x, m.Replaces); err != nil {
 			return err
 		}
 	}
@@ -41,13 +41,13 @@ func (pd *pdObject) regMR(m *abi.RegMRRequest, r *reply) (err error) {
 		x.Give(bill)
 		return err
 	}
-	mr := &mrObject{pd: pd, region: region}
+	mr := &MR{PD: pd, Region: region}
 	if m.Path == abi.PathFallback {
-		mr.why = saidIn(m.Why[:])
+		mr.Why = SaidIn(m.Why[:])
 	}
 	var resp abi.RegMRResponse
-	x.do(func() {
-		if err = x.enter(mr.region, old); err != nil {
+	x.Do(func() {
+		if err = x.enter(mr.Region, old); err != nil {
 			return
 		}
 		resp.Handle = x.add(mr, bill)
@@ -60,37 +60,38 @@ func (pd *pdObject) regMR(m *abi.RegMRRequest, r *reply) (err error) {
 		x.space.Unmap(mapping)
 		return err
 	}
-	resp.LKey, resp.RKey = uint32(mr.region.STag), uint32(mr.region.STag)
+	resp.LKey, resp.RKey = uint32(mr.Region.STag), uint32(mr.Region.STag)
 	pd.users++
 	if old != nil {
 		old.left()
 	}
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
 // makeRegion makes the region that is asked for, and what of it the client's space maps.
-func (x *Session) makeRegion(m *abi.RegMRRequest, pd *pdObject) (*mem.Region, mem.Mapping, error) {
+func (x *Session) makeRegion(m *abi.RegMRRequest, pd *PD) (*mem.Region, mem.Mapping, error) {
 	if m.Path == abi.PathNull {
-		r, err := mem.NewNull(pd.number)
+		r, err := mem.NewNull(pd.Number)
 		return r, mem.Mapping{}, err
 	}
 	mapping, err := x.reach(m)
-	return mem.NewRegion(x.space, pd.number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
+	return mem.NewRegion(x.space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
 }
 
 // enter makes a region known, in the place of old if that is not nil. It runs on
 // the worker.
-func (x *Session) enter(r *mem.Region, old *mrObject) error {
+func (x *Session) enter(r *mem.Region, old *MR) error {
 	table := x.w.Engine.QPs.Regions
 	r.Since = int64(x.w.Engine.Now())
 	switch {
-	case old != nil && old.region.Windows() > 0:
-		return fmt.Errorf("control: %d memory windows are bound to the region: %w", old.region.Windows(), syscall.EBUSY)
+	case old != nil && old.Region.Windows() > 0:
+		return fmt.Errorf("control: %d memory windows are bound to the region: %w", old.Region.Windows(), syscall.EBUSY)
 	case old != nil:
-		table.Replace(old.region, r)
+		table.Replace(old.Region, r)
 		return nil
 	}
+	x.s.making(x, r)
 	r.STag = again(x, &x.freed.stag)
 	if !table.Insert(r) {
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
@@ -100,9 +101,9 @@ func (x *Session) enter(r *mem.Region, old *mrObject) error {
 
 // left: a region is known no more. Once left returns, nothing that its fallback
 // path had begun moves a byte.
-func (mr *mrObject) left() {
-	mr.pd.users--
-	if !mr.region.Shared() {
+func (mr *MR) left() {
+	mr.PD.users--
+	if !mr.Region.Shared() {
 		mr.x.space.Drain()
 	}
 }
@@ -156,12 +157,13 @@ func (x *Session) reached(mapping mem.Mapping, err error) (mem.Mapping, error) {
 	return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
 }
 
-func (mr *mrObject) deregMR(*abi.HandleMessage, *reply) error {
+func (mr *MR) deregMR(*abi.HandleMessage, *Reply) error {
 	busy := false
-	mr.x.do(func() {
-		if busy = mr.region.Windows() > 0; !busy {
-			mr.x.w.Engine.QPs.Regions.Remove(mr.region)
-			mr.x.freed.stag = mr.region.STag
+	mr.x.Do(func() {
+		if busy = mr.Region.Windows() > 0; !busy {
+			mr.x.w.Engine.QPs.Regions.Remove(mr.Region)
+			mr.x.freed.stag = mr.Region.STag
+			mr.x.s.gone(mr.x, mr.Region)
 			mr.remove()
 		}
 	})

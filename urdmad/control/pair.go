@@ -16,27 +16,27 @@ import (
 	"urdma/verbs/ring"
 )
 
-// qpObject is a queue pair with its rings.
-type qpObject struct {
+// QP is a queue pair with its rings.
+type QP struct {
 	object
-	qp     *qp.QP
-	bell   int // doorbell number
-	ctx    *contextObject
-	pd     *pdObject // nil of type XRC_RECV, which has these instead, and no ring:
-	xrcd   *xrcdObject
-	target *qp.Target
-	ring   *memfd.Shared
+	QP      *qp.QP
+	bell    int // doorbell number
+	Context *Context
+	PD      *PD // nil of type XRC_RECV, which has these instead, and no ring:
+	xrcd    *XRCD
+	target  *qp.Target
+	ring    *memfd.Shared
 }
 
-func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
+func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 	if m.QPType == abi.QPTypeXRCRecv {
 		return x.createTarget(m, r)
 	}
-	pd, err := find[*pdObject](x, m.PD)
+	pd, err := Find[*PD](x, m.PD)
 	if err != nil {
 		return err
 	}
-	send, err := find[*cqObject](x, m.SendCQ)
+	send, err := Find[*CQ](x, m.SendCQ)
 	if err != nil {
 		return err
 	}
@@ -65,20 +65,21 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		resp.Memfd = at.File
 		ring.PlaceQP(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
-	q := &qpObject{ctx: pd.ctx, pd: pd, ring: mem}
-	q.qp = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.ctx.dev), Client: &x.client.Client, PD: pd.number, SendCQ: send.cq, RecvCQ: recv, SRQ: shared,
-		Async: pd.ctx.async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle, Ports: uint32(x.s.ports(pd.ctx.dev))}, mem.Mem, &resp)
-	dev := &x.s.Devices[pd.ctx.dev]
-	x.do(func() {
-		if err = dev.pairs.Take(&x.Account, pd.ctx.dev, dev.Of, dev.MaxQP); err != nil {
+	q := &QP{Context: pd.Context, PD: pd, ring: mem}
+	q.QP = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.Context.Dev), Client: &x.client.Client, PD: pd.Number, SendCQ: send.CQ, RecvCQ: recv, SRQ: shared,
+		Async: pd.Context.Async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle, Ports: uint32(x.s.Ports(pd.Context.Dev))}, mem.Mem, &resp)
+	dev := &x.s.Devices[pd.Context.Dev]
+	x.Do(func() {
+		if err = dev.pairs.Take(&x.Account, pd.Context.Dev, dev.Of, dev.MaxQP); err != nil {
 			return
 		}
-		q.qp.QPN = again(x, &x.freed.qpn)
-		if q.bell, err = x.w.Engine.AddQP(x.client, q.qp); err != nil {
+		x.s.making(x, q.QP)
+		q.QP.QPN = again(x, &x.freed.qpn)
+		if q.bell, err = x.w.Engine.AddQP(x.client, q.QP); err != nil {
 			dev.pairs.Give(x.Owner.UID)
 			return
 		}
-		q.qp.Handle = x.add(q, bill)
+		q.QP.Handle = x.add(q, bill)
 	})
 	if err != nil {
 		mem.Close()
@@ -86,8 +87,8 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *reply) error {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
 	pd.users++
-	resp.Handle, resp.QPN, resp.Doorbell = q.qp.Handle, q.qp.QPN, uint32(q.bell)
-	*r = respond(&resp)
+	resp.Handle, resp.QPN, resp.Doorbell = q.QP.Handle, q.QP.QPN, uint32(q.bell)
+	*r = Respond(&resp)
 	r.bring(mem)
 	return nil
 }
@@ -97,11 +98,11 @@ func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
 	if m.QPType == abi.QPTypeXRCSend && m.RecvCQ == abi.NoHandle {
 		return nil, nil
 	}
-	o, err := find[*cqObject](x, m.RecvCQ)
+	o, err := Find[*CQ](x, m.RecvCQ)
 	if err != nil {
 		return nil, err
 	}
-	return o.cq, nil
+	return o.CQ, nil
 }
 
 func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
@@ -134,14 +135,14 @@ func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 	return qp.MaxMessage
 }
 
-func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
+func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *Reply) (err error) {
 	x := q.x
-	m.Mask &^= qp.IgnoredAttributes(q.qp.Type)
+	m.Mask &^= qp.IgnoredAttributes(q.QP.Type)
 	if m.Mask&abi.QPMaskQKey != 0 && m.Attr.QKey&qp.ControlledQKey != 0 && !x.Owner.MayManage(x.UnixConn) {
 		return fmt.Errorf("control: the Q_Key %#x has the highest bit, which is for management datagrams, and the client has no CAP_NET_RAW: %w", m.Attr.QKey, syscall.EPERM)
 	}
 	if err = qp.CheckReads(m.Mask, &m.Attr, x.most().MaxRdAtom); err == nil {
-		x.do(func() { err = q.modify(m.Mask, &m.Attr) })
+		x.Do(func() { err = q.modify(m.Mask, &m.Attr) })
 	}
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
@@ -154,20 +155,20 @@ func (q *qpObject) modifyQP(m *abi.ModifyQPRequest, r *reply) (err error) {
 
 // port is that which the queue pair uses: of its device the first, until it is told another; on the
 // engine's thread.
-func (q *qpObject) port() int { return q.ctx.dev + max(int(q.qp.Attr.PortNum), 1) - 1 }
+func (q *QP) port() int { return q.Context.Dev + max(int(q.QP.Attr.PortNum), 1) - 1 }
 
 // modify has a queue pair change, and keep to the limits of the port that it is told; on the
 // engine's thread.
-func (q *qpObject) modify(mask uint32, a *abi.QPAttr) error {
+func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
 	port := q.port()
-	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.qp.Ports { // others are refused
-		port = q.ctx.dev + int(a.PortNum) - 1
+	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // others are refused
+		port = q.Context.Dev + int(a.PortNum) - 1
 	}
-	if err := q.x.w.Numbers.Modify(q.qp, port, mask, a); err != nil {
+	if err := q.x.w.Numbers.Modify(q.QP, port, mask, a); err != nil {
 		return err
 	}
 	if mask&abi.QPMaskPort != 0 {
-		q.qp.MaxMessage = q.x.s.maxMessage(q.qp.Type, port)
+		q.QP.MaxMessage = q.x.s.maxMessage(q.QP.Type, port)
 	}
 	return nil
 }
@@ -182,34 +183,34 @@ func peerReads(q *qp.QP) uint32 {
 	return math.MaxUint32
 }
 
-func (q *qpObject) queryQP(_ *abi.HandleMessage, r *reply) error {
+func (q *QP) queryQP(_ *abi.HandleMessage, r *Reply) error {
 	var resp abi.QueryQPResponse
-	q.x.do(func() {
-		resp.Attr, resp.Cap = q.qp.Attr, q.qp.Cap
-		resp.Attr.QPState, resp.Attr.CurQPState = q.qp.State(), q.qp.State()
-		if q.qp.SQ.Draining() {
+	q.x.Do(func() {
+		resp.Attr, resp.Cap = q.QP.Attr, q.QP.Cap
+		resp.Attr.QPState, resp.Attr.CurQPState = q.QP.State(), q.QP.State()
+		if q.QP.SQ.Draining() {
 			resp.Attr.SQDraining = 1
 		}
-		if q.qp.SigAll {
+		if q.QP.SigAll {
 			resp.SQSigAll = 1
 		}
-		if q.qp.Unready() {
+		if q.QP.Unready() {
 			resp.Unready = 1
 		}
-		resp.PeerReads = peerReads(q.qp)
+		resp.PeerReads = peerReads(q.QP)
 	})
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
-func (q *qpObject) destroyQP(*abi.HandleMessage, *reply) error {
+func (q *QP) destroyQP(*abi.HandleMessage, *Reply) error {
 	x, busy := q.x, false
-	x.do(func() { busy = x.w.Engine.Datagrams.Attached(q.qp) > 0 })
+	x.Do(func() { busy = x.w.Engine.Datagrams.Attached(q.QP) > 0 })
 	if busy {
 		return fmt.Errorf("control: the queue pair is attached to groups (ibv_detach_mcast(3)): %w", syscall.EBUSY)
 	}
-	x.sendLast(q.qp.SendLast)
-	x.do(func() {
+	x.sendLast(q.QP.SendLast)
+	x.Do(func() {
 		x.removeQP(q)
 		q.remove()
 	})
@@ -217,31 +218,31 @@ func (q *qpObject) destroyQP(*abi.HandleMessage, *reply) error {
 		q.xrcd.users--
 		return nil
 	}
-	q.pd.users--
+	q.PD.users--
 	q.ring.Close()
 	return nil
 }
 
-func (q *qpObject) attachMcast(m *abi.McastRequest, _ *reply) error {
+func (q *QP) attachMcast(m *abi.McastRequest, _ *Reply) error {
 	return q.mcast(m, (*datagram.Stack).Attach)
 }
 
-func (q *qpObject) detachMcast(m *abi.McastRequest, _ *reply) error {
+func (q *QP) detachMcast(m *abi.McastRequest, _ *Reply) error {
 	return q.mcast(m, (*datagram.Stack).Detach)
 }
 
 // mcast changes what groups a queue pair is attached to.
-func (q *qpObject) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int, netip.Addr) error) (err error) {
+func (q *QP) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int, netip.Addr) error) (err error) {
 	group := m.Group.AddrPort().Addr().WithZone("").Unmap()
-	if q.qp.Type != abi.QPTypeUD {
-		return fmt.Errorf("control: a queue pair of type %s, and groups are for UD: %w", abi.QPTypeText(q.qp.Type), syscall.EINVAL)
+	if q.QP.Type != abi.QPTypeUD {
+		return fmt.Errorf("control: a queue pair of type %s, and groups are for UD: %w", abi.QPTypeText(q.QP.Type), syscall.EINVAL)
 	}
-	q.x.do(func() {
-		if q.qp.Ports > 1 && q.qp.Attr.PortNum == 0 {
-			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w", q.qp.Ports, q.x.s.Devices[q.ctx.dev].Of, syscall.EINVAL)
+	q.x.Do(func() {
+		if q.QP.Ports > 1 && q.QP.Attr.PortNum == 0 {
+			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w", q.QP.Ports, q.x.s.Devices[q.Context.Dev].Of, syscall.EINVAL)
 			return
 		}
-		err = change(q.x.w.Engine.Datagrams, q.qp, q.port(), group)
+		err = change(q.x.w.Engine.Datagrams, q.QP, q.port(), group)
 	})
 	return err
 }

@@ -14,52 +14,52 @@ import (
 	"urdma/verbs/ring"
 )
 
-// channelObject is a completion channel.
-type channelObject struct {
+// Channel is a completion channel.
+type Channel struct {
 	object
-	ctx    *contextObject
-	socket *events.Socket
-	users  int
+	Context *Context
+	Socket  *events.Socket
+	users   int
 }
 
-// cqObject is a completion queue with its ring.
-type cqObject struct {
+// CQ is a completion queue with its ring.
+type CQ struct {
 	object
-	cq   *qp.CQ
-	ctx  *contextObject
-	ch   *channelObject
-	ring *memfd.Shared
+	CQ      *qp.CQ
+	Context *Context
+	ch      *Channel
+	ring    *memfd.Shared
 }
 
-func (c *contextObject) createChannel(_ *abi.HandleMessage, r *reply) error {
+func (c *Context) createChannel(_ *abi.HandleMessage, r *Reply) error {
 	var resp abi.HandleMessage
 	s, bill, err := c.x.newEvents(account.CompletionChannels, r)
 	if err != nil {
 		return err
 	}
-	r.body = abi.Bytes(&resp)
+	r.Body = abi.Bytes(&resp)
 	c.users++
-	c.x.do(func() { resp.Handle = c.x.add(&channelObject{ctx: c, socket: s}, bill) })
+	c.x.Do(func() { resp.Handle = c.x.add(&Channel{Context: c, Socket: s}, bill) })
 	return nil
 }
 
-func (c *channelObject) destroyChannel(*abi.HandleMessage, *reply) error {
+func (c *Channel) destroyChannel(*abi.HandleMessage, *Reply) error {
 	if c.users > 0 {
 		return fmt.Errorf("control: %d completion queues use the completion channel: %w", c.users, syscall.EBUSY)
 	}
-	c.ctx.users--
-	c.x.do(func() {
-		c.socket.Close()
+	c.Context.users--
+	c.x.Do(func() {
+		c.Socket.Close()
 		c.remove()
 	})
 	return nil
 }
 
-func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
+func (c *Context) createCQ(m *abi.CreateCQRequest, r *Reply) (err error) {
 	x := c.x
-	var ch *channelObject
+	var ch *Channel
 	if m.Channel != abi.NoHandle {
-		if ch, err = find[*channelObject](x, m.Channel); err != nil {
+		if ch, err = Find[*Channel](x, m.Channel); err != nil {
 			return err
 		}
 	}
@@ -79,18 +79,18 @@ func (c *contextObject) createCQ(m *abi.CreateCQRequest, r *reply) (err error) {
 		resp.Memfd = at.File
 		ring.PlaceCQ(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
-	q := &cqObject{cq: &qp.CQ{Client: &x.client.Client, Async: c.async}, ctx: c, ch: ch, ring: mem}
-	q.cq.Ring.Init(mem.Mem, &resp)
+	q := &CQ{CQ: &qp.CQ{Client: &x.client.Client, Async: c.Async}, Context: c, ch: ch, ring: mem}
+	q.CQ.Ring.Init(mem.Mem, &resp)
 	c.users++
 	if ch != nil {
 		ch.users++
-		q.cq.Channel = ch.socket
+		q.CQ.Channel = ch.Socket
 	}
-	x.do(func() {
-		q.cq.Handle = x.add(q, bill)
-		resp.Handle = q.cq.Handle
+	x.Do(func() {
+		q.CQ.Handle = x.add(q, bill)
+		resp.Handle = q.CQ.Handle
 	})
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	r.bring(mem)
 	return nil
 }
@@ -102,7 +102,7 @@ func (x *Session) checkEntries(cqe uint32) error {
 	return nil
 }
 
-func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
+func (q *CQ) resizeCQ(m *abi.ResizeCQRequest, r *Reply) error {
 	x := q.x
 	if err := x.checkEntries(m.CQE); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (q *cqObject) resizeCQ(m *abi.ResizeCQRequest, r *reply) error {
 	old.Close()
 	q.resized(account.CompletionQueues, bill)
 	resp.Handle = q.handle
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	r.bring(mem)
 	return nil
 }
@@ -140,9 +140,9 @@ const movedPerTurn = 2048
 // moveTo moves completions not yet polled to a new ring, if there are at most as
 // many as the program asked room for (ibv_resize_cq(3)); the ring may have more. Others
 // may come meanwhile.
-func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32) (fits bool) {
-	old, first := &q.cq.Ring, uint32(0)
-	q.x.do(func() { first = old.Oldest() })
+func (q *CQ) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32) (fits bool) {
+	old, first := &q.CQ.Ring, uint32(0)
+	q.x.Do(func() { first = old.Oldest() })
 	var fresh ring.ServerCQ
 	fresh.Init(mem.Mem, layout)
 	q.x.w.turns(func() (more bool) {
@@ -153,24 +153,24 @@ func (q *cqObject) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32)
 			return true
 		}
 		fresh.Succeed(old)
-		q.cq.Ring, q.ring = fresh, mem
+		q.CQ.Ring, q.ring = fresh, mem
 		return false
 	})
 	return fits
 }
 
-func (q *cqObject) destroyCQ(*abi.HandleMessage, *reply) error {
+func (q *CQ) destroyCQ(*abi.HandleMessage, *Reply) error {
 	busy := false
-	q.x.do(func() {
-		if busy = q.cq.InUse(); !busy {
-			q.x.w.Engine.QPs.EndLate(q.cq)
+	q.x.Do(func() {
+		if busy = q.CQ.InUse(); !busy {
+			q.x.w.Engine.QPs.EndLate(q.CQ)
 			q.remove()
 		}
 	})
 	if busy {
 		return fmt.Errorf("control: queue pairs use the completion queue: %w", syscall.EBUSY)
 	}
-	q.ctx.users--
+	q.Context.users--
 	if q.ch != nil {
 		q.ch.users--
 	}
@@ -181,9 +181,9 @@ func (q *cqObject) destroyCQ(*abi.HandleMessage, *reply) error {
 // bring answers with a queue's memory too, if the client has not been given it before.
 // The descriptor is the reply's: what else a batch does, the queue's end included, may
 // not have its number name another file before the reply has left.
-func (r *reply) bring(mem *memfd.Shared) {
+func (r *Reply) bring(mem *memfd.Shared) {
 	if fd := mem.TakeFD(); fd >= 0 {
-		r.fds, r.done = []int{fd}, func() { _ = unix.Close(fd) } // the client has its copy
+		r.FDs, r.Done = []int{fd}, func() { _ = unix.Close(fd) } // the client has its copy
 	}
 }
 

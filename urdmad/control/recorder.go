@@ -72,13 +72,13 @@ func (c *capture) past() (all []recorder.Event) {
 	for _, w := range c.s.Workers {
 		var clients []*Session
 		var past []*ended
-		w.do(func() { clients, past = w.seenBy(c.viewer) })
+		w.Do(func() { clients, past = w.seenBy(c.viewer) })
 		for _, e := range past {
 			add(e.owner, e.events)
 		}
 		for _, x := range clients {
 			var events []recorder.Event
-			w.do(func() {
+			w.Do(func() {
 				if !x.ended {
 					events = x.events()
 				}

@@ -123,7 +123,7 @@ func (x *Session) recordEnd() {
 	}
 	pairs := 0
 	for _, o := range x.objects {
-		if _, ok := o.(*qpObject); ok {
+		if _, ok := o.(*QP); ok {
 			pairs++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func TestControlledQKey(t *testing.T) {
 	_, ours := pair(t)
 	for _, mask := range []uint32{abi.QPMaskQKey, abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskQKey} {
-		q := &qpObject{qp: &qp.QP{Config: qp.Config{Type: abi.QPTypeUD}}}
+		q := &QP{QP: &qp.QP{Config: qp.Config{Type: abi.QPTypeUD}}}
 		q.x = sessionOf(os.Getuid()+1, 0)
 		q.x.conn.UnixConn = ours
 		err := q.modifyQP(&abi.ModifyQPRequest{Mask: mask, Attr: abi.QPAttr{QPState: abi.QPSInit, PortNum: 1, QKey: 0x80010000}}, nil)

@@ -22,6 +22,7 @@ import (
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
+	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )
 
@@ -48,8 +49,8 @@ type Device struct {
 	place atomic.Pointer[Place] // that SetPlace said; nil: Place
 }
 
-// portNamed is the number of a port, or -1.
-func (s *Server) portNamed(name string) int {
+// PortNamed is the number of a port, or -1.
+func (s *Server) PortNamed(name string) int {
 	for i := range s.Devices {
 		if s.Devices[i].Name == name {
 			return i
@@ -58,8 +59,8 @@ func (s *Server) portNamed(name string) int {
 	return -1
 }
 
-// deviceNamed is the number of a device's first port, or -1.
-func (s *Server) deviceNamed(name string) int {
+// DeviceNamed is the number of a device's first port, or -1.
+func (s *Server) DeviceNamed(name string) int {
 	for i := range s.Devices {
 		if s.Devices[i].Of == name {
 			return i
@@ -69,10 +70,10 @@ func (s *Server) deviceNamed(name string) int {
 }
 
 // first is the number of the first port of the device that has port dev.
-func (s *Server) first(dev int) int { return dev + 1 - s.Devices[dev].Number }
+func (s *Server) First(dev int) int { return dev + 1 - s.Devices[dev].Number }
 
 // ports is how many ports the device has whose first is number dev.
-func (s *Server) ports(dev int) int {
+func (s *Server) Ports(dev int) int {
 	n := 1
 	for dev+n < len(s.Devices) && s.Devices[dev+n].Number > 1 {
 		n++
@@ -149,6 +150,9 @@ type Server struct {
 	Admin Administration
 	// Records is where flight recorders are written to; nil: nowhere.
 	Records *Records
+
+	hooks    []*Hooks
+	requests map[abi.Type]Request // that attached features answer
 
 	connected
 	injections atomic.Uint32 // rules ever made, which have their numbers from it

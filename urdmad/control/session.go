@@ -38,7 +38,7 @@ type Session struct {
 	space  *mem.Space
 
 	mu      sync.Mutex // guards objects and next, see add
-	objects map[uint32]held
+	objects map[uint32]Object
 	next    uint32
 	made    []uint32 // by the requests of the batch under way
 
@@ -46,27 +46,27 @@ type Session struct {
 	pool     *memfd.Pool // nil: each queue has a file of its own
 	kick     int         // our end of the kick socket, -1 none
 	ready    bool
-	greeted  bool             // clientAmounts are taken
-	asked    atomic.Bool      // has made a request
-	ended    bool             // cleanUp has begun; engine thread
-	over     chan struct{}    // closed after cleanUp
-	fallback bool             // oneFallback is taken
-	taps     []*capture       // of its capture, by worker; none: there is no capture
-	contexts []*contextObject // also in objects; engine thread
-	unread   events.Quota     // what the client has not read; engine thread
-	strict   *inject.Strict   // of urdma exec --strict; nil: not wanted
-	freed    freed            // engine thread
-	late     int              // rdma_cm events kept back; engine thread
-	faults   faults           // that somebody wants; engine thread
-	traced   atomic.Bool      // a capture wants its events
-	record   *clock.Timer     // writes the recorder to a file; nil: it never did; engine thread
-	recorded clock.Time       // when it did last; engine thread
-	recordOf string           // why it will
-	becomes  func() error     // what the connection is from now on; nil: a session
+	greeted  bool           // clientAmounts are taken
+	asked    atomic.Bool    // has made a request
+	ended    bool           // cleanUp has begun; engine thread
+	over     chan struct{}  // closed after cleanUp
+	fallback bool           // oneFallback is taken
+	taps     []*capture     // of its capture, by worker; none: there is no capture
+	contexts []*Context     // also in objects; engine thread
+	unread   events.Quota   // what the client has not read; engine thread
+	strict   *inject.Strict // of urdma exec --strict; nil: not wanted
+	freed    freed          // engine thread
+	late     int            // rdma_cm events kept back; engine thread
+	faults   faults         // that somebody wants; engine thread
+	traced   atomic.Bool    // a capture wants its events
+	record   *clock.Timer   // writes the recorder to a file; nil: it never did; engine thread
+	recorded clock.Time     // when it did last; engine thread
+	recordOf string         // why it will
+	becomes  func() error   // what the connection is from now on; nil: a session
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]held{}, kick: -1, over: make(chan struct{})}
+	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]Object{}, kick: -1, over: make(chan struct{})}
 	x.faults.x = x
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
@@ -123,43 +123,43 @@ func (x *Session) request(b []byte) error {
 	if !x.ready && h.Type != abi.Hello && h.Type.Way() != abi.Looks {
 		return fmt.Errorf("control: first message has type %d, expected HELLO (%d)", h.Type, abi.Hello)
 	}
-	r := reply{}
+	r := Reply{}
 	err := x.dispatch(h.Type, b, &r)
 	return x.answer(h, r, err)
 }
 
 // reply is a response without its header: the structure's bytes with room for
 // the header in front, and descriptors that the client gets copies of.
-type reply struct {
-	body []byte
-	fds  []int
-	done func() // after the response was sent or failed
+type Reply struct {
+	Body []byte
+	FDs  []int
+	Done func() // after the response was sent or failed
 }
 
 // respond makes a reply of a response structure.
-func respond[T any](v *T, fds ...int) reply { return reply{body: abi.Bytes(v), fds: fds} }
+func Respond[T any](v *T, fds ...int) Reply { return Reply{Body: abi.Bytes(v), FDs: fds} }
 
-func (x *Session) answer(h abi.Header, r reply, err error) error {
-	if r.done != nil {
-		defer r.done()
+func (x *Session) answer(h abi.Header, r Reply, err error) error {
+	if r.Done != nil {
+		defer r.Done()
 	}
 	h.Length, h.Status = uint32(abi.Size[abi.Header]()), 0
 	out := abi.Bytes(&h)
 	if err != nil {
-		h.Status = int32(errnoOf(err))
-		r.fds = nil
+		h.Status = int32(ErrnoOf(err))
+		r.FDs = nil
 		x.sayRefused(h.Type, err)
 	}
 	if err == nil || errors.Is(err, errVersion) {
-		if r.body != nil {
-			h.Length = uint32(len(r.body))
-			copy(r.body, abi.Bytes(&h))
-			out = r.body
+		if r.Body != nil {
+			h.Length = uint32(len(r.Body))
+			copy(r.Body, abi.Bytes(&h))
+			out = r.Body
 		}
 	}
 	var oob []byte
-	if len(r.fds) > 0 {
-		oob = unix.UnixRights(r.fds...)
+	if len(r.FDs) > 0 {
+		oob = unix.UnixRights(r.FDs...)
 	}
 	_, _, err = x.conn.WriteMsgUnix(out, oob, nil)
 	return err
@@ -173,6 +173,7 @@ func (w *Worker) attach(x *Session) {
 	w.attached, w.byClient[&x.client.Client] = append(w.attached, x), x
 	w.injected.concern(x)
 	w.trace(x)
+	x.s.came(x)
 }
 
 // detach undoes attach, of a client that ends. An XRC target of its may be there still.
@@ -183,7 +184,7 @@ func (w *Worker) detach(x *Session) {
 }
 
 // session is the session of a client, or nil.
-func (w *Worker) session(c *qp.Client) *Session { return w.byClient[c] }
+func (w *Worker) SessionOf(c *qp.Client) *Session { return w.byClient[c] }
 
 // sayRefused logs why a request was refused. That something is in use is no news: programs
 // that end destroy what they have in any order, and Linux's drivers answer EBUSY, too.
@@ -200,9 +201,9 @@ func (x *Session) sayRefused(t abi.Type, err error) {
 
 // do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn
 // waits for nothing.
-func (x *Session) do(fn func()) { x.w.do(fn) }
+func (x *Session) Do(fn func()) { x.w.Do(fn) }
 
-func (w *Worker) do(fn func()) {
+func (w *Worker) Do(fn func()) {
 	if w.Borrow == nil || !w.Borrow(fn) {
 		w.turn(fn)
 	}
@@ -227,9 +228,9 @@ func (w *Worker) turn(fn func()) {
 	}
 }
 
-// inTurns runs step on the worker's thread, once a turn as long as it wants more, and
+// InTurns runs step on the worker's thread, once a turn as long as it wants more, and
 // then done. It does not wait.
-func (w *Worker) inTurns(step func() (more bool), done func()) {
+func (w *Worker) InTurns(step func() (more bool), done func()) {
 	var turn func()
 	turn = func() {
 		more := false
@@ -246,10 +247,10 @@ func (w *Worker) inTurns(step func() (more bool), done func()) {
 	w.Wake()
 }
 
-// turns is inTurns, and waits until the last.
+// turns is InTurns, and waits until the last.
 func (w *Worker) turns(step func() (more bool)) {
 	done := make(chan struct{})
-	w.inTurns(step, func() { close(done) })
+	w.InTurns(step, func() { close(done) })
 	<-done
 }
 

@@ -11,24 +11,24 @@ import (
 	"urdma/verbs/ring"
 )
 
-// srqObject is a shared receive queue with its ring.
-type srqObject struct {
+// SRQ is a shared receive queue with its ring.
+type SRQ struct {
 	object
-	queue *qp.RecvQueue
-	pd    *pdObject
-	xrcd  *xrcdObject // of one in an XRC domain; else nil
+	Queue *qp.RecvQueue
+	PD    *PD
+	xrcd  *XRCD // of one in an XRC domain; else nil
 	ring  *memfd.Shared
 	cap   abi.QuerySRQResponse // its limit is the queue's
 }
 
-func (pd *pdObject) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
+func (pd *PD) createSRQ(m *abi.CreateSRQRequest, r *Reply) error {
 	x := pd.x
 	most := x.most()
 	if m.MaxWR == 0 || m.MaxWR > most.MaxSRQWR || m.MaxSGE > most.MaxSRQSGE || m.SRQLimit > m.MaxWR {
 		return fmt.Errorf("control: a shared receive queue with max_wr %d (1 to %d), max_sge %d (up to %d), srq_limit %d (up to max_wr): %w", m.MaxWR, most.MaxSRQWR, m.MaxSGE, most.MaxSRQSGE, m.SRQLimit, syscall.EINVAL)
 	}
-	o := &srqObject{pd: pd, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
-	shared := qp.Shared{PD: pd.number, Async: pd.ctx.async, Limit: m.SRQLimit}
+	o := &SRQ{PD: pd, cap: abi.QuerySRQResponse{MaxWR: m.MaxWR, MaxSGE: m.MaxSGE}}
+	shared := qp.Shared{PD: pd.Number, Async: pd.Context.Async, Limit: m.SRQLimit}
 	if err := x.nameQueue(m, o, &shared); err != nil {
 		return err
 	}
@@ -38,18 +38,18 @@ func (pd *pdObject) createSRQ(m *abi.CreateSRQRequest, r *reply) error {
 	if err != nil {
 		return err
 	}
-	o.ring, o.queue = mem, qp.NewShared(shared, mem.Mem, &resp)
-	x.do(func() {
+	o.ring, o.Queue = mem, qp.NewShared(shared, mem.Mem, &resp)
+	x.Do(func() {
 		resp.Handle = x.add(o, bill)
-		o.queue.Shared().Handle = resp.Handle
+		o.Queue.Shared().Handle = resp.Handle
 		if o.xrcd != nil {
-			x.w.Engine.QPs.AddQueue(o.queue)
-			resp.SRQNum = o.queue.Shared().Number
+			x.w.Engine.QPs.AddQueue(o.Queue)
+			resp.SRQNum = o.Queue.Shared().Number
 			o.xrcd.users++
 		}
 	})
 	pd.users++
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	r.bring(mem)
 	return nil
 }
@@ -59,17 +59,17 @@ func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 	if handle == abi.NoHandle {
 		return nil, nil
 	}
-	o, err := find[*srqObject](x, handle)
+	o, err := Find[*SRQ](x, handle)
 	if err != nil {
 		return nil, err
 	}
 	if o.xrcd != nil {
 		return nil, fmt.Errorf("control: the shared receive queue is of an XRC domain: %w", syscall.EINVAL)
 	}
-	return o.queue, nil
+	return o.Queue, nil
 }
 
-func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
+func (o *SRQ) modifySRQ(m *abi.ModifySRQRequest, _ *Reply) error {
 	switch {
 	case m.Mask&^abi.SRQMaskLimit != 0:
 		return fmt.Errorf("control: attributes %#x of a shared receive queue, known: IBV_SRQ_LIMIT, %#x: %w", m.Mask, abi.SRQMaskLimit, syscall.EINVAL)
@@ -78,13 +78,13 @@ func (o *srqObject) modifySRQ(m *abi.ModifySRQRequest, _ *reply) error {
 	case m.SRQLimit > o.cap.MaxWR:
 		return fmt.Errorf("control: srq_limit %d, max_wr is %d: %w", m.SRQLimit, o.cap.MaxWR, syscall.EINVAL)
 	}
-	o.x.do(func() { o.queue.Shared().Limit = m.SRQLimit })
+	o.x.Do(func() { o.Queue.Shared().Limit = m.SRQLimit })
 	return nil
 }
 
 // resizeSRQ moves the receives that wait to a ring of another size, and sets the
 // limit with it if that is asked for, too: both, or neither.
-func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
+func (o *SRQ) resizeSRQ(m *abi.ModifySRQRequest, r *Reply) error {
 	x := o.x
 	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > x.most().MaxSRQWR {
 		return fmt.Errorf("control: a shared receive queue of max_wr %d (1 to %d) by attributes %#x (known: IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT, %#x): %w", m.MaxWR, x.most().MaxSRQWR, m.Mask, abi.SRQMaskLimit|abi.SRQMaskMaxWR, syscall.EINVAL)
@@ -97,13 +97,13 @@ func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 	}
 	old := o.ring
 	var moving *qp.Resizing
-	x.do(func() {
-		limit := o.queue.Shared().Limit
+	x.Do(func() {
+		limit := o.Queue.Shared().Limit
 		if m.Mask&abi.SRQMaskLimit != 0 {
 			limit = m.SRQLimit
 		}
 		if limit <= m.MaxWR {
-			moving = o.queue.Resize(mem.Mem, &resp)
+			moving = o.Queue.Resize(mem.Mem, &resp)
 		}
 	})
 	if moving == nil {
@@ -115,30 +115,30 @@ func (o *srqObject) resizeSRQ(m *abi.ModifySRQRequest, r *reply) error {
 		if more = moving.Step(); !more {
 			o.ring, o.cap.MaxWR = mem, m.MaxWR
 			if m.Mask&abi.SRQMaskLimit != 0 {
-				o.queue.Shared().Limit = m.SRQLimit
+				o.Queue.Shared().Limit = m.SRQLimit
 			}
 		}
 		return more
 	})
 	old.Close()
 	o.resized(account.SharedQueues, bill)
-	resp.Handle, resp.SRQNum = o.handle, o.queue.Shared().Number
-	*r = respond(&resp)
+	resp.Handle, resp.SRQNum = o.handle, o.Queue.Shared().Number
+	*r = Respond(&resp)
 	r.bring(mem)
 	return nil
 }
 
-func (o *srqObject) querySRQ(_ *abi.HandleMessage, r *reply) error {
+func (o *SRQ) querySRQ(_ *abi.HandleMessage, r *Reply) error {
 	resp := o.cap
-	o.x.do(func() { resp.SRQLimit = o.queue.Shared().Limit })
-	*r = respond(&resp)
+	o.x.Do(func() { resp.SRQLimit = o.Queue.Shared().Limit })
+	*r = Respond(&resp)
 	return nil
 }
 
-func (o *srqObject) destroySRQ(*abi.HandleMessage, *reply) error {
+func (o *SRQ) destroySRQ(*abi.HandleMessage, *Reply) error {
 	busy := false
-	o.x.do(func() {
-		if busy = o.queue.Shared().InUse(); !busy {
+	o.x.Do(func() {
+		if busy = o.Queue.Shared().InUse(); !busy {
 			o.leaveDomain()
 			o.remove()
 		}
@@ -146,16 +146,16 @@ func (o *srqObject) destroySRQ(*abi.HandleMessage, *reply) error {
 	if busy {
 		return fmt.Errorf("control: queue pairs use the shared receive queue: %w", syscall.EBUSY)
 	}
-	o.pd.users--
+	o.PD.users--
 	o.ring.Close()
 	return nil
 }
 
 // leaveDomain takes a shared receive queue out of its XRC domain, if it has one; on
 // the engine's thread.
-func (o *srqObject) leaveDomain() {
+func (o *SRQ) leaveDomain() {
 	if o.xrcd != nil {
-		o.x.w.Engine.QPs.RemoveQueue(o.queue)
+		o.x.w.Engine.QPs.RemoveQueue(o.Queue)
 		o.xrcd.users--
 	}
 }

@@ -51,7 +51,7 @@ func (x *Session) trace(e *abi.TraceEvent, text string) {
 func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) {
 	e := abi.TraceEvent{Kind: abi.TraceCall, QPN: qpn, Code: uint32(t), DurationNs: uint64(time.Since(begun))}
 	if err != nil {
-		e.Status = uint32(errnoOf(err))
+		e.Status = uint32(ErrnoOf(err))
 	}
 	if x.client != nil {
 		x.client.Recorder.Call(begun.UnixNano(), &e)
@@ -60,7 +60,7 @@ func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) 
 	if !traced && err == nil {
 		return
 	}
-	x.do(func() {
+	x.Do(func() {
 		if traced {
 			x.w.event(&x.Owner, &e, "", begun)
 		}
@@ -72,7 +72,7 @@ func (x *Session) traceCall(t abi.Type, qpn uint32, begun time.Time, err error) 
 
 // refused records why a request was refused; on the engine's thread.
 func (x *Session) refused(t abi.Type, qpn uint32, err error) {
-	errno := errnoOf(err)
+	errno := ErrnoOf(err)
 	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: qpn, Code: uint32(reason.OfErrno(errno))}
 	text := t.Call()
 	if why := strings.TrimSuffix(err.Error(), ": "+errno.Error()); why != errno.Error() {
@@ -101,8 +101,8 @@ func (x *Session) pairNamed(t abi.Type, b []byte) uint32 {
 	if len(b) < size+4 {
 		return 0
 	}
-	if o, err := find[*qpObject](x, binary.NativeEndian.Uint32(b[size:])); err == nil {
-		return o.qp.QPN
+	if o, err := Find[*QP](x, binary.NativeEndian.Uint32(b[size:])); err == nil {
+		return o.QP.QPN
 	}
 	return 0
 }
@@ -126,13 +126,13 @@ func (w *Worker) linkSeen(name string, up bool) {
 }
 
 // mark sets a bookmark.
-func (x *Session) mark(m *abi.MarkRequest, _ *reply) error {
+func (x *Session) mark(m *abi.MarkRequest, _ *Reply) error {
 	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
 	if len(text) == 0 {
 		return syscall.EINVAL
 	}
 	now := time.Now()
-	x.do(func() {
+	x.Do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceMark}
 		if x.client != nil {
 			x.client.Recorder.Mark(x.w.Engine.Now(), &e, string(text))

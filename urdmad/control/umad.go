@@ -19,7 +19,7 @@ var umadAmounts = account.Amounts{account.Clients: 1, account.Descriptors: 1}
 
 // openUmad makes the session an open umad, once it has been answered. As of the kernel's
 // device, whose file is root's, the subnet is the administrator's.
-func (x *Session) openUmad(m *abi.OpenUmadRequest, _ *reply) error {
+func (x *Session) openUmad(m *abi.OpenUmadRequest, _ *Reply) error {
 	if _, err := x.device(m.Device); err != nil {
 		return err
 	}

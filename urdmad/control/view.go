@@ -100,7 +100,7 @@ func (g *gather) engine() {
 		streamCounts.Into(&all, &s)
 		t.Traffic[dev].Add(&all)
 		port := &g.snap.Ports[dev]
-		port.QPs = g.s.Devices[g.s.first(dev)].pairs.Len()
+		port.QPs = g.s.Devices[g.s.First(dev)].pairs.Len()
 		for why, n := range e.Interface(dev).Stats.Dropped {
 			t.BadFrames[string(why)] += n
 			if n > 0 {
@@ -200,31 +200,31 @@ func (g *gather) of(o *object, device string) inspect.Object {
 	return inspect.Object{Client: o.x.id, PID: who.PID, Command: who.Name, Handle: o.handle, Device: device, Created: g.clock.time(o.at)}
 }
 
-func (g *gather) object(c *inspect.Client, v held) {
+func (g *gather) object(c *inspect.Client, v Object) {
 	switch o := v.(type) {
-	case *contextObject:
+	case *Context:
 		c.Contexts++
-		c.EventsWaiting += o.async.Pending()
-	case *channelObject:
-		c.EventsWaiting += o.socket.Pending()
-	case *cmChannelObject:
-		c.EventsWaiting += o.socket.Pending()
-	case *pdObject:
+		c.EventsWaiting += o.Async.Pending()
+	case *Channel:
+		c.EventsWaiting += o.Socket.Pending()
+	case *EventChannel:
+		c.EventsWaiting += o.Socket.Pending()
+	case *PD:
 		c.Domains++
-		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Object: g.of(&o.object, g.s.Devices[o.ctx.dev].Of), Number: o.number})
-	case *mrObject:
+		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Object: g.of(&o.object, g.s.Devices[o.Context.Dev].Of), Number: o.Number})
+	case *MR:
 		g.region(c, o)
-	case *mwObject:
+	case *MW:
 		g.window(o)
-	case *cqObject:
+	case *CQ:
 		c.CQs++
 		g.cq(o)
-	case *qpObject:
+	case *QP:
 		c.QPs++
 		g.qp(o)
-	case *srqObject:
+	case *SRQ:
 		g.srq(o)
-	case *idObject:
+	case *ID:
 		c.IDs++
 		g.id(o)
 	}
@@ -238,8 +238,8 @@ func (g *gather) port(dev int) string {
 	return g.s.Devices[dev].Name
 }
 
-func (g *gather) region(c *inspect.Client, o *mrObject) {
-	r := o.region
+func (g *gather) region(c *inspect.Client, o *MR) {
+	r := o.Region
 	path := inspect.PathShared
 	c.Regions++
 	if r.Shared() {
@@ -250,16 +250,16 @@ func (g *gather) region(c *inspect.Client, o *mrObject) {
 		c.FallbackRegions++
 		c.FallbackBytes += r.Length()
 	}
-	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, g.s.Devices[o.pd.ctx.dev].Of), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
-		Access: r.Access, Path: path, Reason: o.why})
+	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, g.s.Devices[o.PD.Context.Dev].Of), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
+		Access: r.Access, Path: path, Reason: o.Why})
 }
 
-func (g *gather) window(o *mwObject) {
-	v := inspect.Window{Object: g.of(&o.object, g.s.Devices[o.pd.ctx.dev].Of), Domain: o.pd.number, Type: abi.MWType1, RKey: uint32(o.window.STag())}
-	if o.window.Type2 {
+func (g *gather) window(o *MW) {
+	v := inspect.Window{Object: g.of(&o.object, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number, Type: abi.MWType1, RKey: uint32(o.Window.STag())}
+	if o.Window.Type2 {
 		v.Type = abi.MWType2
 	}
-	if b := o.window.Bound(); b != nil {
+	if b := o.Window.Bound(); b != nil {
 		v.Bound, v.Region, v.Start, v.Length = true, uint32(b.Of().STag), b.Base(), b.Length()
 		v.Access, v.QPN = b.Access, b.Stream()
 	}
@@ -268,18 +268,18 @@ func (g *gather) window(o *mwObject) {
 
 var armNames = [...]string{"no", "solicited", "any"}
 
-func (g *gather) cq(o *cqObject) {
-	q := o.cq
-	v := inspect.CQ{Object: g.of(&o.object, g.s.Devices[o.ctx.dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
+func (g *gather) cq(o *CQ) {
+	q := o.CQ
+	v := inspect.CQ{Object: g.of(&o.object, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
 		Overrun: q.Overrun(), QPs: q.Users()}
 	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
 	g.snap.CQs = append(g.snap.CQs, v)
 }
 
-func (g *gather) srq(o *srqObject) {
-	shared := o.queue.Shared()
-	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Object: g.of(&o.object, g.s.Devices[o.pd.ctx.dev].Of), Domain: o.pd.number,
-		Depth: o.queue.Slots(), Fill: o.queue.Posted(),
+func (g *gather) srq(o *SRQ) {
+	shared := o.Queue.Shared()
+	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Object: g.of(&o.object, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number,
+		Depth: o.Queue.Slots(), Fill: o.Queue.Posted(),
 		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
 
@@ -291,8 +291,8 @@ func handleOf(c *qp.CQ) uint32 {
 	return c.Handle
 }
 
-func (g *gather) qp(o *qpObject) {
-	q, f := o.qp, o.qp.Fill()
+func (g *gather) qp(o *QP) {
+	q, f := o.QP, o.QP.Fill()
 	v := inspect.QP{Object: g.of(&o.object, g.port(o.port())), QPN: q.QPN, Domain: q.PD,
 		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
@@ -314,8 +314,8 @@ func (g *gather) qp(o *qpObject) {
 
 // numbered shows the connection of a queue pair that its program connects by
 // number; its handle is the queue pair's.
-func (g *gather) numbered(o *qpObject) {
-	q := o.qp
+func (g *gather) numbered(o *QP) {
+	q := o.QP
 	p := o.x.w.Numbers.Pair(q)
 	c := q.Connection()
 	if p == nil || c == nil {
@@ -394,7 +394,7 @@ func traffic(t *trp.Traffic) (out inspect.Traffic) {
 
 var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive: "passive"}
 
-func (g *gather) id(o *idObject) {
+func (g *gather) id(o *ID) {
 	v := o.View()
 	if v.Listening {
 		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Object: g.of(&o.object, g.port(v.Dev)), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})

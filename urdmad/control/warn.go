@@ -17,14 +17,14 @@ import (
 
 // warn answers WARN: the warning is recorded, logged and counted, and goes back with all
 // that the table has of it.
-func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
+func (x *Session) warn(m *abi.WarnRequest, r *Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	if !n.Pitfall() {
 		return syscall.EINVAL
 	}
-	text := saidIn(m.Text[:])
+	text := SaidIn(m.Text[:])
 	x.s.Log.Warn("a program makes a mistake", "client", x.name, "number", n.String(), "what", n.What(), "where", text, "qpn", m.QPN)
-	x.do(func() {
+	x.Do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
 		if x.client != nil {
 			x.client.Recorder.Warn(x.w.Engine.Now(), &e, text)
@@ -34,12 +34,12 @@ func (x *Session) warn(m *abi.WarnRequest, r *reply) error {
 	})
 	var resp abi.ExplainResponse
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
-// saidIn is the text of a client's field, which ends at the first 0.
-func saidIn(field []byte) string {
+// SaidIn is the text of a client's field, which ends at the first 0.
+func SaidIn(field []byte) string {
 	said, _, _ := bytes.Cut(field, []byte{0})
 	return string(bytes.ToValidUTF8(said, []byte("?")))
 }

@@ -9,15 +9,15 @@ import (
 	"urdma/verbs/abi"
 )
 
-// mwObject is a memory window. The limit of memory regions counts it: what it
+// MW is a memory window. The limit of memory regions counts it: what it
 // takes is an STag.
-type mwObject struct {
+type MW struct {
 	object
-	pd     *pdObject
-	window *mem.Window
+	PD     *PD
+	Window *mem.Window
 }
 
-func (pd *pdObject) allocMW(m *abi.AllocMWRequest, r *reply) error {
+func (pd *PD) allocMW(m *abi.AllocMWRequest, r *Reply) error {
 	x := pd.x
 	if m.Type != abi.MWType1 && m.Type != abi.MWType2 {
 		return fmt.Errorf("control: a memory window of type %d, there are %d and %d: %w", m.Type, abi.MWType1, abi.MWType2, syscall.EINVAL)
@@ -26,12 +26,12 @@ func (pd *pdObject) allocMW(m *abi.AllocMWRequest, r *reply) error {
 	if err := x.Take(bill); err != nil {
 		return err
 	}
-	o := &mwObject{pd: pd, window: &mem.Window{PD: pd.number, Type2: m.Type == abi.MWType2}}
+	o := &MW{PD: pd, Window: &mem.Window{PD: pd.Number, Type2: m.Type == abi.MWType2}}
 	var resp abi.AllocMWResponse
 	inserted := false
-	x.do(func() {
-		if inserted = x.w.Engine.QPs.Regions.InsertWindow(o.window); inserted {
-			resp.Handle, resp.RKey = x.add(o, bill), uint32(o.window.STag())
+	x.Do(func() {
+		if inserted = x.w.Engine.QPs.Regions.InsertWindow(o.Window); inserted {
+			resp.Handle, resp.RKey = x.add(o, bill), uint32(o.Window.STag())
 		}
 	})
 	if !inserted {
@@ -39,21 +39,21 @@ func (pd *pdObject) allocMW(m *abi.AllocMWRequest, r *reply) error {
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
 	pd.users++
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
 // deallocMW also unbinds the window.
-func (o *mwObject) deallocMW(*abi.HandleMessage, *reply) error {
+func (o *MW) deallocMW(*abi.HandleMessage, *Reply) error {
 	shared := true
-	o.x.do(func() {
-		if b := o.window.Bound(); b != nil {
+	o.x.Do(func() {
+		if b := o.Window.Bound(); b != nil {
 			shared = b.Shared()
 		}
-		o.x.w.Engine.QPs.Regions.RemoveWindow(o.window)
+		o.x.w.Engine.QPs.Regions.RemoveWindow(o.Window)
 		o.remove()
 	})
-	o.pd.users--
+	o.PD.users--
 	if !shared {
 		o.x.space.Drain()
 	}

@@ -17,7 +17,7 @@ import (
 // wireOf is the device of a port's name, on whose wire the script may have things happen.
 func (s *script) wireOf(w *Worker, name string) (int, error) {
 	server := s.s
-	dev := server.portNamed(name)
+	dev := server.PortNamed(name)
 	switch {
 	case dev < 0:
 		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)

@@ -39,13 +39,13 @@ type sharedDomains struct {
 // fileID names a file by what all who opened it have in common.
 type fileID struct{ device, inode uint64 }
 
-// xrcdObject is a client's handle of an XRC domain.
-type xrcdObject struct {
+// XRCD is a client's handle of an XRC domain.
+type XRCD struct {
 	object
-	ctx    *contextObject
-	domain *xrcDomain
-	file   *os.File // of one that is shared: as long as it is open no other file gets its inode number
-	users  int      // queues and queue pairs that were made by way of it
+	Context *Context
+	domain  *xrcDomain
+	file    *os.File // of one that is shared: as long as it is open no other file gets its inode number
+	users   int      // queues and queue pairs that were made by way of it
 }
 
 type xrcKey struct {
@@ -53,12 +53,12 @@ type xrcKey struct {
 	file fileID
 }
 
-func (c *contextObject) openXRCD(m *abi.OpenXRCDRequest, r *reply) (err error) {
+func (c *Context) openXRCD(m *abi.OpenXRCDRequest, r *Reply) (err error) {
 	x := c.x
 	if m.OFlags&^(unix.O_CREAT|unix.O_EXCL) != 0 {
 		return fmt.Errorf("control: oflags %#x of an XRC domain, known: O_CREAT and O_EXCL: %w", m.OFlags, syscall.EINVAL)
 	}
-	key := xrcKey{dev: c.dev}
+	key := xrcKey{dev: c.Dev}
 	bill := &account.Amounts{account.Domains: 1}
 	f := x.takeFile()
 	if f != nil {
@@ -81,9 +81,9 @@ func (c *contextObject) openXRCD(m *abi.OpenXRCDRequest, r *reply) (err error) {
 		}
 	}
 	var resp abi.HandleMessage
-	x.do(func() { resp.Handle = x.add(&xrcdObject{ctx: c, domain: d, file: f}, bill) })
+	x.Do(func() { resp.Handle = x.add(&XRCD{Context: c, domain: d, file: f}, bill) })
 	c.users++
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
@@ -158,21 +158,21 @@ func (s *sharedDomains) workerOf(uid int) *Worker {
 	return nil
 }
 
-func (o *xrcdObject) closeXRCD(*abi.HandleMessage, *reply) error {
+func (o *XRCD) closeXRCD(*abi.HandleMessage, *Reply) error {
 	if o.users > 0 {
 		return fmt.Errorf("control: the XRC domain still has %d objects: %w", o.users, syscall.EBUSY)
 	}
-	o.x.do(o.remove)
+	o.x.Do(o.remove)
 	o.x.s.domains.leave(o.domain)
 	o.x.closeXRC(o.file)
-	o.ctx.users--
+	o.Context.users--
 	return nil
 }
 
 // createTarget makes a queue pair of type XRC_RECV. It belongs to its domain, and
 // to those who made or opened it.
-func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
-	xrcd, err := find[*xrcdObject](x, m.XRCD)
+func (x *Session) createTarget(m *abi.CreateQPRequest, r *Reply) error {
+	xrcd, err := Find[*XRCD](x, m.XRCD)
 	if err != nil {
 		return err
 	}
@@ -184,11 +184,11 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 		return err
 	}
 	var resp abi.QPResponse
-	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain, Ports: uint32(x.s.ports(xrcd.ctx.dev))}, nil, &resp)
-	o := &qpObject{qp: q, ctx: xrcd.ctx, xrcd: xrcd}
-	dev := &x.s.Devices[xrcd.ctx.dev]
-	x.do(func() {
-		if err = dev.pairs.Take(&x.Account, xrcd.ctx.dev, dev.Of, dev.MaxQP); err != nil {
+	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain, Ports: uint32(x.s.Ports(xrcd.Context.Dev))}, nil, &resp)
+	o := &QP{QP: q, Context: xrcd.Context, xrcd: xrcd}
+	dev := &x.s.Devices[xrcd.Context.Dev]
+	x.Do(func() {
+		if err = dev.pairs.Take(&x.Account, xrcd.Context.Dev, dev.Of, dev.MaxQP); err != nil {
 			return
 		}
 		x.w.Engine.QPs.Add(q)
@@ -199,60 +199,61 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *reply) error {
 		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
 	}
 	resp.Handle, resp.QPN = o.target.Handle, q.QPN
-	*r = respond(&resp)
+	*r = Respond(&resp)
 	return nil
 }
 
 // refer gives a client a handle of a target queue pair; on the engine's thread.
-func (x *Session) refer(o *qpObject, bill *account.Amounts) {
-	o.target = &qp.Target{Async: o.ctx.async, UID: x.Owner.UID}
+func (x *Session) refer(o *QP, bill *account.Amounts) {
+	o.target = &qp.Target{Async: o.Context.Async, UID: x.Owner.UID}
 	o.target.Handle = x.add(o, bill)
-	o.qp.References.Add(o.target)
+	o.QP.References.Add(o.target)
 	o.xrcd.users++
 }
 
 // openQP gives a client its own handle of a target queue pair that is there.
-func (xrcd *xrcdObject) openQP(m *abi.OpenQPRequest, r *reply) error {
+func (xrcd *XRCD) openQP(m *abi.OpenQPRequest, r *Reply) error {
 	x := xrcd.x
 	bill := &account.Amounts{account.QueuePairs: 1}
 	if err := x.Take(bill); err != nil {
 		return err
 	}
-	o := &qpObject{ctx: xrcd.ctx, xrcd: xrcd}
-	x.do(func() {
-		if o.qp = x.w.Engine.QPs.Target(xrcd.domain.Domain, m.QPNum); o.qp != nil {
+	o := &QP{Context: xrcd.Context, xrcd: xrcd}
+	x.Do(func() {
+		if o.QP = x.w.Engine.QPs.Target(xrcd.domain.Domain, m.QPNum); o.QP != nil {
 			x.refer(o, bill)
 		}
 	})
-	if o.qp == nil {
+	if o.QP == nil {
 		x.Give(bill)
 		return fmt.Errorf("control: the XRC domain has no queue pair %06x for receiving: %w", m.QPNum, syscall.EINVAL)
 	}
-	*r = respond(&abi.HandleMessage{Handle: o.target.Handle})
+	*r = Respond(&abi.HandleMessage{Handle: o.target.Handle})
 	return nil
 }
 
 // removeQP ends a client's part in a queue pair; on the engine's thread. A target
 // queue pair counts as one of the user whose reference is the oldest.
-func (x *Session) removeQP(o *qpObject) {
-	pairs := &x.s.Devices[o.ctx.dev].pairs
+func (x *Session) removeQP(o *QP) {
+	pairs := &x.s.Devices[o.Context.Dev].pairs
 	if o.target == nil {
-		x.w.Engine.RemoveQP(x.client, o.qp, o.bell)
-		x.freed.qpn = o.qp.QPN
+		x.w.Engine.RemoveQP(x.client, o.QP, o.bell)
+		x.freed.qpn = o.QP.QPN
+		x.s.gone(x, o.QP)
 		pairs.Give(x.Owner.UID)
 		return
 	}
-	oldest := o.qp.References[0].UID
-	if o.qp.References.Remove(o.target) {
+	oldest := o.QP.References[0].UID
+	if o.QP.References.Remove(o.target) {
 		pairs.Give(oldest)
-		x.w.Engine.QPs.Remove(o.qp)
+		x.w.Engine.QPs.Remove(o.QP)
 	} else {
-		pairs.Pass(oldest, o.qp.References[0].UID)
+		pairs.Pass(oldest, o.QP.References[0].UID)
 	}
 }
 
 // nameQueue makes a shared receive queue one of an XRC domain.
-func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *srqObject, shared *qp.Shared) error {
+func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *SRQ, shared *qp.Shared) error {
 	switch m.SRQType {
 	case abi.SRQTypeBasic:
 		if m.XRCD != abi.NoHandle || m.CQ != abi.NoHandle {
@@ -263,12 +264,12 @@ func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *srqObject, shared *qp.Sh
 	default:
 		return fmt.Errorf("control: a shared receive queue of type %d, there are %d (basic) and %d (XRC): %w", m.SRQType, abi.SRQTypeBasic, abi.SRQTypeXRC, syscall.EOPNOTSUPP)
 	}
-	xrcd, err := find[*xrcdObject](x, m.XRCD)
-	cq, errCQ := find[*cqObject](x, m.CQ)
+	xrcd, err := Find[*XRCD](x, m.XRCD)
+	cq, errCQ := Find[*CQ](x, m.CQ)
 	if err := errors.Join(err, errCQ); err != nil {
 		return err
 	}
 	o.xrcd = xrcd
-	shared.Named = qp.Named{Domain: xrcd.domain.Domain, CQ: cq.cq, Client: &x.client.Client}
+	shared.Named = qp.Named{Domain: xrcd.domain.Domain, CQ: cq.CQ, Client: &x.client.Client}
 	return nil
 }

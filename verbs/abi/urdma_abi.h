@@ -61,7 +61,8 @@ enum urdma_abi_way {
  * The requests, one a row: R(number, name, object, request, answer, undo, way, call, text).
  *
  * object: what it is for. Unless that is the session, the request's first field is
- *   the object's handle. urdmad's handler is a method of the object.
+ *   the object's handle. urdmad's handler is a method of the object; a request that LOOKS
+ *   is answered by a feature that is attached (control.Server.Attach).
  * request, answer: structures of this file without urdma_abi_; header: nothing follows it.
  * undo: the request that destroys what it makes, which the answer begins with; or NONE.
  * way: enum urdma_abi_way.

@@ -93,12 +93,13 @@ func (h *header) abi() string {
 	return b.String()
 }
 
-// dispatch is urdmad's side: whose method answers a request.
+// dispatch is urdmad's side: whose method answers a request. Requests that look inside are
+// answered by features that are attached.
 func (h *header) dispatch() string {
 	var b strings.Builder
-	b.WriteString("package control\n\nimport \"urdma/verbs/abi\"\n\n// handlers are for all requests but BATCH.\nvar handlers = map[abi.Type]handler{\n")
+	b.WriteString("package control\n\nimport \"urdma/verbs/abi\"\n\n// handlers are for all requests but BATCH and those that attached features answer.\nvar handlers = map[abi.Type]handler{\n")
 	for _, r := range h.requests {
-		if r.name != "BATCH" {
+		if r.name != "BATCH" && r.way != "LOOKS" {
 			fmt.Fprintf(&b, "abi.%s: by((*%s).%s),\n", goName(r.name), receiver(r.object), unexported(strings.TrimPrefix(r.name, "CM_")))
 		}
 	}
@@ -107,10 +108,15 @@ func (h *header) dispatch() string {
 }
 
 func receiver(object string) string {
-	if object == "session" {
+	switch object {
+	case "session":
 		return "Session"
+	case "cm_channel":
+		return "EventChannel"
+	case "context", "channel":
+		return goName(object)
 	}
-	return unexported(object) + "Object"
+	return strings.ToUpper(object)
 }
 
 // unexported is goName with a small letter.
