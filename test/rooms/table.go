@@ -145,6 +145,8 @@ var rules = ruleBook{
 		"test/service":        {},
 		"test/soak":           {},
 		"test/vm":             {},
+		"test/walk":           {},
+		"test/walk/record":    {},
 		"test/writers":        {},
 		"verbs/abi/generate":  {},
 	},

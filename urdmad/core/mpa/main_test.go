@@ -2,7 +2,6 @@ package mpa_test
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
@@ -19,7 +18,7 @@ const inside = "URDMA_MPA_TEST_INSIDE"
 // addresses of the engines' hosts.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) != "" {
-		if err := setUpLo(); err != nil {
+		if err := enginetest.SetUpLo(); err != nil {
 			fmt.Fprintln(os.Stderr, "lo:", err)
 			os.Exit(1)
 		}
@@ -44,27 +43,6 @@ var (
 	noSockets bool
 	port      = uint16(8000) // that host A listens on: another for each world, as nobody closes an engine's sockets
 )
-
-// setUpLo makes 10.0.0.0/8 addresses of lo.
-func setUpLo() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	r, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	r.SetUint16(unix.IFF_UP)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r); err != nil {
-		return err
-	}
-	if err := r.SetInet4Addr(netip.MustParseAddr("10.0.0.1").AsSlice()); err != nil {
-		return err
-	}
-	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, r)
-}
 
 // world is two engines that are connected over TCP.
 func world(t testing.TB, o enginetest.Options) *enginetest.World {

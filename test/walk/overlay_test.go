@@ -1,0 +1,103 @@
+package walk
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// core are the folders whose functions are noted.
+const core = root + "/urdmad/core/*/*.go"
+
+// aside are packages that the way of a message does not count: formats, clocks, values.
+var aside = map[string]bool{"clock": true, "due": true, "events": true, "fault": true, "mailbox": true, "places": true, "enginetest": true}
+
+// overlay writes copies of the core's files in which each function notes that it is
+// entered, and returns the file that go's -overlay reads.
+func overlay(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	replace := map[string]string{}
+	files, err := filepath.Glob(core)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in %s: %v", core, err)
+	}
+	for n, path := range files {
+		if strings.HasSuffix(path, "_test.go") || aside[filepath.Base(filepath.Dir(path))] {
+			continue
+		}
+		path, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, fmt.Sprintf("%d.go", n))
+		if err := os.WriteFile(to, noting(t, path, text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[path] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// noting is a file's text with a line at the beginning of each function.
+func noting(t *testing.T, path string, text []byte) []byte {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, path, text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, file := filepath.Base(filepath.Dir(path)), filepath.Base(path)
+	var out strings.Builder
+	at := 0
+	insert := func(pos token.Pos, line string) {
+		offset := set.Position(pos).Offset
+		out.Write(text[at:offset])
+		out.WriteString(line)
+		at = offset
+	}
+	insert(f.Name.End(), `; import noted "urdma/test/walk/record"`)
+	used := false
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil || onlyReturns(fn.Body) {
+			continue
+		}
+		used = true
+		insert(fn.Body.Lbrace+1, fmt.Sprintf("defer noted.In(%q, %q, %q)();", pkg, file, fn.Name.Name))
+	}
+	out.Write(text[at:])
+	if !used {
+		return text
+	}
+	return []byte(out.String())
+}
+
+// onlyReturns reports whether a function only returns an expression.
+func onlyReturns(b *ast.BlockStmt) bool {
+	if len(b.List) == 0 {
+		return true
+	}
+	_, returns := b.List[0].(*ast.ReturnStmt)
+	return returns && len(b.List) == 1
+}
