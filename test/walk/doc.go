@@ -3,7 +3,7 @@
 // shows them.
 //
 // Its test builds the core with a line in each function that notes that it was entered
-// (go build -overlay), and has two engines exchange a message. Not counted are: package
-// wire and others that only know formats, clocks and rings, and functions that only
-// return an expression.
+// (go build -overlay), and has two engines exchange a message. The first line of a way counts
+// packages and returns between its ends alone: ports, sockets, rings, memory look-ups, timers.
+// Not shown are package wire, clocks and rings, and functions that only return an expression.
 package walk
