@@ -22,7 +22,7 @@ func missingFiles(root string) (complaints []string, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if name := d.Name(); name == "doc.go" || name == "README.md" || path.Dir(file) == "docs" && path.Ext(name) == ".md" {
+		if name := d.Name(); name == "doc.go" || name == "README.md" || strings.HasPrefix(file, "docs/") && path.Ext(name) == ".md" {
 			documents = append(documents, file)
 		}
 		for end, more := file, true; more; _, end, more = strings.Cut(end, "/") {

@@ -18,12 +18,22 @@ import (
 	"urdma/verbs/abi"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "write docs/design/walks.md anew")
 
 // inside tells the test that it runs with the overlay: where to write the ways to.
 const inside = "URDMA_WALK_INTO"
 
-// TestWalks: the ways of a message are those of testdata.
+// page is where the ways stand.
+const page = root + "/docs/design/walks.md"
+
+const head = `# The ways of a message
+A message of 64 bytes over a connection that is in use: each visit of a package of the core, under the package
+that calls it. Counted are packages and returns from one to another between the ends of the way: ports, sockets,
+rings, memory look-ups, timers; and in all. Left out are formats, clocks, rings, and functions that only return an expression.
+This page is written by ` + "`go test ./test/walk -update`" + `.
+`
+
+// TestWalks: the ways of a message are those of the page.
 func TestWalks(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("../../.ci/go", "test", "-overlay", overlay(t), "-run", "TestInside", "-count", "1", ".")
@@ -34,28 +44,32 @@ func TestWalks(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	ways, err := filepath.Glob(dir + "/*.txt")
-	if err != nil || len(ways) != 2*len(wires) {
-		t.Fatalf("%d ways, expected %d: %v", len(ways), 2*len(wires), err)
-	}
-	for _, way := range ways {
-		got, err := os.ReadFile(way)
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden := filepath.Join("testdata", filepath.Base(way))
-		packages, returns := 0, 0
-		if _, err := fmt.Sscanf(string(got), "%d packages, %d returns", &packages, &returns); err != nil || packages > mostPackages || returns > mostReturns {
-			t.Errorf("%s: %d packages and %d returns, at most %d and %d: %v", golden, packages, returns, mostPackages, mostReturns, err)
-		}
-		if *update {
-			if err := os.WriteFile(golden, got, 0o644); err != nil {
+	got := head
+	for _, w := range wires {
+		for _, direction := range directions {
+			way, err := os.ReadFile(filepath.Join(dir, w.name+" "+direction))
+			if err != nil {
 				t.Fatal(err)
 			}
+			checkBounds(t, w.name+" "+direction, string(way))
+			got += fmt.Sprintf("\n## %s, %s\n```\n%s```\n", w.name, direction, way)
 		}
-		if want, _ := os.ReadFile(golden); string(want) != string(got) {
-			t.Errorf("%s differs (go test ./test/walk -update writes it):\n%s", golden, got)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if want, _ := os.ReadFile(page); string(want) != got {
+		t.Errorf("docs/design/walks.md differs (go test ./test/walk -update writes it):\n%s", got)
+	}
+}
+
+func checkBounds(t *testing.T, name, way string) {
+	packages, returns := 0, 0
+	_, err := fmt.Sscanf(way, "%d packages, %d returns", &packages, &returns)
+	if err != nil || packages > mostPackages || returns > mostReturns {
+		t.Errorf("%s: %d packages and %d returns, at most %d and %d: %v", name, packages, returns, mostPackages, mostReturns, err)
 	}
 }
 
@@ -65,11 +79,12 @@ const (
 	mostReturns  = 5
 )
 
-var wires = map[string]enginetest.Options{
-	"trp":    {},
-	"rocev2": {RoCE: true},
-	"tcp":    {TCP: true},
-}
+var wires = []struct {
+	name string
+	enginetest.Options
+}{{"TRP", enginetest.Options{}}, {"TCP", enginetest.Options{TCP: true}}, {"RoCEv2", enginetest.Options{RoCE: true}}}
+
+var directions = []string{"from a post to the wire", "from the wire to a completion"}
 
 // TestInside writes the ways; TestWalks runs it.
 func TestInside(t *testing.T) {
@@ -80,12 +95,12 @@ func TestInside(t *testing.T) {
 	if err := enginetest.SetUpLo(); err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range wires {
-		t.Run(name, func(t *testing.T) {
-			o.NoCapture, o.Seed = true, 1
-			post, arrival := message(t, o)
-			for direction, steps := range map[string][]record.Step{"post": post, "receive": arrival} {
-				if err := os.WriteFile(filepath.Join(dir, name+"-"+direction+".txt"), []byte(text(steps)), 0o600); err != nil {
+	for _, w := range wires {
+		t.Run(w.name, func(t *testing.T) {
+			w.NoCapture, w.Seed = true, 1
+			post, arrival := message(t, w.Options)
+			for i, steps := range [][]record.Step{post, arrival} {
+				if err := os.WriteFile(filepath.Join(dir, w.name+" "+directions[i]), []byte(text(steps)), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -138,10 +153,10 @@ type node struct {
 // who visits it.
 func text(steps []record.Step) string {
 	packages, returns := between(steps)
+	all := map[string]bool{}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d packages, %d returns\n", packages, returns)
-	write(&b, tree(steps), 0)
-	return b.String()
+	visits := write(&b, tree(steps), 0, all)
+	return fmt.Sprintf("%d packages, %d returns; in all %d packages, %d visits\n%s", packages, returns, len(all), visits, &b)
 }
 
 func tree(steps []record.Step) *node {
@@ -167,11 +182,14 @@ func tree(steps []record.Step) *node {
 	return top
 }
 
-func write(b *strings.Builder, n *node, depth int) {
+// write writes the visits that a visit makes, and counts them and their packages.
+func write(b *strings.Builder, n *node, depth int, packages map[string]bool) (visits int) {
 	for _, v := range n.visits {
+		packages[v.Package] = true
 		fmt.Fprintf(b, "%s%s/%s %s\n", strings.Repeat("  ", depth), v.Package, v.File, v.Function)
-		write(b, v, depth+1)
+		visits += 1 + write(b, v, depth+1, packages)
 	}
+	return visits
 }
 
 // between follows the way from one end to the next: how many packages it visits, and how
