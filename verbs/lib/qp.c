@@ -104,9 +104,11 @@ int urdma_qp_made(struct urdma_qp *qp, const struct urdma_abi_qp_response *respo
 {
 	int status = attach(qp, response, fd);
 
+	if (qp->client->strict & URDMA_ABI_STRICT_INLINE)
+		qp->max_inline = cap->max_inline_data;
 	qp->ex.qp_base.handle = response->handle;
 	*cap = (struct ibv_qp_cap){ response->cap.max_send_wr, response->cap.max_recv_wr, response->cap.max_send_sge,
-				    response->cap.max_recv_sge, response->cap.max_inline };
+				    response->cap.max_recv_sge, qp->max_inline };
 	return status ? status : urdma_handles_add(qp->client, URDMA_KIND_QP, response->handle, qp);
 }
 

@@ -141,6 +141,7 @@ URDMA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
 		return status;
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
 	from_abi(&response, attr);
+	attr->cap.max_inline_data = qp->max_inline; /* which may be less than urdmad's */
 	/* An RNIC's queue pairs begin in RFC 5040's idle state, which the kernel's drivers call INIT. */
 	if (attr->qp_state == IBV_QPS_RESET && ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
 		attr->qp_state = attr->cur_qp_state = IBV_QPS_INIT;
