@@ -19,6 +19,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/systemd"
 	"urdma/urdmad/attach/fabric"
+	"urdma/urdmad/attach/injector"
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/attach/responder"
@@ -51,6 +52,7 @@ type daemon struct {
 	alone      bool         // there is one worker, though the configuration allows several
 	shared     *sharedPorts // nil: there is one worker
 	server     *control.Server
+	injector   *injector.Injector
 	responder  *responder.Responder
 	subnet     *umad.Server
 	wires      *wires
@@ -267,13 +269,15 @@ func (d *daemon) startEngine() error {
 		}
 	}
 	d.server = d.newServer()
+	d.injector = injector.Attach(d.server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet, Because: (*control.Session).Because})
+	d.server.Injected, d.server.Why = d.injector, d.injector.Why
 	return nil
 }
 
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger, MaxReads: maxReads,
 		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(),
-		Responder: d.aboutResponder, Admin: d.administration(), CutLink: d.cutLink}
+		Responder: d.aboutResponder, Admin: d.administration()}
 	if d.cfg.RecorderDir != "" {
 		s.Records = control.NewRecords(d.cfg.RecorderDir, d.log.Logger)
 	}

@@ -35,7 +35,7 @@ func (l *links) down(i int) bool { return l.broken(i) || l.disabled[i].Load() }
 // broken is down, but for what the subnet knows itself.
 func (l *links) broken(i int) bool { return l.lost[i].Load() || l.cut[i].Load() || l.away[i].Load() }
 
-// cutLink is control.Server's.
+// cutLink is injector.Config's.
 func (d *daemon) cutLink(i int, cut bool) {
 	d.links.cuts.Put(linkCut{i, cut})
 	d.background.Go(func() { // files are not written on the worker's thread

@@ -31,11 +31,11 @@ func (d *daemon) startSubnet() (err error) {
 	}
 	d.shown = make([]fabric.Shown, len(d.ports))
 	d.reachWires()
-	d.server.Umad, d.server.Subnet = d.subnet.Serve, d.injectIntoSubnet
+	d.server.Umad = d.subnet.Serve
 	return nil
 }
 
-// injectIntoSubnet is control.Server's.
+// injectIntoSubnet is injector.Config's.
 func (d *daemon) injectIntoSubnet(one *inject.Statement, look bool) (err error) {
 	f := &fabric.Fault{At: one.At, Errors: one.Errors, Name: one.Name, Down: one.Verb == inject.Link && !one.Up, Up: one.Up}
 	if look {
@@ -101,6 +101,6 @@ func (d *daemon) followSubnet(i int) {
 	d.links.telling.Lock()
 	defer d.links.telling.Unlock()
 	d.changeLink(i, &d.links.disabled[i], d.subnet.Disabled(i), func(off bool) {
-		d.server.DisableWire(i, off)
+		d.injector.DisableWire(i, off)
 	})
 }

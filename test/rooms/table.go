@@ -68,9 +68,10 @@ var rules = ruleBook{
 		"urdmad/core/connect":        {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/qpconnect", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire", "wire/ibcm"},
 		"urdmad/control/account":     {"urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":       {},
-		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inject", "inspect", "reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/attach/impair", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
+		"urdmad/control":             {"ancillary", "counters", "dpdk/port", "event", "inspect", "reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/attach/recorder", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
 		"urdmad/control/controltest": {"verbs/abi", "verbs/ring", "verbs/session"},
+		"urdmad/attach/injector":     {"dpdk/port", "inject", "inspect", "reason", "urdmad/attach/impair", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi"},
 		"topology":                   {},
 		"urdmad/attach/fabric":       {"topology"},
 		"urdmad/attach/umad":         {"ancillary", "topology", "urdmad/attach/fabric", "verbs/abi"},
@@ -84,7 +85,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control", "urdmad/control/account", "urdmad/core/engine", "urdmad/attach/fabric", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/core/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"counters", "config", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control", "urdmad/control/account", "urdmad/core/engine", "urdmad/attach/fabric", "urdmad/attach/injector", "urdmad/attach/kernelif", "urdmad/logs", "urdmad/core/mailbox", "urdmad/attach/metrics", "urdmad/core/netif", "urdmad/attach/responder", "urdmad/core/steer", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/core/worker", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

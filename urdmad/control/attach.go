@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -37,7 +38,8 @@ type Hooks struct {
 	// Limits may lower what a device can do for a client; on the session's goroutine.
 	Limits func(x *Session, d *abi.Device)
 	// Making may give what is about to have a number, a *qp.QP or *mem.Region, a number of
-	// its choice. Gone tells of one that has lost its number.
+	// its choice. Gone tells of one that has lost its number, and of an *EventChannel or
+	// *qp.CQ that was destroyed; of those that went after Goes it may tell or not.
 	Making, Gone func(x *Session, v any)
 	// Link tells that port dev's link came up or went down; on the first worker's thread.
 	Link func(dev int, up bool)
@@ -188,6 +190,12 @@ func (x *Session) Server() *Server { return x.s }
 
 // Ready reports whether the client has said HELLO; on the session's goroutine.
 func (x *Session) Ready() bool { return x.ready }
+
+// Opened reports whether the client has the device open whose first port is dev; on the
+// worker's thread.
+func (x *Session) Opened(dev int) bool {
+	return slices.ContainsFunc(x.contexts, func(c *Context) bool { return c.Dev == dev })
+}
 
 // Gone reports whether the client's objects are being removed: nobody else may look at
 // them; on the worker's thread.

@@ -11,6 +11,8 @@ var inside = map[abi.Type]Request{
 	abi.Admin:       by((*Session).admin),
 	abi.Explain:     by((*Session).explain),
 	abi.Warn:        by((*Session).warn),
-	abi.Inject:      by((*Session).inject),
 	abi.OpenUmad:    by((*Session).openUmad),
 }
+
+// Because records why something of the client's has failed; on the worker's thread.
+func (x *Session) Because(e *abi.TraceEvent, text string) { x.because(e, text) }

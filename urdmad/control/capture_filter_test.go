@@ -84,7 +84,6 @@ func TestCaptureFilter(t *testing.T) {
 
 func sessionOf(uid, pid int) *Session {
 	x := new(Session)
-	x.faults.x = x
 	x.Owner.UID, x.Owner.PID = uid, pid
 	return x
 }

@@ -31,7 +31,6 @@ func (x *Session) cleanUp() {
 		x.ended = true // from now on nobody else changes objects
 		x.s.goes(x)
 		x.clientSeen(false)
-		x.w.injected.gone(x)
 		x.w.keep(x)
 		x.recordEnd()
 		x.w.detach(x)
@@ -109,7 +108,6 @@ func (x *Session) removeObject(v Object) *memfd.Shared {
 	case *Context:
 		o.Async.Close()
 	case *EventChannel:
-		o.forgetLate()
 		o.Socket.Close()
 	}
 	return nil

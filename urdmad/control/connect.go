@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"urdma/inject"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
@@ -19,10 +18,8 @@ import (
 // EventChannel is an rdma_cm event channel: cm.Channel.
 type EventChannel struct {
 	object
-	Socket    *events.Socket
-	ids       int           // that report here; the engine's thread
-	late      []abi.CMEvent // kept back on purpose; the engine's thread
-	lateTimer *clock.Timer  // sends those
+	Socket *events.Socket
+	ids    int // that report here; the engine's thread
 }
 
 // count counts an id among those of its channel, or no longer.
@@ -33,13 +30,9 @@ func (c *EventChannel) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	c.x.noteCM(e, v)
-	if c.x.s.keepsBack(c, e, v) {
-		return
+	if !c.x.s.keepsBack(c, e, v) {
+		c.Send(v)
 	}
-	if (len(c.late) > 0 || len(c.x.faults.at[inject.CM]) > 0) && c.keptBack(v) {
-		return
-	}
-	c.Send(v)
 }
 
 func (x *Session) createChannel(_ *abi.Header, r *Reply) error {
@@ -59,7 +52,7 @@ func (c *EventChannel) destroyChannel(*abi.HandleMessage, *Reply) (err error) {
 			err = fmt.Errorf("control: the event channel still has %d ids: %w", c.ids, syscall.EBUSY)
 			return
 		}
-		c.forgetLate()
+		c.x.s.gone(c.x, c)
 		c.Socket.Close()
 		c.remove()
 	})
@@ -90,7 +83,7 @@ func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
 // Adopt is cm.Owner's: a connection request makes a new id of this client. It
 // runs on the engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended || x.s.refuses(x, id.View().Peer) || len(x.faults.at[inject.CM]) > 0 && x.rejects(id.View().Peer) {
+	if x.ended || x.s.refuses(x, id.View().Peer) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {

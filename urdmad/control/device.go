@@ -234,9 +234,6 @@ func (x *Session) most() abi.Device {
 	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE, MaxRdAtom: uint32(x.s.MaxReads),
 		MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
 	x.s.limit(x, &d)
-	if x.strict != nil {
-		x.strict.Lower(&d)
-	}
 	return d
 }
 

@@ -42,15 +42,10 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	if h == nil && t != abi.Batch {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
-	if x.faults.calls.Load() && x.ready && t.Way() != abi.Looks {
-		if err := x.faultCall(t); err != nil {
-			x.traceCall(t, 0, time.Now(), err)
-			return err
-		}
-	}
 	if x.ready && t.Way() != abi.Looks {
 		if err := x.s.before(x, t); err != nil {
 			x.s.answered(x, &Answered{Type: t, Begun: time.Now(), Err: err})
+			x.traceCall(t, 0, time.Now(), err)
 			return err
 		}
 	}

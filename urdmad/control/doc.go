@@ -14,10 +14,6 @@
 // has the ABI's form of what rdma_cm says, link.go the events of ports, selfmem.go the
 // fallback path's /proc/self/mem.
 //
-// inject.go has what goes wrong on purpose, inject_script.go what makes it, faults.go answers
-// those who ask whether it does,
-// wire.go has what becomes of packets.
-//
 // client_death.go removes everything a client leaves behind, however it went; last.go
 // waits for what it posted last.
 //

@@ -36,9 +36,3 @@ func (s *Server) Objects() (n int) {
 	}
 	return n
 }
-
-// IsCut reports whether urdma inject has taken a device's link down at a worker; on its thread.
-func (w *Worker) IsCut(dev int) bool {
-	_, is := w.injected.cut[cut{dev: dev}]
-	return is
-}

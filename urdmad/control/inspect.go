@@ -121,11 +121,8 @@ func (g *gather) worker() error {
 	for _, e := range past {
 		g.warnings(e.owner, e.events)
 	}
-	n := &g.w.injected
-	for _, list := range []*[]*injection{&n.ended, &n.rules} {
-		if err == nil {
-			err = g.each(func() int { return len(*list) }, func(i int) { g.injection((*list)[i]) })
-		}
+	if n := g.s.Injected; n != nil && err == nil {
+		err = g.each(func() int { return n.Rules(g.w) }, g.injection)
 	}
 	for _, x := range seen {
 		if err == nil {
@@ -226,4 +223,21 @@ func (g *gather) each(n func() int, fn func(i int)) error {
 		}
 		return at < n()
 	})
+}
+
+// injection adds a rule that the viewer may see, which other workers may have as well.
+func (g *gather) injection(i int) {
+	v, ok := g.s.Injected.Rule(g.w, i, g.viewer, g.clock.time)
+	if !ok {
+		return
+	}
+	at, has := g.rules[v.Number]
+	if !has {
+		g.rules[v.Number] = len(g.snap.Injections)
+		g.snap.Injections = append(g.snap.Injections, v)
+		return
+	}
+	o := &g.snap.Injections[at]
+	v.Seen, v.Hits = v.Seen+o.Seen, v.Hits+o.Hits
+	*o = v
 }

@@ -65,24 +65,27 @@ func (s *Server) SetPlace(dev int, p Place) {
 
 // tellUsers sends an event of a port to the clients that have its device open; on the engine's thread.
 func (w *Worker) tellUsers(s *Server, dev int, event uint32) {
-	var to []linkEvent
-	for _, x := range w.attached {
+	w.Tell(w.attached, s.First(dev), abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)})
+}
+
+// Tell sends an event to those of some clients that have the device open whose first port is
+// dev, in this turn and those to come; on the worker's thread.
+func (w *Worker) Tell(clients []*Session, dev int, event abi.AsyncEvent) {
+	idle := !w.Telling()
+	for _, x := range clients {
 		for _, c := range x.contexts {
-			if c.Dev == s.First(dev) {
-				to = append(to, linkEvent{c.Async, abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)}})
+			if c.Dev == dev {
+				w.linkEvents = append(w.linkEvents, linkEvent{c.Async, event})
 			}
 		}
 	}
-	w.tell(to)
-}
-
-// tell sends events, in this turn and those to come; on the engine's thread.
-func (w *Worker) tell(events []linkEvent) {
-	idle := len(w.linkEvents) == 0
-	if w.linkEvents = append(w.linkEvents, events...); idle {
+	if idle {
 		w.tellLinks()
 	}
 }
+
+// Telling reports whether events of an earlier Tell are still to be sent; on the worker's thread.
+func (w *Worker) Telling() bool { return len(w.linkEvents) > 0 }
 
 // tellLinks sends some of the events, and the others in the turns to come.
 func (w *Worker) tellLinks() {

@@ -92,7 +92,6 @@ func (x *Session) enter(r *mem.Region, old *MR) error {
 		return nil
 	}
 	x.s.making(x, r)
-	r.STag = again(x, &x.freed.stag)
 	if !table.Insert(r) {
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
@@ -162,7 +161,6 @@ func (mr *MR) deregMR(*abi.HandleMessage, *Reply) error {
 	mr.x.Do(func() {
 		if busy = mr.Region.Windows() > 0; !busy {
 			mr.x.w.Engine.QPs.Regions.Remove(mr.Region)
-			mr.x.freed.stag = mr.Region.STag
 			mr.x.s.gone(mr.x, mr.Region)
 			mr.remove()
 		}

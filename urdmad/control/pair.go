@@ -53,9 +53,6 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 	}
 	resp := ring.QPLayout(m.Cap)
 	resp.Cap.MaxInline = min(resp.Cap.MaxInline, x.most().MaxInline) // what is said is taken when it is asked for
-	if x.strict != nil && x.strict.Behaviours&abi.StrictInline != 0 {
-		resp.Cap.MaxInline = m.Cap.MaxInline
-	}
 	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: qp.PrivateBytes(&resp)}
 	mem, at, err := x.queueMemory("urdma-qp", bill, ring.Heads(&resp), ring.Used(&resp))
 	if err != nil {
@@ -74,7 +71,6 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 			return
 		}
 		x.s.making(x, q.QP)
-		q.QP.QPN = again(x, &x.freed.qpn)
 		if q.bell, err = x.w.Engine.AddQP(x.client, q.QP); err != nil {
 			dev.pairs.Give(x.Owner.UID)
 			return
@@ -173,9 +169,9 @@ func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
 	return nil
 }
 
-// peerReads is how many Reads and atomics the peer of a connection by number serves at once;
+// PeerReads is how many Reads and atomics the peer of a connection by number serves at once;
 // the largest number if that is not known: InfiniBand's packets don't say it.
-func peerReads(q *qp.QP) uint32 {
+func PeerReads(q *qp.QP) uint32 {
 	_, waits := q.Carrier().(*connect.Awaiting)
 	if c := q.Connection(); c != nil && c.ByNumber && !waits {
 		return uint32(c.ORD)
@@ -197,7 +193,7 @@ func (q *QP) queryQP(_ *abi.HandleMessage, r *Reply) error {
 		if q.QP.Unready() {
 			resp.Unready = 1
 		}
-		resp.PeerReads = peerReads(q.QP)
+		resp.PeerReads = PeerReads(q.QP)
 	})
 	*r = Respond(&resp)
 	return nil

@@ -111,8 +111,8 @@ func (x *Session) noteCM(e *cm.Event, v *abi.CMEvent) {
 	if e.Err != 0 {
 		text += ": " + e.Err.Error()
 	}
-	if e.Kind == cm.EventRejected && e.Local == x.w.injected.cmPeer {
-		text += "; it was injected on purpose: urdma inject"
+	if x.s.Why != nil {
+		text += x.s.Why(x, e)
 	}
 	x.because(&abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(why)}, text)
 }

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/dpdk/port"
-	"urdma/inject"
 	"urdma/inspect"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
@@ -119,10 +119,9 @@ type workerState struct {
 	attached   []*Session              // that have said HELLO
 	byClient   map[*qp.Client]*Session // those
 	captures   []*capture              // that run
-	injected   injections
-	warned     uint64      // warnings of pitfalls, ever
-	linkEvents []linkEvent // see LinkChanged
-	ended      []*ended    // the oldest first
+	warned     uint64                  // warnings of pitfalls, ever
+	linkEvents []linkEvent             // see LinkChanged
+	ended      []*ended                // the oldest first
 }
 
 // Server is the control side of an urdmad.
@@ -136,14 +135,16 @@ type Server struct {
 	MaxReads int // IRD and ORD limit of one queue pair
 	// About is what a snapshot says of the daemon.
 	About inspect.Daemon
-	// CutLink takes a device's link down on purpose, or lets it be again, and then tells
-	// programs; nil: they are told alone. It does not wait.
-	CutLink func(dev int, cut bool)
 	// Responder is what a snapshot says of the responder; nil: nothing.
 	Responder func() *inspect.Responder
-	// Subnet has an Errors, Rename or Link happen, or, only to look, says whether the subnet has what it is for:
-	// ENODEV, or ENOTUNIQ. It waits only to look.
-	Subnet func(one *inject.Statement, look bool) error
+	// Why adds to the text of an event that tells of no connection, on the worker's thread; nil: nothing.
+	Why func(x *Session, e *cm.Event) string
+	// Injected is what a snapshot says of what was injected; nil: nothing.
+	Injected interface {
+		Hits(w *Worker) uint64
+		Rules(w *Worker) int
+		Rule(w *Worker, at int, viewer *account.Owner, wall func(clock.Time) time.Time) (inspect.Injection, bool)
+	}
 	// Umad is nil where there are no management datagrams.
 	Umad Umad
 
@@ -155,8 +156,7 @@ type Server struct {
 	requests map[abi.Type]Request // that attached features answer
 
 	connected
-	injections atomic.Uint32 // rules ever made, which have their numbers from it
-	domains    sharedDomains
+	domains sharedDomains
 }
 
 // connected is the sessions that there are.
@@ -262,6 +262,16 @@ func (s *Server) start(c *net.UnixConn) {
 		delete(s.sessions, x)
 		s.mu.Unlock()
 	})
+}
+
+// Go runs fn concurrently with the sessions, and Close waits for it; unless those are being
+// closed.
+func (s *Server) Go(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closing {
+		s.running.Go(fn)
+	}
 }
 
 // Close hangs up on every client and waits until what they owned is gone. The

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/inject"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/clock"
@@ -46,28 +45,23 @@ type Session struct {
 	pool     *memfd.Pool // nil: each queue has a file of its own
 	kick     int         // our end of the kick socket, -1 none
 	ready    bool
-	greeted  bool           // clientAmounts are taken
-	asked    atomic.Bool    // has made a request
-	ended    bool           // cleanUp has begun; engine thread
-	over     chan struct{}  // closed after cleanUp
-	fallback bool           // oneFallback is taken
-	taps     []*capture     // of its capture, by worker; none: there is no capture
-	contexts []*Context     // also in objects; engine thread
-	unread   events.Quota   // what the client has not read; engine thread
-	strict   *inject.Strict // of urdma exec --strict; nil: not wanted
-	freed    freed          // engine thread
-	late     int            // rdma_cm events kept back; engine thread
-	faults   faults         // that somebody wants; engine thread
-	traced   atomic.Bool    // a capture wants its events
-	record   *clock.Timer   // writes the recorder to a file; nil: it never did; engine thread
-	recorded clock.Time     // when it did last; engine thread
-	recordOf string         // why it will
-	becomes  func() error   // what the connection is from now on; nil: a session
+	greeted  bool          // clientAmounts are taken
+	asked    atomic.Bool   // has made a request
+	ended    bool          // cleanUp has begun; engine thread
+	over     chan struct{} // closed after cleanUp
+	fallback bool          // oneFallback is taken
+	taps     []*capture    // of its capture, by worker; none: there is no capture
+	contexts []*Context    // also in objects; engine thread
+	unread   events.Quota  // what the client has not read; engine thread
+	traced   atomic.Bool   // a capture wants its events
+	record   *clock.Timer  // writes the recorder to a file; nil: it never did; engine thread
+	recorded clock.Time    // when it did last; engine thread
+	recordOf string        // why it will
+	becomes  func() error  // what the connection is from now on; nil: a session
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
 	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]Object{}, kick: -1, over: make(chan struct{})}
-	x.faults.x = x
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
 	x.conn = newConn(c, x.Closer())
@@ -171,7 +165,6 @@ func (w *Worker) attach(x *Session) {
 		w.byClient = map[*qp.Client]*Session{}
 	}
 	w.attached, w.byClient[&x.client.Client] = append(w.attached, x), x
-	w.injected.concern(x)
 	w.trace(x)
 	x.s.came(x)
 }
@@ -180,7 +173,7 @@ func (w *Worker) attach(x *Session) {
 func (w *Worker) detach(x *Session) {
 	w.attached = slices.DeleteFunc(w.attached, func(y *Session) bool { return y == x })
 	delete(w.byClient, &x.client.Client)
-	x.client.Faults, x.client.Trace = nil, nil
+	x.client.Trace = nil
 }
 
 // session is the session of a client, or nil.

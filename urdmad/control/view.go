@@ -92,7 +92,9 @@ func (g *gather) engine() {
 	t.TerminatesGot = inspect.AddTerminates(t.TerminatesGot, terminates(e.Streams.TerminatesGot))
 	counts := e.Counts()
 	engineCounts.Into(t, &counts)
-	t.Injected += g.w.injected.hits
+	if g.s.Injected != nil {
+		t.Injected += g.s.Injected.Hits(g.w)
+	}
 	t.Warned += g.w.warned
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)

@@ -16,6 +16,7 @@ import (
 
 	"urdma/dpdk/loopback"
 	"urdma/inspect"
+	"urdma/urdmad/attach/injector"
 	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
@@ -34,6 +35,7 @@ func startTwo(t *testing.T, change ...func(*control.Server)) *running {
 			}
 		})
 		s.Workers = append(s.Workers, second)
+		s.Injected = injector.Attach(s, injector.Config{})
 	})...)
 }
 
@@ -235,47 +237,5 @@ func TestWorkersTellOnce(t *testing.T) {
 	}
 	if links != 2 {
 		t.Errorf("%d changes of the link are shown, expected 2", links)
-	}
-}
-
-// TestScenarioOfAnyWorker: a scenario that a client of either worker lets go on takes the
-// port down, and up again, for all, once.
-func TestScenarioOfAnyWorker(t *testing.T) {
-	for i := range 2 {
-		changes := make(chan bool, 8)
-		r := startTwo(t, func(s *control.Server) { s.CutLink = func(_ int, down bool) { changes <- down } })
-		clients := []*client{opened(t, r), opened(t, r)}
-		looks, err := dial(r.socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer looks.conn.Close()
-		injects(t, looks, "after call ibv_create_cq count=1; port urdma0 down; wait 100ms; port urdma0 up")
-		cut := func() (n []bool) {
-			for _, w := range r.server.Workers {
-				ask := make(chan bool)
-				w.Engine.Do(func() { ask <- w.IsCut(0) })
-				w.Wake()
-				n = append(n, <-ask)
-			}
-			return n
-		}
-		for j, x := range []*client{clients[i], clients[1-i]} { // the second finds nothing left to do
-			if err := makeCQ(x); err != nil {
-				t.Fatal(err)
-			}
-			if j == 0 {
-				if down := <-changes; !down || !slices.Equal(cut(), []bool{true, true}) {
-					t.Errorf("client %d: the port is told to be down: %v, cut at the workers: %v", i, down, cut())
-				}
-			}
-		}
-		if down := <-changes; down || !slices.Equal(cut(), []bool{false, false}) {
-			t.Errorf("client %d: the port is told to be up: %v, cut at the workers: %v", i, !down, cut())
-		}
-		time.Sleep(200 * time.Millisecond)
-		if len(changes) > 0 {
-			t.Errorf("client %d: %d changes more were told", i, len(changes))
-		}
 	}
 }

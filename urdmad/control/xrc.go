@@ -238,7 +238,6 @@ func (x *Session) removeQP(o *QP) {
 	pairs := &x.s.Devices[o.Context.Dev].pairs
 	if o.target == nil {
 		x.w.Engine.RemoveQP(x.client, o.QP, o.bell)
-		x.freed.qpn = o.QP.QPN
 		x.s.gone(x, o.QP)
 		pairs.Give(x.Owner.UID)
 		return

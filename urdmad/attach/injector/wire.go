@@ -1,4 +1,4 @@
-package control
+package injector
 
 import (
 	"fmt"
@@ -15,9 +15,8 @@ import (
 // engine's thread.
 
 // wireOf is the device of a port's name, on whose wire the script may have things happen.
-func (s *script) wireOf(w *Worker, name string) (int, error) {
-	server := s.s
-	dev := server.PortNamed(name)
+func (s *script) wireOf(w *worker, name string) (int, error) {
+	dev := s.n.server.PortNamed(name)
 	switch {
 	case dev < 0:
 		return 0, fmt.Errorf("no port %q: %w", name, syscall.ENODEV)
@@ -32,28 +31,28 @@ func (s *script) wireOf(w *Worker, name string) (int, error) {
 }
 
 // impair adds a stage to a device's wire.
-func (n *injections) impair(dev int, stage *impair.Stage) {
-	q := n.wires[dev]
+func (w *worker) impair(dev int, stage *impair.Stage) {
+	q := w.wires[dev]
 	if q == nil {
-		e := n.w.Engine
+		e := w.Engine
 		e.Interface(dev).SetQueue(func(under port.Queue, info port.Info) port.Queue {
 			q = impair.New(under, info, &e.Clock)
 			return q
 		})
-		if n.wires == nil {
-			n.wires = map[int]*impair.Queue{}
+		if w.wires == nil {
+			w.wires = map[int]*impair.Queue{}
 		}
-		n.wires[dev] = q
+		w.wires[dev] = q
 	}
 	q.Stages = append(q.Stages, stage)
 }
 
 // repair takes a stage away.
-func (n *injections) repair(dev int, stage *impair.Stage) {
-	q := n.wires[dev]
+func (w *worker) repair(dev int, stage *impair.Stage) {
+	q := w.wires[dev]
 	q.Stages = slices.DeleteFunc(q.Stages, func(s *impair.Stage) bool { return s == stage })
 	if len(q.Stages) == 0 {
-		n.restore(dev)
+		w.restore(dev)
 	}
 }
 
@@ -61,19 +60,19 @@ func (n *injections) repair(dev int, stage *impair.Stage) {
 const restoring = 10 * clock.Millisecond
 
 // restore gives an interface its port's own queue back, once nothing waits in the other.
-func (n *injections) restore(dev int) {
-	c := &n.w.Engine.Clock
+func (w *worker) restore(dev int) {
+	c := &w.Engine.Clock
 	var look *clock.Timer
 	look = clock.NewTimer(func() {
-		q := n.wires[dev]
+		q := w.wires[dev]
 		switch {
 		case q == nil || len(q.Stages) > 0: // there are others by now
 		case !q.Idle():
 			c.Set(look, c.Now+restoring)
 		default:
-			n.w.Engine.Interface(dev).SetQueue(func(port.Queue, port.Info) port.Queue { return q.Under() })
+			w.Engine.Interface(dev).SetQueue(func(port.Queue, port.Info) port.Queue { return q.Under() })
 			q.Close()
-			delete(n.wires, dev)
+			delete(w.wires, dev)
 		}
 	})
 	c.Set(look, c.Now)
@@ -87,34 +86,34 @@ type cut struct {
 
 // DisableWire has nothing pass a device's wire that somebody has disabled in the subnet. It
 // does not wait.
-func (s *Server) DisableWire(dev int, off bool) {
-	for _, w := range s.Workers {
-		w.Engine.Do(func() { w.injections(s).cutWire(cut{dev, true}, off) })
+func (n *Injector) DisableWire(dev int, off bool) {
+	for _, w := range n.workers {
+		w.Engine.Do(func() { w.cutWire(cut{dev, true}, off) })
 		w.Wake()
 	}
 }
 
 // cutWire has nothing pass a device, or ends that: neither on its wire, if it has one, nor
 // between two queue pairs of this urdmad that are connected.
-func (n *injections) cutWire(which cut, down bool) {
-	before, is := n.cut[which]
+func (w *worker) cutWire(which cut, down bool) {
+	before, is := w.cut[which]
 	if is == down {
 		return
 	}
-	e := n.w.Engine
+	e := w.Engine
 	if down {
-		if n.cut == nil {
-			n.cut = map[cut]*impair.Stage{}
+		if w.cut == nil {
+			w.cut = map[cut]*impair.Stage{}
 		}
-		n.cut[which] = nil
+		w.cut[which] = nil
 		if e.Interface(which.dev).Receives() {
-			n.cut[which] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
-			n.impair(which.dev, n.cut[which])
+			w.cut[which] = impair.NewStage(inject.Wire{In: true, Out: true, Cut: true}, 0)
+			w.impair(which.dev, w.cut[which])
 		}
-	} else if delete(n.cut, which); before != nil {
-		n.repair(which.dev, before)
+	} else if delete(w.cut, which); before != nil {
+		w.repair(which.dev, before)
 	}
-	_, disabled := n.cut[cut{which.dev, true}]
-	_, injected := n.cut[cut{which.dev, false}]
+	_, disabled := w.cut[cut{which.dev, true}]
+	_, injected := w.cut[cut{which.dev, false}]
 	e.SameHost.SetCut(which.dev, disabled || injected)
 }

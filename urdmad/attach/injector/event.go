@@ -1,4 +1,4 @@
-package control
+package injector
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"urdma/inject"
+	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
 
@@ -15,11 +16,11 @@ import (
 // raise has something happen now.
 func (s *script) raise(one *inject.Statement) error {
 	counted := false
-	err := s.each(func(w *Worker) error {
+	err := s.each(func(w *worker) error {
 		err := s.raiseAt(w, one)
 		if err == nil && !counted {
 			counted = true
-			w.injections(s.s).hits++
+			w.hits++
 		}
 		return err
 	})
@@ -29,12 +30,12 @@ func (s *script) raise(one *inject.Statement) error {
 	if one.Object == "link" {
 		s.linkCut(one)
 	}
-	s.s.Log.Warn("injected", "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
+	s.n.server.Log.Warn("injected", "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
 	return nil
 }
 
 // raiseAt has it happen at a worker, in a turn of that.
-func (s *script) raiseAt(w *Worker, one *inject.Statement) error {
+func (s *script) raiseAt(w *worker, one *inject.Statement) error {
 	switch one.Object {
 	case "qp":
 		return s.raisePair(w, one)
@@ -46,7 +47,7 @@ func (s *script) raiseAt(w *Worker, one *inject.Statement) error {
 	return s.raiseDevice(w, one)
 }
 
-func (s *script) raisePair(w *Worker, one *inject.Statement) error {
+func (s *script) raisePair(w *worker, one *inject.Statement) error {
 	n, err := strconv.ParseUint(strings.TrimPrefix(one.ID, "0x"), 16, 24)
 	if err != nil {
 		return fmt.Errorf("queue pair %q, expected a hexadecimal number: %w", one.ID, syscall.EINVAL)
@@ -59,14 +60,14 @@ func (s *script) raisePair(w *Worker, one *inject.Statement) error {
 }
 
 // objectOf finds the one object of type T with a handle: handles are each client's own.
-func objectOf[T Object](s *script, w *Worker, one *inject.Statement) (found T, err error) {
+func objectOf[T control.Object](s *script, w *worker, one *inject.Statement) (found T, err error) {
 	n, err := strconv.ParseUint(one.ID, 10, 32)
 	if err != nil {
 		return found, fmt.Errorf("%s is %q, expected its HANDLE, as urdma show prints it: %w", one.Object, one.ID, syscall.EINVAL)
 	}
 	count := 0
-	for _, x := range s.clients(w) {
-		if o, err := Find[T](x, uint32(n)); err == nil && (one.Rule.PID == 0 || x.Owner.PID == one.Rule.PID) {
+	for _, c := range s.clients(w) {
+		if o, err := control.Find[T](c.x, uint32(n)); err == nil && (one.Rule.PID == 0 || c.x.Owner.PID == one.Rule.PID) {
 			found, count = o, count+1
 		}
 	}
@@ -79,8 +80,8 @@ func objectOf[T Object](s *script, w *Worker, one *inject.Statement) (found T, e
 	return found, nil
 }
 
-func (s *script) raiseQueue(w *Worker, one *inject.Statement) error {
-	o, err := objectOf[*CQ](s, w, one)
+func (s *script) raiseQueue(w *worker, one *inject.Statement) error {
+	o, err := objectOf[*control.CQ](s, w, one)
 	switch t := w.Engine.QPs; {
 	case err != nil:
 		return err
@@ -92,8 +93,8 @@ func (s *script) raiseQueue(w *Worker, one *inject.Statement) error {
 	return nil
 }
 
-func (s *script) raiseShared(w *Worker, one *inject.Statement) error {
-	o, err := objectOf[*SRQ](s, w, one)
+func (s *script) raiseShared(w *worker, one *inject.Statement) error {
+	o, err := objectOf[*control.SRQ](s, w, one)
 	if err == nil {
 		w.Engine.QPs.RaiseSRQ(o.Queue, uint32(one.Event))
 	}
@@ -102,10 +103,10 @@ func (s *script) raiseShared(w *Worker, one *inject.Statement) error {
 
 // raiseDevice is an event of a device or of its port, for every program that has it open
 // and is the script's to break.
-func (s *script) raiseDevice(w *Worker, one *inject.Statement) error {
-	dev := s.s.PortNamed(one.ID)
+func (s *script) raiseDevice(w *worker, one *inject.Statement) error {
+	dev := s.n.server.PortNamed(one.ID)
 	if one.Object == "device" {
-		dev = s.s.DeviceNamed(one.ID)
+		dev = s.n.server.DeviceNamed(one.ID)
 	}
 	handle := uint32(0)
 	switch {
@@ -116,42 +117,39 @@ func (s *script) raiseDevice(w *Worker, one *inject.Statement) error {
 	case one.Object == "link":
 		return s.cutLink(w, dev, one.Event == abi.EventPortErr)
 	case one.Object == "port":
-		handle = uint32(s.s.Devices[dev].Number)
+		handle = uint32(s.n.server.Devices[dev].Number)
 	}
-	if len(w.linkEvents) > 0 { // so that what is still to be told does not pile up
+	if w.Telling() { // so that what is still to be told does not pile up
 		return errNextTurn
 	}
-	var to []linkEvent
-	for _, x := range s.clients(w) {
-		for _, c := range x.contexts {
-			if c.Dev == s.s.First(dev) {
-				to = append(to, linkEvent{c.Async, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle}})
-				if one.Event == abi.EventDeviceFatal {
-					w.Engine.QPs.BreakClient(&x.client.Client)
-				}
-			}
+	first := s.n.server.First(dev)
+	var to []*control.Session
+	for _, c := range s.clients(w) {
+		to = append(to, c.x)
+		if one.Event == abi.EventDeviceFatal && c.x.Opened(first) {
+			w.Engine.QPs.BreakClient(c.qp)
 		}
 	}
-	w.tell(to)
+	w.Tell(to, first, abi.AsyncEvent{EventType: uint32(one.Event), Handle: handle})
 	return nil
 }
 
 // cutLink takes a port's link down at a worker, or lets it be again.
-func (s *script) cutLink(w *Worker, dev int, down bool) error {
+func (s *script) cutLink(w *worker, dev int, down bool) error {
 	if down && w.Engine.OverTCP(dev) {
 		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
-			s.s.Devices[dev].Name, syscall.EOPNOTSUPP)
+			s.n.server.Devices[dev].Name, syscall.EOPNOTSUPP)
 	}
-	w.injections(s.s).cutWire(cut{dev: dev}, down)
+	w.cutWire(cut{dev: dev}, down)
 	return nil
 }
 
 // linkCut tells of a link that was cut at each worker, or is whole again.
 func (s *script) linkCut(one *inject.Statement) {
-	dev, down := s.s.PortNamed(one.ID), one.Event == abi.EventPortErr
-	if s.s.CutLink != nil {
-		s.s.CutLink(dev, down)
+	dev, down := s.n.server.PortNamed(one.ID), one.Event == abi.EventPortErr
+	if s.n.CutLink != nil {
+		s.n.CutLink(dev, down)
 	} else {
-		s.s.LinkChanged(dev, !down)
+		s.n.server.LinkChanged(dev, !down)
 	}
 }

@@ -1,4 +1,4 @@
-package control
+package injector
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"urdma/inject"
 	"urdma/urdmad/attach/impair"
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qp"
@@ -23,9 +23,9 @@ import (
 // them out, each statement at each worker in a turn of its own: the session's up to the first
 // wait, and another whenever a wait is over.
 type script struct {
-	s      *Server
+	n      *Injector
 	by     *account.Owner // a copy: the session may be gone
-	own    *Session       // for whose client alone it is; nil: for all that by sees
+	own    *client        // for whose client alone it is; nil: for all that by sees
 	number uint32         // of the next rule
 	left   []inject.Statement
 	first  uint32 // rule that it made
@@ -44,7 +44,7 @@ type wait struct {
 // end has the script go on, once; on the engine's thread.
 func (w *wait) end() {
 	if w.over.CompareAndSwap(false, true) {
-		w.rest.s.Go(w.goOn)
+		w.rest.n.run(w.goOn)
 	}
 }
 
@@ -53,16 +53,7 @@ func (w *wait) goOn() {
 	s := &w.rest
 	s.end(w.number, w.number+1, "it is over") // also at the other workers
 	if err := s.run(); err != nil && !errors.Is(err, errClientEnded) {
-		s.s.Log.Warn("inject: the scenario ends", "pid", s.by.PID, "error", err)
-	}
-}
-
-// beside runs fn beside the sessions, unless those are being closed.
-func (s *Server) Go(fn func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closing {
-		s.running.Go(fn)
+		s.n.server.Log.Warn("inject: the scenario ends", "pid", s.by.PID, "error", err)
 	}
 }
 
@@ -73,17 +64,19 @@ var (
 
 // each runs fn in a turn of each worker, or of its own client's, and returns an error if all
 // do: what a statement names may belong to one of them.
-func (s *script) each(fn func(w *Worker) error) (err error) {
-	workers := s.s.Workers
-	if s.own != nil {
-		workers = []*Worker{s.own.w}
+func (s *script) each(fn func(w *worker) error) (err error) {
+	var workers []*worker
+	for _, w := range s.n.server.Workers {
+		if s.own == nil || s.own.w.Worker == w {
+			workers = append(workers, s.n.workers[w])
+		}
 	}
 	done := false
 	for _, w := range workers {
 		failed := errNextTurn
 		for failed == errNextTurn {
 			w.Do(func() {
-				if failed = errClientEnded; s.own == nil || !s.own.ended {
+				if failed = errClientEnded; s.own == nil || !s.own.gone {
 					failed = fn(w)
 				}
 			})
@@ -99,18 +92,21 @@ func (s *script) each(fn func(w *Worker) error) (err error) {
 	return err
 }
 
-// inject answers INJECT.
-func (x *Session) inject(m *abi.InjectRequest, r *Reply) error {
+// answer answers INJECT.
+func (n *Injector) answer(x *control.Session, m *abi.InjectRequest, r *control.Reply) error {
 	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
 	statements, err := inject.Parse(string(text))
-	own := m.Flags&abi.InjectOwn != 0
+	var own *client
+	if m.Flags&abi.InjectOwn != 0 {
+		own = n.client(x)
+	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("control: inject: %w: %w", err, syscall.EINVAL)
-	case m.Flags&^abi.InjectOwn != 0, own && !x.ready:
-		return fmt.Errorf("control: INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
+		return fmt.Errorf("inject: %w: %w", err, syscall.EINVAL)
+	case m.Flags&^abi.InjectOwn != 0, m.Flags != 0 && own == nil:
+		return fmt.Errorf("INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
-	s := x.script(statements, own)
+	s := n.script(x.Owner.Identity(), own, statements)
 	if err := s.lookAtSubnet(); err != nil {
 		return err
 	}
@@ -119,22 +115,18 @@ func (x *Session) inject(m *abi.InjectRequest, r *Reply) error {
 	}
 	resp := abi.InjectResponse{Number: s.first}
 	if r := s.strict; r != nil {
-		x.strict = r.Strict
+		own.limits = r.Strict
 		resp.Strict, resp.StrictSeed = r.Strict.Behaviours, r.Seed
 	}
 	resp.Posts = uint32(copy(resp.Post[:], s.posts))
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
 }
 
-// script is one that the session asks for.
-func (x *Session) script(statements []inject.Statement, own bool) *script {
+// script is one that somebody asks for; own: for that client alone.
+func (n *Injector) script(by *account.Owner, own *client, statements []inject.Statement) *script {
 	rules := uint32(len(statements))
-	s := &script{s: x.s, by: x.Owner.Identity(), left: statements, number: x.s.injections.Add(rules) - rules + 1}
-	if own {
-		s.own = x
-	}
-	return s
+	return &script{n: n, by: by, own: own, left: statements, number: n.made.Add(rules) - rules + 1}
 }
 
 // lookAtSubnet finds what the subnet will refuse, before anything happens: it has no time to
@@ -142,7 +134,7 @@ func (x *Session) script(statements []inject.Statement, own bool) *script {
 func (s *script) lookAtSubnet() error {
 	for i := range s.left {
 		one := &s.left[i]
-		if one.Object == "link" && s.s.PortNamed(one.ID) < 0 && s.s.Subnet != nil {
+		if one.Object == "link" && s.n.server.PortNamed(one.ID) < 0 && s.n.Subnet != nil {
 			one.Verb, one.At, one.Up = inject.Link, one.ID, one.Event == abi.EventPortActive
 		}
 		if one.Verb != inject.Errors && one.Verb != inject.Rename && one.Verb != inject.Link {
@@ -152,13 +144,13 @@ func (s *script) lookAtSubnet() error {
 		switch {
 		case !s.by.Admin || s.own != nil:
 			err = fmt.Errorf("the subnet is its administrator's to break: %w", syscall.EPERM)
-		case s.s.Subnet == nil:
+		case s.n.Subnet == nil:
 			err = fmt.Errorf("this urdmad has no subnet: %w", syscall.ENODEV)
 		default:
-			err = s.s.Subnet(one, true)
+			err = s.n.Subnet(one, true)
 		}
 		if err != nil {
-			return fmt.Errorf("control: inject %q: %w", one.Text, err)
+			return fmt.Errorf("inject %q: %w", one.Text, err)
 		}
 	}
 	return nil
@@ -192,11 +184,11 @@ func (s *script) run() error {
 		case inject.Pause, inject.After:
 			waits, err = true, s.wait(one)
 		case inject.Errors, inject.Rename, inject.Link:
-			err = s.s.Subnet(one, false)
+			err = s.n.Subnet(one, false)
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("control: inject %q: %w", one.Text, err)
+			return fmt.Errorf("inject %q: %w", one.Text, err)
 		case waits:
 			return nil
 		}
@@ -206,18 +198,18 @@ func (s *script) run() error {
 
 // wait makes what the rest of the script waits for.
 func (s *script) wait(one *inject.Statement) error {
-	rule := one.Rule
+	r := one.Rule
 	if one.Verb == inject.Pause { // nobody meets it; one worker's clock will do
-		rule = inject.Rule{For: one.Wait}
+		r = inject.Rule{For: one.Wait}
 	}
 	until := &wait{number: s.number, rest: *s}
 	until.rest.number++
 	made := false
-	err := s.each(func(w *Worker) error {
+	err := s.each(func(w *worker) error {
 		if made && one.Verb == inject.Pause {
 			return nil
 		}
-		err := s.make(w, one.Text, rule, until)
+		err := s.make(w, one.Text, r, until)
 		made = made || err == nil
 		return err
 	})
@@ -229,7 +221,7 @@ func (s *script) wait(one *inject.Statement) error {
 
 // begins notes that a rule has been made.
 func (s *script) begins(one *inject.Statement) {
-	s.s.Log.Info("inject: begins", "number", s.number, "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
+	s.n.server.Log.Info("inject: begins", "number", s.number, "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
 	if s.first == 0 {
 		s.first = s.number
 	}
@@ -248,7 +240,7 @@ func (s *script) apply(one *inject.Statement) error {
 			return err
 		}
 	}
-	if err := s.each(func(w *Worker) error { return s.make(w, one.Text, one.Rule, nil) }); err != nil {
+	if err := s.each(func(w *worker) error { return s.make(w, one.Text, one.Rule, nil) }); err != nil {
 		return err
 	}
 	s.begins(one)
@@ -269,42 +261,42 @@ func (s *script) refusePosts(r *inject.Rule) error {
 }
 
 // room says whether another rule may be made.
-func (s *script) room(n *injections) error {
+func (s *script) room(w *worker) error {
 	own := 0
-	for _, i := range n.rules {
+	for _, i := range w.rules {
 		if i.by.UID == s.by.UID {
 			own++
 		}
 	}
-	if len(n.rules) >= maxInjections || own >= maxUserInjected && !s.by.Admin {
-		return fmt.Errorf("%d rules of user %d, %d of all: %w", own, s.by.UID, len(n.rules), syscall.EDQUOT)
+	if len(w.rules) >= maxRules || own >= maxUserRules && !s.by.Admin {
+		return fmt.Errorf("%d rules of user %d, %d of all: %w", own, s.by.UID, len(w.rules), syscall.EDQUOT)
 	}
 	return nil
 }
 
 // make makes a rule at a worker, with the script's next number; until, if it is not nil, is over
 // once it hits. In a turn of the worker.
-func (s *script) make(w *Worker, text string, rule inject.Rule, until *wait) error {
-	n, e := w.injections(s.s), w.Engine
+func (s *script) make(w *worker, text string, r inject.Rule, until *wait) error {
+	e := w.Engine
 	if until != nil && until.over.Load() { // another worker's rule has hit already
 		return nil
 	}
-	if err := errors.Join(s.room(n), s.mayName(w, &rule)); err != nil {
+	if err := errors.Join(s.room(w), s.mayName(w, &r)); err != nil {
 		return err
 	}
-	i := &injection{Draw: inject.NewDraw(rule), number: s.number, text: text, by: s.by, own: s.own != nil, client: s.own, waits: until, since: e.Now()}
+	i := &rule{Draw: inject.NewDraw(r), number: s.number, text: text, by: s.by, own: s.own != nil, client: s.own, waits: until, since: e.Now()}
 	if i.Point == inject.OnWire {
 		var err error
-		if i.dev, err = s.wireOf(w, rule.Wire.Port); err != nil {
+		if i.dev, err = s.wireOf(w, r.Wire.Port); err != nil {
 			return err
 		}
 		i.stage = impair.NewStage(*i.Wire, i.Seed)
-		n.impair(i.dev, i.stage)
+		w.impair(i.dev, i.stage)
 	}
-	n.make(i)
+	w.make(i)
 	if i.For > 0 {
 		i.expiry = clock.NewTimer(func() {
-			n.endOne(i, "its time is over")
+			w.endOne(i, "its time is over")
 			if i.Point == 0 {
 				until.end()
 			}
@@ -315,8 +307,8 @@ func (s *script) make(w *Worker, text string, rule inject.Rule, until *wait) err
 }
 
 // mayName says whether the script's owner may name a process or a queue pair.
-func (s *script) mayName(w *Worker, r *inject.Rule) error {
-	if r.PID != 0 && !slices.ContainsFunc(s.clients(w), func(x *Session) bool { return x.Owner.PID == r.PID }) {
+func (s *script) mayName(w *worker, r *inject.Rule) error {
+	if r.PID != 0 && !slices.ContainsFunc(s.clients(w), func(c *client) bool { return c.x.Owner.PID == r.PID }) {
 		return fmt.Errorf("no process %d that is yours uses urdmad: %w", r.PID, syscall.ESRCH)
 	}
 	if r.QPN != 0 {
@@ -327,20 +319,23 @@ func (s *script) mayName(w *Worker, r *inject.Rule) error {
 	return nil
 }
 
+// mayBreak reports whether the script may break what is a client's.
+func (s *script) mayBreak(c *client) bool { return s.own == c || s.own == nil && s.by.Sees(&c.x.Owner) }
+
 // clients are those of a worker whose things the script may break.
-func (s *script) clients(w *Worker) (all []*Session) {
-	for _, x := range w.attached {
-		if s.own == x || s.own == nil && s.by.Sees(&x.Owner) {
-			all = append(all, x)
+func (s *script) clients(w *worker) (all []*client) {
+	for _, c := range w.clients {
+		if s.mayBreak(c) {
+			all = append(all, c)
 		}
 	}
 	return all
 }
 
 // pair is the queue pair of a number.
-func (s *script) pair(w *Worker, n uint32) (*qp.QP, error) {
+func (s *script) pair(w *worker, n uint32) (*qp.QP, error) {
 	if q := w.Engine.QPs.Pair(n); q != nil {
-		if x := w.SessionOf(q.Client); x != nil && (s.own == x || s.own == nil && s.by.Sees(&x.Owner)) {
+		if c := w.of[q.Client]; c != nil && s.mayBreak(c) {
 			return q, nil
 		}
 	}
@@ -350,8 +345,8 @@ func (s *script) pair(w *Worker, n uint32) (*qp.QP, error) {
 // clear ends a rule, or all that the script's owner may end.
 func (s *script) clear(number uint32) error {
 	found := false
-	err := s.each(func(w *Worker) error {
-		found = w.injections(s.s).end(func(i *injection) bool {
+	err := s.each(func(w *worker) error {
+		found = w.end(func(i *rule) bool {
 			return (number == 0 || i.number == number) && s.by.Sees(i.by) && (s.own == nil || i.own && i.client == s.own)
 		}, "cleared") || found
 		return nil
@@ -364,15 +359,8 @@ func (s *script) clear(number uint32) error {
 
 // end ends the script's rules of some numbers.
 func (s *script) end(first, next uint32, why string) {
-	_ = s.each(func(w *Worker) error {
-		w.injections(s.s).end(func(i *injection) bool { return i.number >= first && i.number < next }, why)
+	_ = s.each(func(w *worker) error {
+		w.end(func(i *rule) bool { return i.number >= first && i.number < next }, why)
 		return nil
 	})
-}
-
-// pause delays a session's request; not longer than its client lives.
-func (x *Session) pause(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end) && !x.HungUp(); {
-		time.Sleep(min(time.Until(end), 10*time.Millisecond))
-	}
 }

@@ -1,4 +1,4 @@
-package control
+package injector
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -13,6 +15,8 @@ import (
 
 	"urdma/dpdk/loopback"
 	"urdma/inject"
+	"urdma/urdmad/control"
+	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
@@ -21,40 +25,60 @@ import (
 	"urdma/verbs/abi"
 )
 
-// breakable is a server with programs of two users, and who asks for faults.
+// breakable is a worker with programs of two users, and who asks for faults.
 type breakable struct {
-	*Worker
-	mine, theirs *Session
+	*worker
+	mine, theirs *client
+	running      sync.WaitGroup // scripts
+}
+
+// newWorker makes a worker that does at once what it is to do.
+func newWorker() *control.Worker {
+	e := engine.New(engine.Config{})
+	e.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
+	return &control.Worker{Engine: e, Wake: func() {}, Borrow: func(fn func()) bool { fn(); return true }}
+}
+
+func newServer(workers ...*control.Worker) *control.Server {
+	return &control.Server{Workers: workers, Log: slog.New(slog.DiscardHandler), Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1}}}
 }
 
 func newBreakable() *breakable {
-	b := &breakable{Worker: &Worker{Engine: engine.New(engine.Config{}), Wake: func() {}, Borrow: func(fn func()) bool { fn(); return true }}}
-	s := &Server{Workers: []*Worker{b.Worker}, Log: slog.New(slog.DiscardHandler), Devices: []Device{{Name: "urdma0", Of: "urdma0", Number: 1}}}
-	b.Engine.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
-	add := func(uid, pid int) *Session {
-		x := sessionOf(uid, pid)
-		x.s, x.w, x.ready, x.client, x.objects = s, b.Worker, true, &engine.Client{}, map[uint32]Object{}
-		b.attach(x)
-		return x
-	}
-	b.mine, b.theirs = add(os.Getuid(), 100), add(os.Getuid()+1, 200)
+	w := newWorker()
+	n := newInjector(newServer(w), Config{})
+	b := &breakable{worker: n.workers[w]}
+	n.run = func(fn func()) { b.running.Go(fn) }
+	b.mine, b.theirs = b.comes(os.Getuid(), 100), b.comes(os.Getuid()+1, 200)
 	return b
 }
 
-// says has a session ask for faults.
-func (b *breakable) says(x *Session, own bool, text string) error {
+// comes has a client come.
+func (w *worker) comes(uid, pid int) *client {
+	x := &control.Session{}
+	x.Owner.UID, x.Owner.PID = uid, pid
+	c := &client{x: x, qp: &qp.Client{}}
+	w.add(c)
+	return c
+}
+
+// says has a client ask for faults.
+func (b *breakable) says(c *client, own bool, text string) error {
 	statements, err := inject.Parse(text)
 	if err != nil {
 		return err
 	}
-	return x.script(statements, own).begin()
+	only := c
+	if !own {
+		only = nil
+	}
+	return b.n.script(c.x.Owner.Identity(), only, statements).begin()
 }
 
-// sends has so many sends of a session taken, and returns the statuses that they fail with.
-func (b *breakable) sends(x *Session, n int) (failed []uint32) {
-	q := &qp.QP{Config: qp.Config{Client: &x.client.Client}, QPN: 0x7e}
+// sends has so many sends of a client taken, and returns the statuses that they fail with.
+func (b *breakable) sends(c *client, n int) (failed []uint32) {
+	q := &qp.QP{Config: qp.Config{Client: c.qp}, QPN: 0x7e}
 	for range n {
-		if f := x.client.Faults; f != nil {
+		if f := c.qp.Faults; f != nil {
 			if status := f.Send(q, abi.WRSend, 8); status != 0 {
 				failed = append(failed, status)
 			}
@@ -67,7 +91,7 @@ func (b *breakable) sends(x *Session, n int) (failed []uint32) {
 // goesOn has timers run, and what waits for them.
 func (b *breakable) goesOn() {
 	b.Engine.Clock.Run(b.Engine.Clock.Now)
-	b.mine.s.running.Wait()
+	b.running.Wait()
 }
 
 // TestInjectOwners: who breaks whose.
@@ -102,7 +126,7 @@ func TestInjectOwners(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBreakable()
-			b.mine.Owner.Admin = true
+			b.mine.x.Owner.Admin = true
 			if err := b.says(b.mine, c.own, c.text); !errors.Is(err, c.admin) {
 				t.Errorf("an admin: %v, expected %v", err, c.admin)
 			}
@@ -124,7 +148,7 @@ func TestInjectOwners(t *testing.T) {
 // programs may still be told so.
 func TestInjectTCPLink(t *testing.T) {
 	b := newBreakable()
-	b.mine.Owner.Admin = true
+	b.mine.x.Owner.Admin = true
 	b.Engine.CarryOverTCP(0, nil, 0, false)
 	for text, want := range map[string]error{"port urdma0 down": syscall.EOPNOTSUPP, "port urdma0 up": nil, "port urdma0 PORT_ERR": nil} {
 		if err := b.says(b.mine, false, text); !errors.Is(err, want) {
@@ -145,7 +169,7 @@ func TestInjectEnds(t *testing.T) {
 			b.Engine.Clock.Now += clock.Time(2e9)
 			b.goesOn()
 		}},
-		{"send status=FATAL_ERR count=all pid=100", func(b *breakable) { b.injected.gone(b.mine) }},
+		{"send status=FATAL_ERR count=all pid=100", func(b *breakable) { b.remove(b.mine) }},
 		{"send status=FATAL_ERR count=all", func(b *breakable) {
 			if err := b.says(b.mine, false, "clear 1"); err != nil {
 				t.Error(err)
@@ -153,7 +177,7 @@ func TestInjectEnds(t *testing.T) {
 		}},
 	} {
 		b := newBreakable()
-		b.mine.Owner.Admin = true
+		b.mine.x.Owner.Admin = true
 		if err := b.says(b.mine, false, c.text); err != nil {
 			t.Fatal(err)
 		}
@@ -161,8 +185,8 @@ func TestInjectEnds(t *testing.T) {
 			t.Errorf("%q: %s", c.text, got)
 		}
 		c.end(b)
-		if len(b.injected.rules) != 0 || len(b.injected.ended) != 1 || b.mine.client.Faults != nil {
-			t.Errorf("%q: %d rules are left, %d ended", c.text, len(b.injected.rules), len(b.injected.ended))
+		if len(b.rules) != 0 || len(b.ended) != 1 || b.mine.qp.Faults != nil {
+			t.Errorf("%q: %d rules are left, %d ended", c.text, len(b.rules), len(b.ended))
 		}
 	}
 	b := newBreakable()
@@ -200,23 +224,23 @@ func TestScenarioEnds(t *testing.T) {
 	}{
 		{"a time, by hand", "wait 1s", false, func(b *breakable) { _ = b.says(b.mine, false, "clear") }},
 		{"a send, by hand", "after send nth=2", false, func(b *breakable) { _ = b.says(b.mine, false, "clear 1") }},
-		{"a time, its process", "wait 1s", true, func(b *breakable) { b.injected.gone(b.mine) }},
-		{"a send, its process", "after send nth=2", true, func(b *breakable) { b.injected.gone(b.mine) }},
+		{"a time, its process", "wait 1s", true, func(b *breakable) { b.remove(b.mine) }},
+		{"a send, its process", "after send nth=2", true, func(b *breakable) { b.remove(b.mine) }},
 	} {
 		b := newBreakable()
-		b.mine.Owner.Admin = true
+		b.mine.x.Owner.Admin = true
 		if err := b.says(b.mine, c.own, c.waits+"; send status=FATAL_ERR count=all"); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.injected.rules) != 1 || b.injected.rules[0].waits == nil {
-			t.Errorf("%s: shown are %v", c.name, b.injected.rules)
+		if len(b.rules) != 1 || b.rules[0].waits == nil {
+			t.Errorf("%s: shown are %v", c.name, b.rules)
 		}
 		c.end(b)
 		b.sends(b.mine, 2)
 		b.Engine.Clock.Now += clock.Time(2e9)
 		b.goesOn()
-		if failed := b.sends(b.mine, 2); failed != nil || len(b.injected.rules) != 0 {
-			t.Errorf("%s: %v, and there are rules: %v", c.name, failed, b.injected.rules)
+		if failed := b.sends(b.mine, 2); failed != nil || len(b.rules) != 0 {
+			t.Errorf("%s: %v, and there are rules: %v", c.name, failed, b.rules)
 		}
 		if next := b.Engine.Clock.Next(); next != clock.Never {
 			t.Errorf("%s: a timer is left", c.name)
@@ -233,16 +257,14 @@ func TestInjectConcerns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b.theirs.client.Faults == nil || !b.theirs.faults.calls.Load() {
+	if b.theirs.qp.Faults == nil || !b.theirs.calls.Load() {
 		t.Error("a user's own rules don't count")
 	}
-	late := sessionOf(b.theirs.Owner.UID, 201)
-	late.s, late.w, late.client = b.theirs.s, b.Worker, &engine.Client{}
-	b.attach(late)
+	late := b.comes(b.theirs.x.Owner.UID, 201)
 	if got := len(b.sends(late, 2)); got != 2 {
 		t.Errorf("%d sends of a client that came later fail, expected 2", got)
 	}
-	if b.mine.client.Faults != nil || b.mine.faults.calls.Load() {
+	if b.mine.qp.Faults != nil || b.mine.calls.Load() {
 		t.Error("another user's client is asked")
 	}
 }
@@ -259,15 +281,15 @@ func TestLateEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(theirs)
-	c := &EventChannel{object: object{x: b.mine}, Socket: events.NewSocket(ours, nil)}
+	ch := &control.EventChannel{Socket: events.NewSocket(ours, nil)}
 	sent := 0
 	for ; sent < 3*maxLate; sent++ {
 		e := &abi.CMEvent{Event: abi.CMAddrResolved, Status: int32(sent)}
-		if !c.keptBack(e) {
-			b.Engine.QPs.Events.Send(c.Socket, abi.Bytes(e))
+		if !b.mine.keepBack(ch, e) {
+			b.Engine.QPs.Events.Send(ch.Socket, abi.Bytes(e))
 		}
-		if len(c.late) > maxLate {
-			t.Fatalf("%d events are kept back", len(c.late))
+		if b.mine.count > maxLate {
+			t.Fatalf("%d events are kept back", b.mine.count)
 		}
 	}
 	b.Engine.Clock.Now += clock.Time(61e9)
@@ -288,8 +310,8 @@ func TestLateEvents(t *testing.T) {
 			b.Engine.Clock.Run(b.Engine.Clock.Now)
 		}
 	}
-	c.keptBack(&abi.CMEvent{Event: abi.CMAddrResolved})
-	if c.forgetLate(); b.mine.late != 0 || b.Engine.Clock.Next() != clock.Never {
+	b.mine.keepBack(ch, &abi.CMEvent{Event: abi.CMAddrResolved})
+	if b.mine.forget(ch); b.mine.count != 0 || b.Engine.Clock.Next() != clock.Never {
 		t.Error("a channel that is gone leaves a timer")
 	}
 }
@@ -298,14 +320,58 @@ func TestLateEvents(t *testing.T) {
 func TestInjectRoom(t *testing.T) {
 	for _, text := range []string{"send status=FATAL_ERR", "wait 24h; clear", "after send; clear"} {
 		b := newBreakable()
-		b.theirs.Owner.Admin = false
-		for range maxUserInjected {
+		b.theirs.x.Owner.Admin = false
+		for range maxUserRules {
 			if err := b.says(b.theirs, false, text); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := b.says(b.theirs, false, text); !errors.Is(err, syscall.EDQUOT) {
 			t.Errorf("%s: one more than may be: %v", text, err)
+		}
+	}
+}
+
+// TestScenarioOfAnyWorker: a scenario that a client of either worker lets go on takes the port
+// down, and up again, at both, once.
+func TestScenarioOfAnyWorker(t *testing.T) {
+	for i := range 2 {
+		var changes []string
+		var running sync.WaitGroup
+		first, second := newWorker(), newWorker()
+		n := newInjector(newServer(first, second), Config{})
+		n.run = func(fn func()) { running.Go(fn) }
+		workers := []*worker{n.workers[first], n.workers[second]}
+		n.CutLink = func(_ int, down bool) {
+			changes = append(changes, fmt.Sprint(down))
+			for _, w := range workers {
+				if _, is := w.cut[cut{}]; is != down {
+					t.Errorf("the port is told to be down: %v, and is at a worker: %v", down, is)
+				}
+			}
+		}
+		clients := []*client{workers[0].comes(os.Getuid(), 100), workers[1].comes(os.Getuid(), 101)}
+		statements, err := inject.Parse("after call ibv_create_cq count=1; port urdma0 down; wait 100ms; port urdma0 up")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.script(&account.Owner{UID: os.Getuid(), Admin: true}, nil, statements).begin(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*client{clients[i], clients[1-i]} { // the second finds nothing left to do
+			if err := c.call(abi.CreateCQ); err != nil {
+				t.Error(err)
+			}
+			running.Wait()
+		}
+		for _, w := range workers {
+			c := &w.Engine.Clock
+			c.Now += clock.Time(1e9)
+			c.Run(c.Now)
+			running.Wait()
+		}
+		if !slices.Equal(changes, []string{"true", "false"}) {
+			t.Errorf("client %d: the port is told to be down: %v, expected true and false", i, changes)
 		}
 	}
 }

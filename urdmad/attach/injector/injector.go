@@ -1,0 +1,110 @@
+package injector
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"urdma/inject"
+	"urdma/urdmad/control"
+	"urdma/urdmad/core/mem"
+	"urdma/urdmad/core/qp"
+	"urdma/verbs/abi"
+)
+
+// Config is what an Injector needs from others. A function that is nil is not called.
+type Config struct {
+	// CutLink takes a port's link down or brings it up again, and then tells programs; nil:
+	// the Injector tells them. It does not wait.
+	CutLink func(dev int, cut bool)
+	// Subnet carries out a statement of inject.Errors, Rename or Link, without waiting; or,
+	// only to look, says whether the subnet has what it names: ENODEV or ENOTUNIQ.
+	Subnet func(one *inject.Statement, look bool) error
+	// Because records why something of a client's has failed; on the worker's thread.
+	Because func(x *control.Session, e *abi.TraceEvent, text string)
+}
+
+// Injector is fault injection in one urdmad.
+type Injector struct {
+	Config
+	server  *control.Server
+	workers map[*control.Worker]*worker
+	clients sync.Map        // *client by *control.Session, of those that have said HELLO
+	made    atomic.Uint32   // rules ever made, which have their numbers from it
+	run     func(fn func()) // runs fn concurrently with the sessions
+}
+
+// Attach attaches an Injector to a server that has its workers.
+func Attach(s *control.Server, c Config) *Injector {
+	n := newInjector(s, c)
+	s.Attach(&control.Hooks{Came: n.came, Goes: n.goes, Before: n.before, Deliver: n.deliver, Refuse: n.refuse,
+		Limits: n.limit, Making: n.making, Gone: n.gone},
+		map[abi.Type]control.Request{abi.Inject: control.Answer(n.answer)})
+	return n
+}
+
+func newInjector(s *control.Server, c Config) *Injector {
+	n := &Injector{Config: c, server: s, workers: map[*control.Worker]*worker{}, run: s.Go}
+	for _, w := range s.Workers {
+		n.workers[w] = &worker{Worker: w, n: n, of: map[*qp.Client]*client{}}
+	}
+	return n
+}
+
+// client is the session's, or nil: it has not said HELLO, or its end has begun.
+func (n *Injector) client(x *control.Session) *client {
+	if c, ok := n.clients.Load(x); ok {
+		return c.(*client)
+	}
+	return nil
+}
+
+func (n *Injector) came(x *control.Session) {
+	n.workers[x.Worker()].add(&client{x: x, qp: &x.Client().Client})
+}
+
+func (n *Injector) goes(x *control.Session) {
+	if c := n.client(x); c != nil {
+		c.w.remove(c)
+	}
+}
+
+func (n *Injector) before(x *control.Session, t abi.Type) error {
+	if c := n.client(x); c != nil && c.calls.Load() {
+		return c.call(t)
+	}
+	return nil
+}
+
+func (n *Injector) limit(x *control.Session, d *abi.Device) {
+	if c := n.client(x); c != nil && c.limits != nil {
+		c.limits.Lower(d)
+	}
+}
+
+func (n *Injector) making(x *control.Session, v any) {
+	c := n.client(x)
+	if c == nil {
+		return
+	}
+	switch v := v.(type) {
+	case *qp.QP:
+		v.QPN = reused(c, &c.freedQPN)
+	case *mem.Region:
+		v.STag = reused(c, &c.freedSTag)
+	}
+}
+
+func (n *Injector) gone(x *control.Session, v any) {
+	c := n.client(x)
+	if c == nil {
+		return
+	}
+	switch v := v.(type) {
+	case *qp.QP:
+		c.freedQPN = v.QPN
+	case *mem.Region:
+		c.freedSTag = v.STag
+	case *control.EventChannel:
+		c.forget(v)
+	}
+}

@@ -1,0 +1,86 @@
+package injector
+
+import (
+	"urdma/inject"
+	"urdma/urdmad/control"
+	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/cm"
+	"urdma/verbs/abi"
+)
+
+// This file keeps events back.
+
+// maxLate bounds the rdma_cm events of a client that are kept back.
+const maxLate = 1024
+
+// late is the events of a client that are kept back.
+type late struct {
+	channels map[*control.EventChannel]*lateEvents
+	count    int // of their events
+}
+
+// lateEvents are the events of a channel that are kept back. They come in their order.
+type lateEvents struct {
+	events []abi.CMEvent
+	timer  *clock.Timer // sends them
+}
+
+func (n *Injector) deliver(ch *control.EventChannel, _ *cm.Event, v *abi.CMEvent) (kept bool) {
+	c := n.client(ch.Info().Session)
+	if c == nil {
+		return false
+	}
+	return (len(c.channels) > 0 || len(c.at[inject.CM]) > 0) && c.keepBack(ch, v)
+}
+
+// keepBack keeps an event back, if that is wanted or earlier ones of its channel are. Of too
+// many none stays.
+func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
+	r := c.next(&passing{point: inject.CM, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
+	l := c.channels[ch]
+	switch clk := &c.w.Engine.Clock; {
+	case c.count >= maxLate:
+		c.send(ch)
+		return false
+	case l != nil:
+	case r == nil:
+		return false
+	default:
+		if c.channels == nil {
+			c.channels = map[*control.EventChannel]*lateEvents{}
+		}
+		l = &lateEvents{timer: clock.NewTimer(func() { c.send(ch) })}
+		c.channels[ch] = l
+		clk.Set(l.timer, clk.Now+clock.Time(r.Delay))
+	}
+	l.events = append(l.events, *e)
+	c.count++
+	return true
+}
+
+// send sends what was kept back of a channel.
+func (c *client) send(ch *control.EventChannel) {
+	l := c.channels[ch]
+	c.forget(ch)
+	if l != nil {
+		for i := range l.events {
+			c.w.Engine.QPs.Events.Send(ch.Socket, abi.Bytes(&l.events[i]))
+		}
+	}
+}
+
+// forget forgets what was kept back of a channel.
+func (c *client) forget(ch *control.EventChannel) {
+	if l := c.channels[ch]; l != nil {
+		c.count -= len(l.events)
+		c.w.Engine.Clock.Set(l.timer, clock.Never)
+		delete(c.channels, ch)
+	}
+}
+
+// forgetAll forgets all that was kept back of a client, which goes.
+func (c *client) forgetAll() {
+	for ch := range c.channels {
+		c.forget(ch)
+	}
+}
