@@ -93,7 +93,6 @@ func (x *Session) removeObject(v Object) *memfd.Shared {
 		o.leaveDomain()
 		return o.ring
 	case *CQ:
-		x.w.Engine.QPs.EndLate(o.CQ)
 		return o.ring
 	case *XRCD:
 		x.s.domains.leave(o.domain)

@@ -163,7 +163,7 @@ func (q *CQ) destroyCQ(*abi.HandleMessage, *Reply) error {
 	busy := false
 	q.x.Do(func() {
 		if busy = q.CQ.InUse(); !busy {
-			q.x.w.Engine.QPs.EndLate(q.CQ)
+			q.x.s.gone(q.x, q.CQ)
 			q.remove()
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	"urdma/inject"
 	"urdma/reason"
 	"urdma/urdmad/control"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
@@ -29,8 +28,12 @@ type passing struct {
 
 // isFor reports whether a rule that concerns the client is for it.
 func (i *rule) isFor(p *passing) bool {
-	return !(i.QPN != 0 && i.QPN != p.qpn || i.Code != inject.AnyCode && i.Code != p.code || i.Function != "" && !inject.Makes(p.call, i.Function) ||
-		i.Point == inject.Respond && i.Answer != inject.NoAnswer && !inject.Answers(i.Answer, p.code))
+	switch {
+	case i.QPN != 0 && i.QPN != p.qpn, i.Code != inject.AnyCode && i.Code != p.code,
+		i.Function != "" && !inject.Makes(p.call, i.Function):
+		return false
+	}
+	return i.Point != inject.Respond || i.Answer == inject.NoAnswer || inject.Answers(i.Answer, p.code)
 }
 
 // next has every rule that is for it count, and returns the first that hits, or nil.
@@ -59,54 +62,101 @@ func (c *client) next(p *passing, which func(*inject.Rule) bool) (first *inject.
 	return first
 }
 
-// Send is qp.Faults'.
-func (c *client) Send(q *qp.QP, opcode, _ uint32) uint32 {
-	if r := c.next(&passing{point: inject.Send, qpn: q.QPN, code: int64(opcode)}, nil); r != nil {
+// status is the one that a work request of a queue pair fails with, or IBV_WC_SUCCESS.
+func (c *client) status(p *passing) uint32 {
+	if r := c.next(p, nil); r != nil {
 		return r.Status
 	}
 	return abi.StatusSuccess
 }
 
-// Receive is qp.Faults'.
-func (c *client) Receive(q *qp.QP) uint32 {
-	if r := c.next(&passing{point: inject.Receive, qpn: q.QPN, code: inject.AnyCode}, nil); r != nil {
-		return r.Status
+// Posted is qp.Interceptor's.
+func (c *client) Posted(q *qp.QP, i, opcode uint32) {
+	fail(q, i, c.status(&passing{point: inject.Send, qpn: q.QPN, code: int64(opcode)}))
+	c.checkFit(q, i)
+}
+
+// fail has a send fail, unless the status is IBV_WC_SUCCESS.
+func fail(q *qp.QP, i, status uint32) {
+	if status != abi.StatusSuccess {
+		q.SQ.At(i).Fail(status, reason.Injected)
 	}
-	return abi.StatusSuccess
+}
+
+// Connected is qp.Interceptor's.
+func (c *client) Connected(q *qp.QP) {
+	for i := q.SQ.Next(); i != q.SQ.Tail(); i++ {
+		c.checkFit(q, i)
+	}
 }
 
 // messages are package inject's numbers of qp's messages.
-var messages = [...]int64{qp.MessageSend: inject.MessageSend, qp.MessageWrite: inject.MessageWrite, qp.MessageRead: inject.MessageRead,
+var messages = [...]int64{qp.MessageSend: inject.MessageSend, qp.MessageRead: inject.MessageRead,
 	qp.MessageAtomic: inject.MessageAtomic}
 
-// Respond is qp.Faults'.
-func (c *client) Respond(q *qp.QP, m qp.Message) qp.Verdict {
-	r := c.next(&passing{point: inject.Respond, qpn: q.QPN, code: messages[m]}, nil)
-	if r == nil {
-		return c.strictVerdict(q, m)
+// Message is qp.Interceptor's.
+func (c *client) Message(q *qp.QP, m qp.Message, from *qp.RecvQueue) qp.Verdict {
+	if from != nil && from.Shared() != nil {
+		from.Pick(c.pick)
 	}
+	v := c.respond(q, messages[m])
+	if from == nil || v.Is != qp.Done {
+		return v
+	}
+	if c.notReady(q) {
+		return qp.Verdict{Is: qp.NoReceive}
+	}
+	if status := c.status(&passing{point: inject.Receive, qpn: q.QPN, code: inject.AnyCode}); status != abi.StatusSuccess {
+		return q.Recv.FailNext(from, status, reason.Injected)
+	}
+	return qp.Verdict{}
+}
+
+// respond is the verdict on a message of the peer's, of a kind that package inject numbers.
+func (c *client) respond(q *qp.QP, message int64) qp.Verdict {
+	r := c.next(&passing{point: inject.Respond, qpn: q.QPN, code: message}, nil)
 	switch {
+	case r == nil:
+		return qp.Verdict{}
 	case r.Answer == inject.NotReady:
 		return qp.Verdict{Is: qp.NoReceive}
+	}
+	q.Refuse(reason.Injected)
+	switch {
 	case r.Answer == inject.Access:
 		return qp.Verdict{Is: qp.Denied, Why: mem.NoRight}
-	case r.Answer == inject.Invalid && m == qp.MessageAtomic:
+	case r.Answer == inject.Invalid && message == inject.MessageAtomic:
 		return qp.Verdict{Is: qp.Denied, Why: mem.Misaligned}
 	case r.Answer == inject.Invalid:
 		return qp.Verdict{Is: qp.TooLong}
-	case m == qp.MessageSend:
+	case message == inject.MessageSend:
 		return qp.Verdict{Is: qp.BadReceive}
 	}
 	return qp.Verdict{Is: qp.Denied, Why: mem.Failing}
 }
 
-// Notify is qp.Faults'.
-func (c *client) Notify(*qp.CQ) (late, again clock.Time) {
-	if r := c.next(&passing{point: inject.Notify, code: inject.AnyCode}, nil); r != nil {
-		late = clock.Time(r.Delay)
+// Write is qp.Interceptor's.
+func (c *client) Write(q *qp.QP, r *mem.Region, va uint64, data []byte) qp.Verdict {
+	w := c.writes[q]
+	if w == nil {
+		w = new(write)
+		c.writes[q] = w
+		v := c.respond(q, inject.MessageWrite)
+		if v.Is != qp.Done && v.Is != qp.NoReceive { // after which it would come again
+			delete(c.writes, q)
+		}
+		if v.Is != qp.Done {
+			return v
+		}
 	}
-	return late, c.notifyAgain()
+	if r != nil && c.keepsBytes(q, w, r, va, data) {
+		return qp.Verdict{Is: qp.Busy}
+	}
+	return qp.Verdict{}
 }
+
+// WriteEnds is qp.Interceptor's.
+func (c *client) WriteEnds(q *qp.QP) { delete(c.writes, q) }
 
 // call delays a request, or refuses it; on the session's goroutine.
 func (c *client) call(t abi.Type) error {
@@ -135,13 +185,14 @@ func (c *client) pause(d time.Duration) {
 // refuse reports whether a connection request is rejected before the program hears of it, and
 // says so to both programs if they are here.
 func (n *Injector) refuse(x *control.Session, peer netip.AddrPort) bool {
-	c := n.client(x)
-	if c == nil || c.next(&passing{point: inject.CM, code: abi.CMConnectRequest}, func(r *inject.Rule) bool { return r.Answer == inject.Reject }) == nil {
+	c, rejects := n.client(x), func(r *inject.Rule) bool { return r.Answer == inject.Reject }
+	if c == nil || c.next(&passing{point: inject.CM, code: abi.CMConnectRequest}, rejects) == nil {
 		return false
 	}
 	c.w.rejected = peer
 	if n.Because != nil {
-		n.Because(x, &abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(reason.Injected)}, fmt.Sprintf("a connection request of %v was rejected", peer))
+		n.Because(x, &abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(reason.Injected)},
+			fmt.Sprintf("a connection request of %v was rejected", peer))
 	}
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"urdma/inject"
+	"urdma/reason"
 	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
@@ -53,17 +54,24 @@ func (s *script) raisePair(w *worker, one *inject.Statement) error {
 		return fmt.Errorf("queue pair %q, expected a hexadecimal number: %w", one.ID, syscall.EINVAL)
 	}
 	q, err := s.pair(w, uint32(n))
-	if err == nil {
-		w.Engine.QPs.Raise(q, uint32(one.Event))
+	if err != nil {
+		return err
 	}
-	return err
+	switch event := uint32(one.Event); event {
+	case abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr: // which say that it is in error
+		q.Fail(event, reason.Injected)
+	default:
+		w.Engine.QPs.SendAsync(q, event)
+	}
+	return nil
 }
 
 // objectOf finds the one object of type T with a handle: handles are each client's own.
 func objectOf[T control.Object](s *script, w *worker, one *inject.Statement) (found T, err error) {
 	n, err := strconv.ParseUint(one.ID, 10, 32)
 	if err != nil {
-		return found, fmt.Errorf("%s is %q, expected its HANDLE, as urdma show prints it: %w", one.Object, one.ID, syscall.EINVAL)
+		return found, fmt.Errorf("%s is %q, expected its HANDLE, as urdma show prints it: %w",
+			one.Object, one.ID, syscall.EINVAL)
 	}
 	count := 0
 	for _, c := range s.clients(w) {
@@ -75,7 +83,8 @@ func objectOf[T control.Object](s *script, w *worker, one *inject.Statement) (fo
 	case count == 0:
 		return found, fmt.Errorf("no %s with handle %d that is yours: %w", one.Object, n, syscall.ENOENT)
 	case count > 1:
-		return found, fmt.Errorf("%d processes have a %s with handle %d; pid=PID says which: %w", count, one.Object, n, syscall.ENOTUNIQ)
+		return found, fmt.Errorf("%d processes have a %s with handle %d; pid=PID says which: %w",
+			count, one.Object, n, syscall.ENOTUNIQ)
 	}
 	return found, nil
 }
@@ -87,18 +96,26 @@ func (s *script) raiseQueue(w *worker, one *inject.Statement) error {
 		return err
 	case one.Event != inject.EventNone:
 		t.BreakCQ(o.CQ)
-	case !t.RaiseCompletion(o.CQ):
+	case o.CQ.Channel == nil:
 		return fmt.Errorf("the completion queue has no channel: %w", syscall.ENXIO)
+	default:
+		t.Notify(o.CQ)
 	}
 	return nil
 }
 
 func (s *script) raiseShared(w *worker, one *inject.Statement) error {
 	o, err := objectOf[*control.SRQ](s, w, one)
-	if err == nil {
-		w.Engine.QPs.RaiseSRQ(o.Queue, uint32(one.Event))
+	if err != nil {
+		return err
 	}
-	return err
+	if event := uint32(one.Event); event == abi.EventSRQErr {
+		w.Engine.QPs.BreakSRQ(o.Queue)
+	} else {
+		s := o.Queue.Shared()
+		w.Engine.QPs.Events.Send(s.Async, abi.Bytes(&abi.AsyncEvent{EventType: event, Handle: s.Handle}))
+	}
+	return nil
 }
 
 // raiseDevice is an event of a device or of its port, for every program that has it open
@@ -137,7 +154,8 @@ func (s *script) raiseDevice(w *worker, one *inject.Statement) error {
 // cutLink takes a port's link down at a worker, or lets it be again.
 func (s *script) cutLink(w *worker, dev int, down bool) error {
 	if down && w.Engine.OverTCP(dev) {
-		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
+		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; "+
+			"take down the kernel's link (ip-link(8)), or have programs told alone (PORT_ERR): %w",
 			s.n.server.Devices[dev].Name, syscall.EOPNOTSUPP)
 	}
 	w.cutWire(cut{dev: dev}, down)

@@ -102,6 +102,9 @@ func (n *Injector) gone(x *control.Session, v any) {
 	switch v := v.(type) {
 	case *qp.QP:
 		c.freedQPN = v.QPN
+		delete(c.writes, v)
+	case *qp.CQ:
+		c.forgetQueue(v)
 	case *mem.Region:
 		c.freedSTag = v.STag
 	case *control.EventChannel:

@@ -35,12 +35,14 @@ type breakable struct {
 // newWorker makes a worker that does at once what it is to do.
 func newWorker() *control.Worker {
 	e := engine.New(engine.Config{})
-	e.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}), netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
+	e.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}),
+		netif.Address{Prefix: netip.MustParsePrefix("198.18.0.1/24")})
 	return &control.Worker{Engine: e, Wake: func() {}, Borrow: func(fn func()) bool { fn(); return true }}
 }
 
 func newServer(workers ...*control.Worker) *control.Server {
-	return &control.Server{Workers: workers, Log: slog.New(slog.DiscardHandler), Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1}}}
+	return &control.Server{Workers: workers, Log: slog.New(slog.DiscardHandler),
+		Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1}}}
 }
 
 func newBreakable() *breakable {
@@ -76,10 +78,9 @@ func (b *breakable) says(c *client, own bool, text string) error {
 
 // sends has so many sends of a client taken, and returns the statuses that they fail with.
 func (b *breakable) sends(c *client, n int) (failed []uint32) {
-	q := &qp.QP{Config: qp.Config{Client: c.qp}, QPN: 0x7e}
 	for range n {
-		if f := c.qp.Faults; f != nil {
-			if status := f.Send(q, abi.WRSend, 8); status != 0 {
+		if c.qp.Interceptor != nil {
+			if status := c.status(&passing{point: inject.Send, qpn: 0x7e, code: abi.WRSend}); status != 0 {
 				failed = append(failed, status)
 			}
 		}
@@ -150,7 +151,9 @@ func TestInjectTCPLink(t *testing.T) {
 	b := newBreakable()
 	b.mine.x.Owner.Admin = true
 	b.Engine.CarryOverTCP(0, nil, 0, false)
-	for text, want := range map[string]error{"port urdma0 down": syscall.EOPNOTSUPP, "port urdma0 up": nil, "port urdma0 PORT_ERR": nil} {
+	for text, want := range map[string]error{
+		"port urdma0 down": syscall.EOPNOTSUPP, "port urdma0 up": nil, "port urdma0 PORT_ERR": nil,
+	} {
 		if err := b.says(b.mine, false, text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, expected %v", text, err, want)
 		}
@@ -185,7 +188,7 @@ func TestInjectEnds(t *testing.T) {
 			t.Errorf("%q: %s", c.text, got)
 		}
 		c.end(b)
-		if len(b.rules) != 0 || len(b.ended) != 1 || b.mine.qp.Faults != nil {
+		if len(b.rules) != 0 || len(b.ended) != 1 || b.mine.qp.Interceptor != nil {
 			t.Errorf("%q: %d rules are left, %d ended", c.text, len(b.rules), len(b.ended))
 		}
 	}
@@ -198,7 +201,8 @@ func TestInjectEnds(t *testing.T) {
 // TestScenario: statements behind after and wait happen in their turn.
 func TestScenario(t *testing.T) {
 	b := newBreakable()
-	if err := b.says(b.mine, true, "after send nth=3; send status=FATAL_ERR; wait 1s; send status=GENERAL_ERR"); err != nil {
+	const text = "after send nth=3; send status=FATAL_ERR; wait 1s; send status=GENERAL_ERR"
+	if err := b.says(b.mine, true, text); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.sends(b.mine, 3); got != nil { // the third lets the next statement happen
@@ -252,19 +256,22 @@ func TestScenarioEnds(t *testing.T) {
 // before the client came and after.
 func TestInjectConcerns(t *testing.T) {
 	b := newBreakable()
-	for _, text := range []string{"send status=FATAL_ERR count=all", "receive status=FATAL_ERR count=all pid=200", "call ibv_create_cq errno=ENOMEM", "wait 1h"} {
+	for _, text := range []string{
+		"send status=FATAL_ERR count=all", "receive status=FATAL_ERR count=all pid=200",
+		"call ibv_create_cq errno=ENOMEM", "wait 1h",
+	} {
 		if err := b.says(b.theirs, false, text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if b.theirs.qp.Faults == nil || !b.theirs.calls.Load() {
+	if b.theirs.qp.Interceptor == nil || !b.theirs.calls.Load() {
 		t.Error("a user's own rules don't count")
 	}
 	late := b.comes(b.theirs.x.Owner.UID, 201)
 	if got := len(b.sends(late, 2)); got != 2 {
 		t.Errorf("%d sends of a client that came later fail, expected 2", got)
 	}
-	if b.mine.qp.Faults != nil || b.mine.calls.Load() {
+	if b.mine.qp.Interceptor != nil || b.mine.calls.Load() {
 		t.Error("another user's client is asked")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 
@@ -16,7 +17,8 @@ const maxLate = 1024
 // late is the events of a client that are kept back.
 type late struct {
 	channels map[*control.EventChannel]*lateEvents
-	count    int // of their events
+	count    int                     // of their events
+	queues   map[*qp.CQ]*clock.Timer // each sends the event of one that is kept back
 }
 
 // lateEvents are the events of a channel that are kept back. They come in their order.
@@ -36,7 +38,8 @@ func (n *Injector) deliver(ch *control.EventChannel, _ *cm.Event, v *abi.CMEvent
 // keepBack keeps an event back, if that is wanted or earlier ones of its channel are. Of too
 // many none stays.
 func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
-	r := c.next(&passing{point: inject.CM, code: int64(e.Event)}, func(r *inject.Rule) bool { return r.Answer != inject.Reject })
+	r := c.next(&passing{point: inject.CM, code: int64(e.Event)},
+		func(r *inject.Rule) bool { return r.Answer != inject.Reject })
 	l := c.channels[ch]
 	switch clk := &c.w.Engine.Clock; {
 	case c.count >= maxLate:
@@ -46,9 +49,6 @@ func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
 	case r == nil:
 		return false
 	default:
-		if c.channels == nil {
-			c.channels = map[*control.EventChannel]*lateEvents{}
-		}
 		l = &lateEvents{timer: clock.NewTimer(func() { c.send(ch) })}
 		c.channels[ch] = l
 		clk.Set(l.timer, clk.Now+clock.Time(r.Delay))
@@ -78,9 +78,48 @@ func (c *client) forget(ch *control.EventChannel) {
 	}
 }
 
+// Notify is qp.Interceptor's. An event that is kept back stands for those behind it: a queue has
+// one, however often its program arms.
+func (c *client) Notify(cq *qp.CQ) (kept bool) {
+	if c.queues[cq] != nil {
+		return true
+	}
+	t, r := c.w.Engine.QPs, c.next(&passing{point: inject.Notify, code: inject.AnyCode}, nil)
+	if c.chance(abi.StrictSpurious, 1) {
+		t.Clock.Set(clock.NewTimer(func() { c.notifyAgain(cq) }), t.Clock.Now+extraEvent)
+	}
+	if r == nil {
+		return false
+	}
+	c.queues[cq] = clock.NewTimer(func() {
+		delete(c.queues, cq)
+		t.Notify(cq)
+	})
+	t.Clock.Set(c.queues[cq], t.Clock.Now+clock.Time(r.Delay))
+	return true
+}
+
+// notifyAgain sends a completion event for no completion to a program that waits for one.
+func (c *client) notifyAgain(cq *qp.CQ) {
+	if cq.InUse() && cq.Ring.TakeArm(true) {
+		c.w.Engine.QPs.Notify(cq)
+	}
+}
+
+// forgetQueue forgets the event of a completion queue that is kept back.
+func (c *client) forgetQueue(cq *qp.CQ) {
+	if timer := c.queues[cq]; timer != nil {
+		c.w.Engine.Clock.Set(timer, clock.Never)
+		delete(c.queues, cq)
+	}
+}
+
 // forgetAll forgets all that was kept back of a client, which goes.
 func (c *client) forgetAll() {
 	for ch := range c.channels {
 		c.forget(ch)
+	}
+	for cq := range c.queues {
+		c.forgetQueue(cq)
 	}
 }

@@ -76,12 +76,14 @@ type client struct {
 	limits    *inject.Strict // of urdma exec --strict; nil: not wanted; the session's goroutine's
 	freedQPN  uint32         // that was given back last, 0: none
 	freedSTag mem.STag       // likewise
+	writes    map[*qp.QP]*write
 	late
 }
 
 // add has the rules that there are count for a client that has come.
 func (w *worker) add(c *client) {
-	c.w = w
+	c.w, c.writes = w, map[*qp.QP]*write{}
+	c.late = late{channels: map[*control.EventChannel]*lateEvents{}, queues: map[*qp.CQ]*clock.Timer{}}
 	w.clients, w.of[c.qp] = append(w.clients, c), c
 	w.n.clients.Store(c.x, c)
 	for _, i := range w.rules {
@@ -96,9 +98,10 @@ func (w *worker) remove(c *client) {
 	delete(w.of, c.qp)
 	w.n.clients.Delete(c.x)
 	last := !slices.ContainsFunc(w.clients, func(d *client) bool { return d.x.Owner.PID == c.x.Owner.PID })
-	w.end(func(i *rule) bool { return i.own && i.client == c || last && i.PID != 0 && i.PID == c.x.Owner.PID }, "the process has ended")
+	w.end(func(i *rule) bool { return i.own && i.client == c || last && i.PID != 0 && i.PID == c.x.Owner.PID },
+		"the process has ended")
 	c.forgetAll()
-	c.qp.Faults = nil
+	c.qp.Interceptor = nil
 }
 
 // add has a rule count, if it concerns the client.
@@ -120,11 +123,14 @@ func (c *client) dropEnded() {
 // changed has the client asked about, if a rule is for what it does.
 func (c *client) changed() {
 	c.calls.Store(len(c.at[inject.Call]) > 0)
-	c.qp.Faults = nil
+	c.qp.Interceptor = nil
 	for _, p := range []inject.Point{inject.Send, inject.Receive, inject.Respond, inject.Notify, inject.Strictly} {
 		if len(c.at[p]) > 0 {
-			c.qp.Faults = c
+			c.qp.Interceptor = c
 		}
+	}
+	if c.qp.Interceptor == nil {
+		clear(c.writes) // whose end it is not told
 	}
 }
 

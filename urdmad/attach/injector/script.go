@@ -250,13 +250,14 @@ func (s *script) apply(one *inject.Statement) error {
 // refusePosts hands a rule to the library, which alone can refuse a post.
 func (s *script) refusePosts(r *inject.Rule) error {
 	if s.own == nil {
-		return fmt.Errorf("posts are refused by the library, which is told at the program's start (urdma exec --inject, URDMA_INJECT): %w", syscall.EOPNOTSUPP)
+		return fmt.Errorf("posts are refused by the library, which is told at the program's start "+
+			"(urdma exec --inject, URDMA_INJECT): %w", syscall.EOPNOTSUPP)
 	}
 	if len(s.posts) == abi.InjectPosts {
 		return fmt.Errorf("more than %d rules for posts: %w", abi.InjectPosts, syscall.EDQUOT)
 	}
-	s.posts = append(s.posts, abi.PostFault{Call: uint32(inject.PostNumber(r.Function)), Error: uint32(r.Errno), Nth: max(r.Nth, 1), Count: r.Count,
-		Chance: uint64(r.P * (1 << 32)), Seed: r.Seed})
+	s.posts = append(s.posts, abi.PostFault{Call: uint32(inject.PostNumber(r.Function)), Error: uint32(r.Errno),
+		Nth: max(r.Nth, 1), Count: r.Count, Chance: uint64(r.P * (1 << 32)), Seed: r.Seed})
 	return nil
 }
 
@@ -284,7 +285,8 @@ func (s *script) make(w *worker, text string, r inject.Rule, until *wait) error 
 	if err := errors.Join(s.room(w), s.mayName(w, &r)); err != nil {
 		return err
 	}
-	i := &rule{Draw: inject.NewDraw(r), number: s.number, text: text, by: s.by, own: s.own != nil, client: s.own, waits: until, since: e.Now()}
+	i := &rule{Draw: inject.NewDraw(r), number: s.number, text: text, by: s.by, own: s.own != nil, client: s.own,
+		waits: until, since: e.Now()}
 	if i.Point == inject.OnWire {
 		var err error
 		if i.dev, err = s.wireOf(w, r.Wire.Port); err != nil {

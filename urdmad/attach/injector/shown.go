@@ -24,7 +24,8 @@ func (n *Injector) Rules(w *control.Worker) int {
 // Rule is one of a worker's rules, if the viewer may see it. Other workers may have it as well,
 // with the same number, and count what they have seen of it. wall turns the engine's time into
 // the wall's.
-func (n *Injector) Rule(w *control.Worker, at int, viewer *account.Owner, wall func(clock.Time) time.Time) (v inspect.Injection, ok bool) {
+func (n *Injector) Rule(w *control.Worker, at int, viewer *account.Owner,
+	wall func(clock.Time) time.Time) (v inspect.Injection, ok bool) {
 	m := n.workers[w]
 	list := m.ended
 	if at >= len(list) {

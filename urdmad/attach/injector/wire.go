@@ -23,9 +23,11 @@ func (s *script) wireOf(w *worker, name string) (int, error) {
 	case !s.by.Admin || s.own != nil:
 		return 0, fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	case !w.Engine.Interface(dev).Receives():
-		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there; with two workers in urdma.json programs of this machine exchange packets: %w", name, syscall.EOPNOTSUPP)
+		return 0, fmt.Errorf("port %q has no wire: nothing leaves urdmad there; "+
+			"with two workers in urdma.json programs of this machine exchange packets: %w", name, syscall.EOPNOTSUPP)
 	case w.Engine.OverTCP(dev):
-		return 0, fmt.Errorf("the wire of port %q is the kernel's TCP; tc-netem(8) impairs that: %w", name, syscall.EOPNOTSUPP)
+		return 0, fmt.Errorf("the wire of port %q is the kernel's TCP; tc-netem(8) impairs that: %w",
+			name, syscall.EOPNOTSUPP)
 	}
 	return dev, nil
 }

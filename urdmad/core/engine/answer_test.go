@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine/enginetest"
+	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
@@ -17,14 +17,16 @@ type answering struct {
 	answer func()
 }
 
-func (a *answering) Send(*qp.QP, uint32, uint32) uint32     { return abi.StatusSuccess }
-func (a *answering) Receive(*qp.QP) uint32                  { return abi.StatusSuccess }
-func (a *answering) Notify(*qp.CQ) (late, again clock.Time) { return late, again }
-func (a *answering) Misfit(*qp.QP, int, uint32) uint32      { return abi.StatusSuccess }
-func (a *answering) Pick(int) int                           { return 0 }
-func (a *answering) Place(*qp.QP) (late clock.Time)         { return late }
+func (a *answering) Posted(*qp.QP, uint32, uint32) {}
+func (a *answering) Connected(*qp.QP)              {}
+func (a *answering) WriteEnds(*qp.QP)              {}
+func (a *answering) Notify(*qp.CQ) (kept bool)     { return false }
 
-func (a *answering) Respond(q *qp.QP, _ qp.Message) qp.Verdict {
+func (a *answering) Write(q *qp.QP, _ *mem.Region, _ uint64, _ []byte) qp.Verdict {
+	return a.Message(q, 0, nil)
+}
+
+func (a *answering) Message(q *qp.QP, _ qp.Message, _ *qp.RecvQueue) qp.Verdict {
 	if q == a.of {
 		a.answer()
 	}
@@ -55,7 +57,7 @@ func TestAcknowledgedBeforeTheAnswer(t *testing.T) {
 				enginetest.Join(a, b, 16)
 				ma, mb := ca.Register(4096, enginetest.ReadWrite), cb.Register(4096, enginetest.ReadWrite)
 				host.Do(func() {
-					b.Q.Client.Faults = &answering{b.Q, func() { b.Post(enginetest.Send(2), mb.SGE(0, 8)) }}
+					b.Q.Client.Interceptor = &answering{b.Q, func() { b.Post(enginetest.Send(2), mb.SGE(0, 8)) }}
 				})
 				for i := range 20 { // from the fourth on it is a conversation
 					a.PostRecv(3, ma.SGE(0, 8))

@@ -70,26 +70,28 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 // looked at (RFC 5040 section 5.4).
 func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verdict {
 	q.t.heardFrom(q)
-	if q.Client.Faults != nil {
-		if v := q.faultWrite(); v.Is != Done {
+	var r *mem.Region
+	if len(data) > 0 {
+		if r = q.written; r == nil || r.STag != stag || r.Dead() {
+			r = q.t.Regions.Lookup(stag)
+			q.written = r
+		}
+		if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
+			return q.deny(v, stag, va, rest, mem.RemoteWrite)
+		}
+		if q.backlogged(q.owner(r)) {
+			return Verdict{Is: Busy}
+		}
+	}
+	if by := q.Client.Interceptor; by != nil {
+		if v := by.Write(q, r, va, data); v.Is != Done {
 			return v
 		}
 	}
-	if len(data) == 0 {
+	if r == nil {
 		return Verdict{}
 	}
-	r := q.written
-	if r == nil || r.STag != stag || r.Dead() {
-		r = q.t.Regions.Lookup(stag)
-		q.written = r
-	}
-	if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
-		return q.deny(v, stag, va, rest, mem.RemoteWrite)
-	}
-	if q.backlogged(q.owner(r)) || q.Client.Faults != nil && q.faultPlacement(r, va, data) {
-		return Verdict{Is: Busy}
-	}
-	q.store(r, va, data)
+	q.Store(r, va, data)
 	q.Stats.BytesRecv += uint64(len(data))
 	if q.Client.Trace != nil {
 		q.tracePlaced(abi.WCRDMAWrite, va, uint32(len(data)))
@@ -99,8 +101,14 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 
 // EndWrite ends a Write.
 func (q *QP) EndWrite() {
-	q.midWrite = false
+	q.writeEnds()
 	q.writeArrived()
+}
+
+func (q *QP) writeEnds() {
+	if by := q.Client.Interceptor; by != nil {
+		by.WriteEnds(q)
+	}
 }
 
 // Atomic carries an atomic operation of the peer's out at va of the region stag. On
@@ -119,8 +127,8 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	case q.backlogged(q.owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
 		return 0, false, Verdict{Is: Busy}
 	}
-	if q.Client.Faults != nil {
-		if v := q.faultMessage(MessageAtomic); v.Is != Done {
+	if by := q.Client.Interceptor; by != nil {
+		if v := by.Message(q, MessageAtomic, nil); v.Is != Done {
 			return 0, false, v
 		}
 	}

@@ -75,6 +75,21 @@ func (t *Table) untrack(q *QP) {
 	}
 }
 
+// BreakSRQ takes a shared receive queue into error: its program is told, and the queue pairs
+// that draw from it, or may, fail soon (InfiniBand vol. 1).
+func (t *Table) BreakSRQ(r *RecvQueue) {
+	s := r.shared
+	t.send(s.Async, abi.Bytes(&abi.AsyncEvent{EventType: abi.EventSRQErr, Handle: s.Handle}))
+	if s.Domain != nil {
+		t.breaks(&s.Domain.broken)
+	} else {
+		t.breaks(&s.broken)
+	}
+}
+
+// BreakClient fails every queue pair that a client has now.
+func (t *Table) BreakClient(c *Client) { t.breaks(&c.broken) }
+
 // FailClient ends the queue pairs of a client whose memory cannot be touched, those at
 // once that were at work there.
 func (t *Table) FailClient(c *Client) {

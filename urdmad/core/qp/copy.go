@@ -105,9 +105,9 @@ func (q *QP) scatter(list []element, off uint32, data []byte) bool {
 	return true
 }
 
-// store writes data, for which checkRemote has found room, to va of r by
+// Store writes data, for which checkRemote has found room, to va of r by
 // whichever path the region has.
-func (q *QP) store(r *mem.Region, va uint64, data []byte) {
+func (q *QP) Store(r *mem.Region, va uint64, data []byte) {
 	q.t.spent += len(data)
 	if b := r.Bytes(va, uint64(len(data))); b != nil {
 		copy(b, data)

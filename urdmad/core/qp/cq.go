@@ -1,7 +1,6 @@
 package qp
 
 import (
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -20,7 +19,6 @@ type CQ struct {
 	users   int             // see Users
 	domains map[*Domain]int // whose shared receive queues complete here, and how many
 	broken  uint64          // see breaks
-	late    *clock.Timer    // sends an event that is kept back on purpose; nil: there is none
 }
 
 // InUse reports whether a queue pair still completes here.
@@ -59,13 +57,14 @@ func (c *CQ) tellMissed(t *Table) {
 }
 
 func (t *Table) sendCompletionEvent(c *CQ) {
-	if c.Client.Faults != nil && t.delayed(c) {
+	if by := c.Client.Interceptor; by != nil && by.Notify(c) {
 		return
 	}
-	t.notify(c)
+	t.Notify(c)
 }
 
-func (t *Table) notify(c *CQ) {
+// Notify sends a completion event of a queue that has a channel.
+func (t *Table) Notify(c *CQ) {
 	ev := abi.CompEvent{CQ: c.Handle}
 	c.Events++
 	t.send(c.Channel, abi.Bytes(&ev))

@@ -21,7 +21,7 @@
 // ends the work of a queue pair, broken.go fails those that stand on something
 // broken, last.go sends what was posted last. xrc.go has XRC domains,
 // trace.go tells the flight recorder and traces, why.go says why a queue pair fails,
-// told.go what its peer hears of that, faults.go asks whether something is to fail on purpose.
+// told.go what its peer hears of that, intercept.go has what features may change.
 //
 // All of it runs on the worker's thread. The package knows client rings and
 // memory. It must not know packets, ports, wire protocols, rdma_cm ids or the

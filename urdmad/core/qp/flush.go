@@ -54,7 +54,7 @@ func (q *QP) StopSends() {
 func (t *Table) tellLast(q *QP) {
 	if q.jobs.tell && len(q.jobs.deferred) == 0 {
 		q.jobs.tell = false
-		t.sendAsync(q, abi.EventQPLastWQEReached)
+		t.SendAsync(q, abi.EventQPLastWQEReached)
 	}
 }
 

@@ -193,6 +193,6 @@ func (q *QP) setState(to uint32) {
 func (t *Table) tellDrained(q *QP) {
 	if q.SQ.draining && q.Attr.EnSQDAsyncNotify != 0 && q.SQ.untouched() {
 		q.Attr.EnSQDAsyncNotify = 0
-		t.sendAsync(q, EventDrained)
+		t.SendAsync(q, EventDrained)
 	}
 }

@@ -86,10 +86,10 @@ func (q *QP) fetch(i uint32) {
 	}
 	wr.status = abi.StatusSuccess
 	if wrong := q.resolve(i, wr, slot, list); wrong != 0 {
-		wr.State, wr.status, wr.vendor = SendFailed, statusOf(wrong), uint32(wrong)
+		wr.Fail(statusOf(wrong), wrong)
 	}
-	if q.Client.Faults != nil {
-		q.faultPosted(i, slot.Opcode)
+	if by := q.Client.Interceptor; by != nil {
+		by.Posted(q, i, slot.Opcode)
 	}
 	if q.Client.Trace != nil {
 		q.tracePosted(wr, slot.Opcode)

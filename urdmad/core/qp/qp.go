@@ -5,7 +5,6 @@ import (
 
 	"urdma/counters"
 	"urdma/reason"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
@@ -46,17 +45,15 @@ type QP struct {
 
 	written *mem.Region // of the last Write that arrived, most often right again
 
-	t        *Table
-	state    uint32 // enum ibv_qp_state
-	carrier  Carrier
-	acked    uint64 // sends whose Mark is at most this were carried
-	jobs     jobs
-	inRun    bool       // in the table's run queue
-	heard    bool       // its program was told that the peer has sent something
-	midWrite bool       // an RDMA Write is arriving; counts with faults alone
-	placeAt  clock.Time // when the piece of a Write that was kept back is placed; 0: none was
-	removed  bool
-	unready  bool // a message found a receive queue to which nothing had ever been posted
+	t       *Table
+	state   uint32 // enum ibv_qp_state
+	carrier Carrier
+	acked   uint64 // sends whose Mark is at most this were carried
+	jobs    jobs
+	inRun   bool // in the table's run queue
+	heard   bool // its program was told that the peer has sent something
+	removed bool
+	unready bool // a message found a receive queue to which nothing had ever been posted
 
 	leaving   bool // see SendLast
 	abandoned bool // see abandon

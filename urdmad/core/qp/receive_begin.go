@@ -68,13 +68,13 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	if r.torn { // of another shared receive queue of the XRC domain
 		r.fail(abi.StatusWRFlushErr, uint32(reason.PeerLeft))
 	}
-	var rqe abi.RQE
-	list := r.q.t.list[:]
-	if from.shared != nil {
-		if f := from.owner(r.q).Faults; f != nil {
-			from.pick(f.Pick)
+	if by := from.owner(r.q).Interceptor; by != nil && !from.empty() {
+		if v := by.Message(r.q, MessageSend, from); v.Is != Done {
+			return v.Is
 		}
 	}
+	var rqe abi.RQE
+	list := r.q.t.list[:]
 	i, ok := from.look(&rqe, list)
 	switch {
 	case !ok:
@@ -82,14 +82,7 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	case need > 0 && rqe.NumSGE <= from.maxSGE && room(list[:rqe.NumSGE]) < uint64(need):
 		return NoRoom
 	}
-	if r.q.Client.Faults != nil {
-		if v := r.q.faultMessage(MessageSend); v.Is != Done {
-			return v.Is
-		}
-	}
-	from.taken()
-	from.checkLimit(r.q.t)
-	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, rqe.WRID, i, 0, 0, 0
+	r.begin(from, rqe.WRID, i)
 	if rqe.NumSGE > from.maxSGE {
 		r.wrong(abi.StatusLocQPOpErr, reason.TooManySGEs)
 		return BadReceive
@@ -98,16 +91,17 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 		r.wrong(abi.StatusLocProtErr, wrong)
 		return BadReceive
 	}
-	if f := r.q.Client.Faults; f != nil {
-		if status := f.Receive(r.q); status != abi.StatusSuccess {
-			r.wrong(status, reason.Injected)
-			return BadReceive
-		}
-	}
 	if r.q.Client.Trace != nil {
 		r.traceBegun()
 	}
 	return Done
+}
+
+// begin takes the receive at index i, which is the next of from.
+func (r *Receive) begin(from *RecvQueue, id uint64, i uint32) {
+	from.taken()
+	from.checkLimit(r.q.t)
+	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, id, i, 0, 0, 0
 }
 
 // room is how many bytes a scatter/gather list takes.

@@ -122,16 +122,21 @@ func newRecvQueue(r ring.ServerRQ, maxSGE uint32) *RecvQueue {
 // look copies the next receive out, if there is one, and returns its index. An
 // index that the client got wrong is as good as none.
 func (r *RecvQueue) look(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
-	prod, err := r.ring.Prod(r.head)
-	if err != nil || prod == r.head {
+	if r.empty() {
 		return 0, false
 	}
 	r.ring.Read(r.head, rqe, list)
 	return r.head, true
 }
 
-// pick has a receive that which chooses from those that wait be the next.
-func (r *RecvQueue) pick(which func(n int) int) {
+// empty reports whether no receive waits.
+func (r *RecvQueue) empty() bool {
+	prod, err := r.ring.Prod(r.head)
+	return err != nil || prod == r.head
+}
+
+// Pick has a receive that which chooses from those that wait be the next.
+func (r *RecvQueue) Pick(which func(n int) int) {
 	if prod, err := r.ring.Prod(r.head); err == nil && prod-r.head > 1 && !r.resizing {
 		r.ring.Swap(r.head, r.head+uint32(which(int(prod-r.head))))
 	}

@@ -18,8 +18,8 @@ type Source struct {
 // pays for them, or by a target queue pair that of the client whose memory it is.
 func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Source, v Verdict) {
 	q.t.heardFrom(q)
-	if q.Client.Faults != nil {
-		if v := q.faultMessage(MessageRead); v.Is != Done {
+	if by := q.Client.Interceptor; by != nil {
+		if v := by.Message(q, MessageRead, nil); v.Is != Done {
 			return Source{}, v
 		}
 	}

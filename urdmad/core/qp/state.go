@@ -44,8 +44,8 @@ func (q *QP) Attach(c Carrier) {
 		q.Attr.MaxRdAtomic, q.Attr.MaxDestRdAtomic = uint32(conn.ORD), uint32(conn.IRD)
 	}
 	q.SQ.connect(maxReads(&q.Attr, c), c.Common().Takes)
-	if q.Client.Faults != nil {
-		q.faultWaiting()
+	if by := q.Client.Interceptor; by != nil {
+		by.Connected(q)
 	}
 	q.SQ.more = true // posts are fetched in this turn, but not before the connection stands: they may end it
 	q.t.Ready(q)
@@ -117,7 +117,7 @@ func (q *QP) reset() {
 func (t *Table) heardFrom(q *QP) {
 	if q.state == abi.QPSRTR && !q.heard && q.Type != abi.QPTypeUD {
 		q.heard = true
-		t.sendAsync(q, abi.EventCommEst)
+		t.SendAsync(q, abi.EventCommEst)
 	}
 }
 
@@ -148,10 +148,11 @@ func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
 		q.because(why, text)
 	}
 	q.Flush(why)
-	q.t.sendAsync(q, event)
+	q.t.SendAsync(q, event)
 }
 
-func (t *Table) sendAsync(q *QP, event uint32) {
+// SendAsync sends the queue pair's programs an asynchronous event, enum ibv_event_type.
+func (t *Table) SendAsync(q *QP, event uint32) {
 	if q.leaving {
 		return
 	}

@@ -64,8 +64,9 @@ type Client struct {
 	Space *mem.Space
 
 	Recorder recorder.Recorder
-	Trace    Trace  // nil: nobody traces the client; the worker's thread, as Faults
-	Faults   Faults // nil: nothing goes wrong on purpose
+	Trace    Trace // nil: nobody traces the client; the worker's thread
+
+	Interceptor Interceptor // nil: nobody changes what becomes of the client's work; likewise
 
 	// Fault is called once, on the worker's thread, when the client's memory
 	// could not be touched; the owner then removes the client.

@@ -24,15 +24,15 @@ const (
 	toldRoom         ToldKind = 3 // value: bytes that the receive has room for
 	toldReceive      ToldKind = 4 // the receive was wrong; value: its reason
 	toldDeregistered ToldKind = 5 // the key has named a region until a moment ago
-	toldInjected     ToldKind = 6 // nothing is wrong: the refusal was asked for
+	toldGiven        ToldKind = 6 // nothing is wrong with the message; value: the reason
 )
 
 // Told is what the peer of the queue pair, whose message was refused, is told.
 func (q *QP) Told() Told {
 	f := &q.found
 	switch {
-	case f.injected:
-		return Told{Kind: toldInjected}
+	case f.given != 0:
+		return Told{toldGiven, uint32(f.given)}
 	case f.is == TooLong:
 		return Told{toldRoom, f.room}
 	case f.is == BadReceive:
@@ -69,8 +69,8 @@ func (t Told) text() string {
 		return "the peer's receive is wrong: " + reason.Number(t.Value).What()
 	case toldDeregistered:
 		return "the peer has deregistered the region"
-	case toldInjected:
-		return "the peer's refusal was injected on purpose: urdma inject"
+	case toldGiven:
+		return "the peer says: " + reason.Number(t.Value).What()
 	}
 	return ""
 }

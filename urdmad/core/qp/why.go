@@ -24,7 +24,7 @@ type finding struct {
 	room         uint32        // bytes, of a receive that is too short
 	local        reason.Number // of a wrong receive
 	element      string        // what is wrong with one, or with a send
-	injected     bool          // nothing is wrong: somebody asked for the refusal
+	given        reason.Number // see Refuse; 0: the refusal is the step's own
 }
 
 // Why is the reason of the error state; 0: there is none, or it is unknown.
@@ -49,8 +49,8 @@ func (q *QP) PeerFound(peer *QP) {
 func (q *QP) FlushForReceive() {
 	why := q.found.local
 	switch {
-	case q.found.injected:
-		why = reason.Injected
+	case q.found.given != 0:
+		why = q.found.given
 	case q.found.is != BadReceive:
 		why = reason.LocalRevoked
 	}
@@ -118,13 +118,13 @@ const RefusedPeer = "this side refused its peer: "
 
 // refuses tells whether the peer has asked for what it was not to have.
 func (f *finding) refuses() bool {
-	return !f.injected && (f.is == Denied || f.is == TooLong)
+	return f.given == 0 && (f.is == Denied || f.is == TooLong)
 }
 
 // text says what was found, in words for the owner of q, whose memory and receives it is about.
 func (f *finding) text(q *QP) string {
-	if f.injected {
-		return "the refusal was injected on purpose: urdma inject"
+	if f.given != 0 {
+		return f.given.What()
 	}
 	switch f.is {
 	case Denied:

@@ -4,32 +4,41 @@ import (
 	"testing"
 
 	"urdma/reason"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 
-// faults has a verdict for the first messages of the peer's.
-type faults struct {
+// judge is a qp.Interceptor that has a verdict on the first messages of the peer's.
+type judge struct {
 	verdict qp.Verdict
 	left    int
+	writing bool // a Write is arriving
 }
 
-func (f *faults) Send(*qp.QP, uint32, uint32) uint32    { return abi.StatusSuccess }
-func (f *faults) Receive(*qp.QP) uint32                 { return abi.StatusSuccess }
-func (f *faults) Notify(*qp.CQ) (late, more clock.Time) { return late, more }
-func (f *faults) Misfit(*qp.QP, int, uint32) uint32     { return abi.StatusSuccess }
-func (f *faults) Pick(int) int                          { return 0 }
-func (f *faults) Place(*qp.QP) (late clock.Time)        { return late }
+func (j *judge) Posted(*qp.QP, uint32, uint32) {}
+func (j *judge) Connected(*qp.QP)              {}
+func (j *judge) Notify(*qp.CQ) (kept bool)     { return false }
+func (j *judge) WriteEnds(*qp.QP)              { j.writing = false }
 
-func (f *faults) Respond(*qp.QP, qp.Message) qp.Verdict {
-	if f.left == 0 {
+func (j *judge) Write(q *qp.QP, _ *mem.Region, _ uint64, _ []byte) qp.Verdict {
+	if j.writing {
 		return qp.Verdict{}
 	}
-	f.left--
-	return f.verdict
+	j.writing = true
+	return j.Message(q, 0, nil)
+}
+
+func (j *judge) Message(q *qp.QP, _ qp.Message, _ *qp.RecvQueue) qp.Verdict {
+	if j.left == 0 {
+		return qp.Verdict{}
+	}
+	j.left--
+	if j.verdict.Is != qp.NoReceive {
+		q.Refuse(reason.Injected)
+	}
+	return j.verdict
 }
 
 // TestInjected: what goes wrong on purpose at a responder does to each kind of message
@@ -65,7 +74,7 @@ func TestInjected(t *testing.T) {
 			}
 			t.Run(message+" "+c.name, func(t *testing.T) {
 				n := connected(t, 7)
-				n.B.Do(func() { n.QB.Q.Client.Faults = &faults{verdict, 2} })
+				n.B.Do(func() { n.QB.Q.Client.Interceptor = &judge{verdict: verdict, left: 2} })
 				post(n)
 				got := n.QA.Send.Completions(1)
 				if got[0].Status != c.status || got[0].VendorErr != uint32(c.why) {

@@ -83,7 +83,7 @@ func TestReadAnswerLost(t *testing.T) {
 func TestRepeatedReadNotReady(t *testing.T) {
 	for _, is := range []qp.Outcome{qp.NoReceive, qp.Busy} {
 		n, _, request := asked(t)
-		n.B.Do(func() { n.QB.Q.Client.Faults = &faults{qp.Verdict{Is: is}, 1} })
+		n.B.Do(func() { n.QB.Q.Client.Interceptor = &judge{verdict: qp.Verdict{Is: is}, left: 1} })
 		n.A.Port.Inject(request)
 		n.Pass(5 * time.Millisecond)
 		n.Exchange(3000)

@@ -142,7 +142,7 @@ func replayed(t *testing.T, seed uint64) {
 			r.region()
 		case 1:
 			is := []qp.Outcome{qp.NoReceive, qp.Busy}[r.rand.IntN(2)]
-			w.B.Do(func() { r.QB.Q.Client.Faults = &faults{qp.Verdict{Is: is}, r.rand.IntN(3)} })
+			w.B.Do(func() { r.QB.Q.Client.Interceptor = &judge{verdict: qp.Verdict{Is: is}, left: r.rand.IntN(3)} })
 		case 2, 3, 4:
 			for range 1 + r.rand.IntN(4) {
 				r.send(guard)
