@@ -10,6 +10,7 @@ import (
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
+	"urdma/verbs/abi"
 )
 
 // breaks has a rule concern a client of a simulated network.
@@ -55,6 +56,27 @@ func TestOneLateEvent(t *testing.T) {
 	w.Pass(11 * time.Second)
 	if cq.Events != 1 {
 		t.Errorf("%d events, expected 1: the queue is gone", cq.Events)
+	}
+}
+
+// TestWritesAreAskedOnce: each RDMA Write counts once, however many pieces it has and however
+// it ends.
+func TestWritesAreAskedOnce(t *testing.T) {
+	for name, o := range map[string]enginetest.Options{"TRP": {}, "RoCEv2": {RoCE: true}} {
+		n := enginetest.ConnectedPairIn(enginetest.New(t, o), false, 7)
+		_, writes := breaks(t, n.QB.Client, "respond opcode=RDMA_WRITE answer=ACCESS nth=100")
+		for i := range uint64(6) {
+			n.QB.PostRecv(i)
+			w := enginetest.Write(i, n.MB, 0)
+			if i%2 == 0 {
+				w.Opcode = abi.WRRDMAWriteWithImm
+			}
+			n.QA.Post(w, n.MA.SGE(0, 5000))
+			n.QA.Send.Completions(1)
+		}
+		if writes.Seen != 6 {
+			t.Errorf("%s: %d Writes were counted, expected 6", name, writes.Seen)
+		}
 	}
 }
 

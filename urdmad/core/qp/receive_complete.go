@@ -55,6 +55,7 @@ func (q *QP) EndWriteImmediate(srqn, imm, n uint32, solicited bool) Verdict {
 	if v := q.BeginReceive(srqn, 0); v.Is != Done {
 		return v
 	}
+	q.writeEnds()
 	w := q.Recv.completion(abi.StatusSuccess)
 	w.Opcode, w.ByteLen, w.WCFlags, w.ImmOrSTag = abi.WCRecvRDMAWithImm, n, abi.WCWithImm, imm
 	q.Recv.arrived(&w, solicited)
