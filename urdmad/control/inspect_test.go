@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/netip"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,21 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"net"
-
-	"golang.org/x/sys/unix"
-
-	"urdma/dpdk/loopback"
-	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/control"
-	"urdma/urdmad/core/cm"
-	"urdma/urdmad/core/connect"
-	"urdma/urdmad/core/engine"
-	"urdma/urdmad/core/netif"
-	"urdma/urdmad/core/worker"
+	"urdma/urdmad/control/controltest"
 	"urdma/verbs/abi"
-	"urdma/verbs/personality"
 )
 
 // strangerUID is an ordinary user's.
@@ -94,61 +82,13 @@ type running struct {
 
 func start(t testing.TB, change ...func(*control.Server)) *running {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "urdma-control-") // t.TempDir's parents are closed to strangers
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	worker.PrepareRuntime(1)
-	log := slog.New(slog.DiscardHandler)
-	ip := netip.MustParsePrefix("198.18.0.1/24")
-	p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
-	first, w := newWorker(t, p, ip, nil)
-	r := &running{socket: filepath.Join(dir, "urdmad.sock")}
-	r.server = &control.Server{Log: log, MaxReads: 16,
-		Workers: []*control.Worker{first},
-		About:   inspect.Daemon{Version: "test", UID: os.Getuid()},
-		Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1, Place: control.Place{Address: ip, MTU: 1500}, Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link, Stats: p.Stats, Driver: "loopback"}}}
-	for _, c := range change {
-		c(r.server)
-	}
-	l, err := control.Listen(r.socket, 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = r.server.Serve(l) }()
-	t.Cleanup(func() {
-		l.Close()
-		r.server.Close()
-		if err := w.Stop(); err != nil {
-			t.Error(err)
+	r := controltest.Start(t, func(r *controltest.Running) {
+		r.Server.Workers[0].Loop = func() inspect.Loop { return inspect.Loop{Turns: r.Worker.Stats().Turns} }
+		for _, c := range change {
+			c(r.Server)
 		}
 	})
-	return r
-}
-
-// newWorker is a worker of its own, or one of several, on a loopback port.
-func newWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint32) bool) (*control.Worker, *worker.Worker) {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	e := engine.New(engine.Config{Log: log, Mine: mine})
-	e.AddPort(p, netif.Address{Prefix: ip})
-	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
-	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &control.Worker{Engine: e, CM: ids, Numbers: numbers, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch,
-		Borrow: func(fn func()) bool {
-			return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
-		},
-		Loop: func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} }}, w
+	return &running{r.Server, r.Socket}
 }
 
 // client speaks the control protocol.
@@ -166,35 +106,10 @@ func call[Q, R any](c *client, kind abi.Type, q Q) (r R, err error) {
 
 // callWith sends descriptors along.
 func callWith[Q, R any](c *client, kind abi.Type, q Q, send ...int) (r R, err error) {
-	b := abi.Bytes(&q)
-	copy(b, abi.Bytes(&abi.Header{Type: kind, Length: uint32(len(b))}))
-	var rights []byte
-	if len(send) > 0 {
-		rights = unix.UnixRights(send...)
-	}
-	if _, _, err := c.conn.WriteMsgUnix(b, rights, nil); err != nil {
-		return r, err
-	}
-	in, oob := make([]byte, abi.MaxMessage), make([]byte, 256)
-	n, oobn, _, _, err := c.conn.ReadMsgUnix(in, oob)
-	if err != nil {
-		return r, err
-	}
-	if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
-		for i := range messages {
-			fds, _ := unix.ParseUnixRights(&messages[i])
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
-		}
-	}
-	r, ok := abi.Decode[R](in[:n])
-	if !ok {
-		h, _ := abi.Decode[abi.Header](in[:min(n, 16)])
-		return r, fmt.Errorf("message %d: %d bytes, errno %w", kind, n, syscall.Errno(h.Status))
-	}
-	return r, nil
+	return controltest.Call[Q, R](c.caller(), kind, q, send...)
 }
+
+func (c *client) caller() *controltest.Caller { return &controltest.Caller{UnixConn: c.conn} }
 
 // startEquipped is start, with a client that has made its objects.
 func startEquipped(t *testing.T, setUp ...func(*control.Server)) (*running, *client) {
@@ -210,53 +125,8 @@ func startEquipped(t *testing.T, setUp ...func(*control.Server)) (*running, *cli
 	return r, c
 }
 
-// makeObjects makes one of each: a domain, a region, a completion queue, a
-// queue pair, an id and a listener.
-func (c *client) makeObjects() error {
-	hello := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
-	copy(hello.Command[:], "tester\x1b[31m")
-	_, err := call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, hello)
-	if err != nil {
-		return err
-	}
-	ctx, err := call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})
-	if err != nil {
-		return err
-	}
-	pd, err := call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx.Handle})
-	if err != nil {
-		return err
-	}
-	if _, err = call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: pd.Handle, Access: abi.AccessLocalWrite}); err != nil {
-		return err
-	}
-	cq, err := call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: ctx.Handle, CQE: 10})
-	if err != nil {
-		return err
-	}
-	_, err = call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: pd.Handle, QPType: abi.QPTypeRC,
-		SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: abi.QPCap{MaxSendWR: 7, MaxRecvWR: 9, MaxSendSGE: 1, MaxRecvSGE: 1}})
-	if err != nil {
-		return err
-	}
-	ch, err := call[abi.Header, abi.HandleMessage](c, abi.CMCreateChannel, abi.Header{})
-	if err != nil {
-		return err
-	}
-	for _, listen := range []bool{false, true} {
-		id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: ch.Handle, PS: abi.PSTCP})
-		if err != nil {
-			return err
-		}
-		if !listen {
-			continue
-		}
-		if _, err := call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: id.Handle, Value: 3}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// makeObjects makes one of each.
+func (c *client) makeObjects() error { return c.caller().MakeObjects() }
 
 func TestInspectShowsEveryObject(t *testing.T) {
 	r, c := startEquipped(t)

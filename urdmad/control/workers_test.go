@@ -18,6 +18,7 @@ import (
 	"urdma/inspect"
 	"urdma/urdmad/attach/injector"
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/controltest"
 	"urdma/verbs/abi"
 )
 
@@ -25,7 +26,7 @@ import (
 func startTwo(t *testing.T, change ...func(*control.Server)) *running {
 	return start(t, append(change, func(s *control.Server) {
 		p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
-		second, w := newWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), func(number uint32) bool { return number%2 == 1 })
+		second, w := controltest.NewWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), func(number uint32) bool { return number%2 == 1 })
 		if err := w.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -34,6 +35,7 @@ func startTwo(t *testing.T, change ...func(*control.Server)) *running {
 				t.Error(err)
 			}
 		})
+		second.Loop = func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} }
 		s.Workers = append(s.Workers, second)
 		s.Injected = injector.Attach(s, injector.Config{})
 	})...)

@@ -1,6 +1,8 @@
-// Package controltest is a client for tests of urdmad that makes queue pairs of every
-// type and connects each in every way, by number and by rdma_cm, posts to them and
-// destroys them at any time. Its messages are right in form, and often in content.
+// Package controltest has what tests of package control and of attached features need: a
+// urdmad's inside on a loopback port, a client that makes any request, and a client that
+// makes queue pairs of every type and connects each in every way, by number and by rdma_cm,
+// posts to them and destroys them at any time. The latter's messages are right in form, and
+// often in content.
 package controltest
 
 import (
