@@ -139,11 +139,14 @@ func (q *QP) CompleteBefore(i uint32) {
 
 // FailRevoked fails the work request in a slot because its memory was
 // deregistered; those before it that are not done are flushed.
-func (q *QP) FailRevoked(slot uint32) {
+func (q *QP) FailRevoked(slot uint32) { q.failFirst(q.SQ.Index(slot), reason.LocalRevoked) }
+
+// failFirst fails the work request at an index because of its memory, and flushes those
+// before it.
+func (q *QP) failFirst(i uint32, why reason.Number) {
 	s := &q.SQ
-	i := s.Index(slot)
 	for s.Holds(i) && s.head != i && q.state != abi.QPSErr {
 		q.flushOldest()
 	}
-	q.FailOldest(abi.StatusLocProtErr, reason.LocalRevoked)
+	q.FailOldest(abi.StatusLocProtErr, why)
 }

@@ -52,7 +52,7 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 	case rest > uint64(r.capacity-r.got):
 		q.found = finding{is: TooLong, wrID: r.id, length: uint64(r.got) + rest, room: r.capacity}
 		return Verdict{Is: TooLong}
-	case !q.scatter(r.sges[:r.nsge], r.got, data):
+	case !q.scatter(request{from: r.from, index: r.index}, r.sges[:r.nsge], r.got, data):
 		q.found = finding{is: Revoked, wrID: r.id}
 		return Verdict{Is: Revoked}
 	default:
@@ -167,7 +167,7 @@ func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	switch {
 	case len(data) > 0 && q.Client.Backlogged():
 		return Verdict{Is: Busy}
-	case !q.scatter(wr.list, wr.got, data):
+	case !q.scatter(wr.request(), wr.list, wr.got, data):
 		return Verdict{Is: Revoked}
 	}
 	wr.got += uint32(len(data))

@@ -76,9 +76,9 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	return nil, true
 }
 
-// scatter writes data from off on into a scatter list, which has room. False: memory
+// scatter writes data from off on into a work request's scatter list, which has room. False: memory
 // of the list was deregistered; nothing more may be written to it.
-func (q *QP) scatter(list []element, off uint32, data []byte) bool {
+func (q *QP) scatter(of request, list []element, off uint32, data []byte) bool {
 	q.t.spent += len(data)
 	for i := range list {
 		s := &list[i]
@@ -95,7 +95,7 @@ func (q *QP) scatter(list []element, off uint32, data []byte) bool {
 		case s.bytes != nil:
 			copy(s.bytes[off:], data[:n])
 		default:
-			q.storeFallback(s.region, s.va+uint64(off), data[:n])
+			q.storeFallback(of, s.region, s.va+uint64(off), data[:n])
 		}
 		if data = data[n:]; len(data) == 0 {
 			return true
@@ -113,5 +113,5 @@ func (q *QP) Store(r *mem.Region, va uint64, data []byte) {
 		copy(b, data)
 		return
 	}
-	q.storeFallback(r, va, data)
+	q.storeFallback(request{}, r, va, data)
 }

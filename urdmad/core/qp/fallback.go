@@ -18,9 +18,18 @@ import (
 // endedJob is a job that ended.
 type endedJob struct {
 	qp    *QP
+	of    request
 	write uint64 // its number; 0: it only read
 	fn    func() // what to go on with
 	err   error
+}
+
+// request names the work request whose memory a job is for; the zero request: a peer's,
+// which is for a region.
+type request struct {
+	send  bool       // it is in the send queue
+	from  *RecvQueue // where it was posted, of a receive
+	index uint32     // in its queue
 }
 
 // jobs are a queue pair's writes on the fallback path, numbered from 1, and what waits
@@ -78,14 +87,14 @@ func (j *jobs) loses(n uint64) {
 const directCost = 4 << 10
 
 // submit is for jobs that only read; n is 0, or the number of one that writes.
-func (q *QP) submit(s *mem.Space, n uint64, job mem.Job, then func()) {
+func (q *QP) submit(s *mem.Space, of request, n uint64, job mem.Job, then func()) {
 	t := q.t
 	q.countJob()
 	job.Done = func(err error) {
 		if err != nil && !job.Write {
 			clear(job.Buf) // it may hold what was staged for others before
 		}
-		t.ended.Put(endedJob{q, n, then, err})
+		t.ended.Put(endedJob{q, of, n, then, err})
 		t.wake()
 	}
 	if !s.Direct() {
@@ -114,9 +123,9 @@ func (q *QP) direct(s *mem.Space, job *mem.Job) error {
 }
 
 // submitWrite submits a job that writes to memory of a client, and returns its number.
-func (q *QP) submitWrite(of *Client, s *mem.Space, job mem.Job, then func()) (n uint64) {
-	n = q.jobs.issue(of)
-	q.submit(s, n, job, func() {
+func (q *QP) submitWrite(c *Client, s *mem.Space, of request, job mem.Job, then func()) (n uint64) {
+	n = q.jobs.issue(c)
+	q.submit(s, of, n, job, func() {
 		q.jobs.ended(n)
 		q.settleReads()
 		then()
@@ -148,17 +157,45 @@ func (t *Table) Settle() (n int) {
 				t.log.Warn("client memory cannot be reached through /proc/self/mem",
 					"client", j.qp.Client.Name, "qpn", j.qp.QPN, "error", j.err)
 			}
-			j.qp.Fail(EventAccess, reason.LocalUnreachable)
+			j.qp.failUnreachable(j.of)
 		}
 		j.fn()
 	}
 	return n
 }
 
+// failUnreachable fails the queue pair because memory can't be reached: the work request
+// whose memory it is, if there is one, completes with that as its error.
+func (q *QP) failUnreachable(of request) {
+	if of.send {
+		q.failSend(of.index, reason.LocalUnreachable)
+		return
+	}
+	if r := &q.Recv; of.from != nil && r.active && r.from == of.from && r.index == of.index {
+		r.fail(abi.StatusLocProtErr, uint32(reason.LocalUnreachable))
+	}
+	q.Fail(EventAccess, reason.LocalUnreachable)
+}
+
+// failSend fails the work request at an index in its turn, or if all of it was sent at
+// once; those before it that are not done are flushed then.
+func (q *QP) failSend(i uint32, why reason.Number) {
+	if q.state == abi.QPSErr || q.carrier == nil || !q.SQ.Holds(i) {
+		return
+	}
+	if wr := q.SQ.At(i); wr.State != SendSent {
+		wr.State, wr.status, wr.vendor = SendFailed, abi.StatusLocProtErr, uint32(why)
+		q.completeSends()
+		return
+	}
+	q.failFirst(i, why)
+	q.carrier.Failed()
+}
+
 // readMemory reads len(buf) bytes at va of r and calls then on the worker's thread. A
 // region that was deregistered is read no more. One of no memory has its turn behind
 // what is read before: a Stage's chunks come in order.
-func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
+func (q *QP) readMemory(of request, r *mem.Region, va uint64, buf []byte, then func()) {
 	switch {
 	case r.Dead():
 		clear(buf) // as in submit
@@ -169,12 +206,12 @@ func (q *QP) readMemory(r *mem.Region, va uint64, buf []byte, then func()) {
 		if q.Client.Space.Direct() {
 			then()
 		} else {
-			q.submit(q.Client.Space, 0, mem.Job{Write: true}, then)
+			q.submit(q.Client.Space, of, 0, mem.Job{Write: true}, then)
 		}
 		return
 	}
 	r.Hold()
-	q.submit(r.Space, 0, mem.Job{Addr: r.ClientAddr(va), Buf: buf}, func() {
+	q.submit(r.Space, of, 0, mem.Job{Addr: r.ClientAddr(va), Buf: buf}, func() {
 		r.Release()
 		then()
 	})
@@ -194,7 +231,7 @@ func (q *QP) backlogged(c *Client) bool {
 
 // storeFallback writes src to a region. Of a trusted client it is there when the
 // function returns; an error is found like one of the goroutine.
-func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
+func (q *QP) storeFallback(of request, r *mem.Region, va uint64, src []byte) {
 	if r.Space.Direct() && q.direct(r.Space, &mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: src}) == nil {
 		q.countJob()
 		return
@@ -202,7 +239,7 @@ func (q *QP) storeFallback(r *mem.Region, va uint64, src []byte) {
 	c := q.owner(r)
 	buf := append([]byte(nil), src...)
 	c.unwritten += len(buf) + perWait
-	q.submitWrite(c, r.Space, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
+	q.submitWrite(c, r.Space, of, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
 		c.unwritten -= len(buf) + perWait
 	})
 }
@@ -216,7 +253,7 @@ func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(origi
 	if r.Space.Direct() && q.direct(r.Space, &mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}) == nil {
 		return binary.NativeEndian.Uint64(buf), true
 	}
-	q.submitWrite(q.owner(r), r.Space, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
+	q.submitWrite(q.owner(r), r.Space, request{}, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
 		later(binary.NativeEndian.Uint64(buf))
 	})
 	return 0, false

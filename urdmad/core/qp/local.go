@@ -72,5 +72,5 @@ func (q *QP) afterWrites(s *mem.Space, wr *SendWR) {
 	if s.Direct() {
 		return
 	}
-	wr.asyncUntil = q.submitWrite(q.Client, s, mem.Job{Write: true}, func() {})
+	wr.asyncUntil = q.submitWrite(q.Client, s, request{}, mem.Job{Write: true}, func() {})
 }

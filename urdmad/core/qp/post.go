@@ -77,7 +77,7 @@ func (q *QP) fetch(i uint32) {
 	slot, list := &q.t.slot, q.t.list[:]
 	q.SQ.ring.Read(i, slot, list)
 	wr := q.SQ.use(&q.t.chunks, i)
-	wr.renew(slot)
+	wr.renew(slot, i)
 	if q.SigAll {
 		wr.Flags |= abi.SendSignaled
 	}

@@ -3,6 +3,7 @@ package qp
 import (
 	"slices"
 
+	"urdma/reason"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
@@ -153,7 +154,7 @@ func (q *QP) releaseDeferred() {
 		d := j.deferred[0]
 		j.deferred = j.deferred[1:]
 		if d.cqe.Status == abi.StatusSuccess && !j.written(d.until) {
-			d.cqe.Status = abi.StatusLocProtErr
+			d.cqe.Status, d.cqe.VendorErr = abi.StatusLocProtErr, uint32(reason.LocalUnreachable)
 		}
 		d.waits.unwritten -= perWait
 		q.complete(d.cq, &d.cqe, d.solicited)

@@ -40,6 +40,7 @@ type SendWR struct {
 	remote, operand1, operand2 uint64
 
 	id         uint64
+	index      uint32 // in the send queue
 	status     uint32
 	vendor     uint32
 	list       []element // of its scatter/gather list; its room is the chunk's
@@ -48,9 +49,10 @@ type SendWR struct {
 	asyncUntil uint64    // Read, or work on a window: completes once jobs.done reached this
 }
 
-// renew makes wr the work request of a slot. What it held was released, so that
+// renew makes wr the work request of a slot, at an index of the send queue. What it held was released, so that
 // list is empty, src and stage are nil.
-func (wr *SendWR) renew(slot *abi.SQE) {
+func (wr *SendWR) renew(slot *abi.SQE, index uint32) {
+	wr.index = index
 	wr.Op, wr.Flags, wr.id = operationOf(slot.Opcode), slot.Flags, slot.WRID
 	wr.RKey, wr.STag, wr.Immediate = mem.STag(slot.RKey), mem.STag(slot.ImmOrSTag), slot.ImmOrSTag
 	wr.remote, wr.operand1, wr.operand2 = slot.RemoteAddr, slot.CompareAdd, slot.Swap
@@ -58,6 +60,8 @@ func (wr *SendWR) renew(slot *abi.SQE) {
 	wr.Length, wr.MSN, wr.sent, wr.got, wr.mark = 0, 0, 0, 0, 0
 	wr.vendor, wr.asyncUntil = 0, 0
 }
+
+func (wr *SendWR) request() request { return request{send: true, index: wr.index} }
 
 // RemoteAddr is where a Write, a Read or an atomic operation begins in the peer's memory.
 func (wr *SendWR) RemoteAddr() uint64 { return wr.remote }

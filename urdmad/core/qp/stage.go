@@ -26,6 +26,7 @@ const (
 type Stage struct {
 	q         *QP
 	client    *Client // whose memory it is: bears the cost
+	of        request
 	length    uint32
 	list      []element      // what is read
 	chunks    []*stagedChunk // in order, from the oldest that the peer may lack
@@ -46,8 +47,8 @@ type stagedChunk struct {
 }
 
 // newStage makes a stage of what a list of a client's memory names.
-func newStage(q *QP, c *Client, length uint32, list []element) *Stage {
-	return &Stage{q: q, client: c, length: length, list: list}
+func newStage(q *QP, c *Client, of request, length uint32, list []element) *Stage {
+	return &Stage{q: q, client: c, of: of, length: length, list: list}
 }
 
 // Fill asks for the next chunks, as far as depth and the client's budget allow.
@@ -63,7 +64,7 @@ func (s *Stage) Fill() {
 		c := &stagedChunk{off: s.requested, buf: s.q.t.staging.take(n)}
 		s.chunks = append(s.chunks, c)
 		s.requested += n
-		s.q.fetchList(s.list, c.off, c.buf, func() { s.arrived(c) })
+		s.q.fetchList(s.of, s.list, c.off, c.buf, func() { s.arrived(c) })
 	}
 }
 
@@ -238,14 +239,14 @@ func (c *Client) stopWaiting(s *Stage) {
 // reads it itself, much is staged already, or Reads before it may still change what it
 // sends (IBV_SEND_FENCE).
 func (q *QP) stageSend(wr *SendWR) {
-	q.SQ.setStage(wr, newStage(q, q.Client, wr.Length, wr.list))
+	q.SQ.setStage(wr, newStage(q, q.Client, wr.request(), wr.Length, wr.list))
 	if !q.Client.Space.Direct() && wr.Flags&abi.SendFence == 0 && q.Client.staged < MaxStaged/2 {
 		wr.stage.Fill()
 	}
 }
 
-// fetchList reads len(buf) bytes from off on of what a list names.
-func (q *QP) fetchList(list []element, off uint32, buf []byte, then func()) {
+// fetchList reads len(buf) bytes from off on of what a list of a work request names.
+func (q *QP) fetchList(of request, list []element, off uint32, buf []byte, then func()) {
 	parts := 1 // until all were asked for
 	each := func() {
 		if parts--; parts == 0 {
@@ -261,7 +262,7 @@ func (q *QP) fetchList(list []element, off uint32, buf []byte, then func()) {
 		}
 		n := min(uint32(len(buf)), s.n-off)
 		parts++
-		q.readMemory(s.region, s.va+uint64(off), buf[:n], each)
+		q.readMemory(of, s.region, s.va+uint64(off), buf[:n], each)
 		if buf = buf[n:]; len(buf) == 0 {
 			return
 		}

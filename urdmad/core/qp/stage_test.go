@@ -31,12 +31,12 @@ func TestWaitingStagesAreBounded(t *testing.T) {
 	r := newRig(t, 8)
 	c := r.qp.Client
 	never := unreadable(t, 1)
-	full := newStage(r.qp, c, 1, never)
+	full := newStage(r.qp, c, request{}, 1, never)
 	full.Fill()
 	c.staged = MaxStaged
 	var waiting []*Stage
 	for range 3 {
-		s := newStage(r.qp, c, 1, never)
+		s := newStage(r.qp, c, request{}, 1, never)
 		waiting = append(waiting, s)
 		for range 100 {
 			s.Fill()
