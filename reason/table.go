@@ -36,7 +36,7 @@ var table = []Reason{
 	{LocalNoRight, "the device would write to memory that was registered for reading", "receives, RDMA Reads and atomics write to local memory", "register it with IBV_ACCESS_LOCAL_WRITE", "ibv_reg_mr(3)"},
 	{LocalWindow, "the lkey is the rkey of a memory window", "windows are for peers", "give the lkey of the region that the window is bound to", "ibv_alloc_mw(3)"},
 	{LocalRevoked, "memory was deregistered while a work request was using it", "ibv_dereg_mr was called before the completion was polled", "poll the completion first", "ibv_dereg_mr(3)"},
-	{LocalUnreachable, "urdmad could not read or write memory of the program", "pages were unmapped while registered (munmap, or a file that became shorter)", "keep the memory until ibv_dereg_mr has returned", "ibv_reg_mr(3)"},
+	{LocalUnreachable, "urdmad could not read or write memory of the program", "pages went missing while registered: unmapped, behind the end of a file that became shorter, in a guard region, without the right (PROT_NONE), or dropped under a userfaultfd", "keep the memory, and its rights, until ibv_dereg_mr has returned", "ibv_reg_mr(3)"},
 
 	{Operation, "the queue pair does not have this operation", "its type has no such operation (RDMA on UD, Reads on UC), or urdma lacks it (TSO, atomic write)", "compare with the table of operations and types", "ibv_post_send(3)"},
 	{TooManySGEs, "the work request has more scatter/gather elements than its queue was created for", "", "ask for as many in cap.max_send_sge or cap.max_recv_sge", "ibv_create_qp(3)"},
