@@ -176,7 +176,7 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	} else if only, err = m.deviceOf(src); err != nil {
 		return r, err
 	}
-	if only >= 0 && !isAny(dst) && src.Is4() != dst.Is4() {
+	if (only >= 0 && !isAny(dst) || src.IsLoopback()) && src.Is4() != dst.Is4() {
 		return r, fmt.Errorf("cm: the source %v is of another address family than %v: %w", src, dst, einval)
 	}
 	if dst.IsMulticast() { // nobody to be asked for: members come and go

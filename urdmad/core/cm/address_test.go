@@ -172,3 +172,23 @@ func TestRouteOnTheLinkFirst(t *testing.T) {
 		t.Errorf("from a device without a way: %v", err)
 	}
 }
+
+// TestResolveAcrossFamilies: from a loopback address there is no way to one of the other
+// family, on this host or another.
+func TestResolveAcrossFamilies(t *testing.T) {
+	w := newWorld(t, 1, options{})
+	n := &ways{host: w.hosts[0], hops: make([]netip.Addr, 2), nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("fd01::1/64")}}
+	m := cm.New(cm.Config{Network: n, Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd01::1")}, Timeout: sec})
+	p := w.hosts[0].newProgram()
+	for _, way := range []struct {
+		src, dst string
+		want     error
+	}{{"::1", "10.1.0.1", syscall.EINVAL}, {"::1", "10.1.0.2", syscall.EINVAL}, {"::1", "127.0.0.1", syscall.EINVAL}, {"127.0.0.1", "fd01::1", syscall.EINVAL},
+		{"127.0.0.1", "fd01::2", syscall.EINVAL}, {"127.0.0.1", "::1", syscall.EINVAL}, {"::1", "fd01::1", nil}, {"::1", "::1", nil}, {"127.0.0.1", "10.1.0.1", nil},
+		{"::", "10.1.0.1", nil}, {"0.0.0.0", "fd01::1", nil}} {
+		src, dst := netip.AddrPortFrom(netip.MustParseAddr(way.src), 0), netip.AddrPortFrom(netip.MustParseAddr(way.dst), 7471)
+		if err := m.ResolveAddr(m.Create(p, p), src, dst, sec); !errors.Is(err, way.want) {
+			t.Errorf("%s to %s: %v, expected %v", way.src, way.dst, err, way.want)
+		}
+	}
+}
