@@ -188,3 +188,21 @@ func TestDeregistered(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestRefusedWriteImmediate: a Write with immediate data whose rkey is wrong takes no
+// receive: the receive is flushed with the others.
+func TestRefusedWriteImmediate(t *testing.T) {
+	for _, size := range []int{100, 3000} {
+		n := connected(t, 2)
+		n.QB.PostRecv(7)
+		n.QB.PostRecv(8)
+		w := enginetest.WithImmediate(enginetest.Write(1, n.MB, 0), 9)
+		w.RKey ^= 0x100
+		n.QA.Post(w, n.MA.SGE(0, size))
+		enginetest.Expect(t, "sender", n.QA.Send.Completions(1), []uint64{1}, abi.StatusRemAccessErr)
+		enginetest.Expect(t, "receiver", n.QB.Recv.Completions(2), []uint64{7, 8}, abi.StatusWRFlushErr, abi.StatusWRFlushErr)
+		if ev := n.QB.Client.AsyncEvents(); len(ev) != 1 || ev[0].EventType != qp.EventAccess {
+			t.Errorf("asynchronous events %+v", ev)
+		}
+	}
+}
