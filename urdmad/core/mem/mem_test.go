@@ -237,6 +237,27 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableGrowsInSteps: an Insert moves few regions, however many there are: the worker
+// waits for it.
+func TestTableGrowsInSteps(t *testing.T) {
+	table := NewTable(rand.NewPCG(7, 8))
+	known := map[*segment]bool{table.segments[0]: true}
+	for n := range 1 << 15 {
+		r := NewRegion(nil, 1, 0, 0, 1, 0, Mapping{})
+		table.Insert(r)
+		fresh := 0
+		for _, g := range table.segments {
+			if !known[g] {
+				known[g] = true
+				fresh++
+			}
+		}
+		if used := table.segment(r.STag).used; fresh > 4 || used > segmentSlots/2 || table.Lookup(r.STag) != r {
+			t.Fatalf("region %d: %d segments are new, its own has %d regions", n, fresh, used)
+		}
+	}
+}
+
 // TestSTagsAreHardToGuess: every bit of an STag is as often set as not, also while
 // there are few.
 func TestSTagsAreHardToGuess(t *testing.T) {

@@ -47,11 +47,11 @@ func (t *Table) RemoveWindow(w *Window) {
 
 // Window returns the window that an STag with any key names, or nil.
 func (t *Table) Window(s STag) *Window {
-	i, ok := t.find(s)
-	if !ok {
+	slot := t.find(s)
+	if slot == nil {
 		return nil
 	}
-	return t.slots[i].window
+	return (*slot).window
 }
 
 // Binding is what a window is to be bound to.
@@ -118,8 +118,7 @@ func (r *Region) part(b *Binding) *Region {
 func (t *Table) replace(w *Window, s STag, part *Region) {
 	w.unbind()
 	part.STag = s
-	i, _ := t.find(s)
-	t.slots[i], w.part = part, part
+	*t.find(s), w.part = part, part
 }
 
 func (w *Window) unbind() {
