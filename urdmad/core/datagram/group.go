@@ -185,7 +185,7 @@ type unserved struct {
 
 // sendGroup sends a message to a group: out of the port, if that reaches anybody,
 // and to the members on it, which may take several turns.
-func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *Message) outcome {
 	to = p.port.groupOf(to)
 	h.Dst = wire.MulticastQPN
 	from := p.unserved
@@ -201,7 +201,7 @@ func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 	if p.QP.SourceDead(i) {
 		return revoked
 	}
-	a := arrival{h: h, src: p.port.If.IP(), dst: to, class: p.class(wr), length: int(wr.Length), from: p}
+	a := arrival{Message: *h, src: p.port.If.IP(), dst: to, class: p.class(wr), length: int(wr.Length), from: p}
 	next, _ := p.s.serveMembers(p.port, to, &a, from.next, p.begun, func(to *Pair) { p.copyTo(to, i, wr, &a) })
 	if next != 0 && p.live() {
 		p.unserved = unserved{i, next}
@@ -221,7 +221,6 @@ type crowd struct {
 
 type crowded struct {
 	port *Port
-	h    wire.Datagram
 	a    arrival
 	data []byte
 	next uint64 // member
@@ -234,7 +233,6 @@ func (s *Stack) Serve() (n int) {
 	c.spent = 0
 	for len(c.waiting) > 0 && c.spent < groupBudget {
 		m := &c.waiting[0]
-		m.a.h = &m.h
 		taken := 0
 		m.next, taken = s.serveArrived(m.port, &m.a, m.data, m.next)
 		n += taken + 1
@@ -277,13 +275,13 @@ func (s *Stack) arrivedGroup(p *Port, a *arrival, data []byte) (why string) {
 		return "too many wait for members of groups to be served"
 	}
 	c.bytes += len(data) + memberCost
-	c.waiting = append(c.waiting, crowded{p, *a.h, *a, append([]byte(nil), data...), next})
+	c.waiting = append(c.waiting, crowded{p, *a, append([]byte(nil), data...), next})
 	return ""
 }
 
 // member takes a receive for a message to a group.
 func (p *Pair) member(a *arrival) bool {
-	if p.QP.Attr.QKey != a.h.QKey {
+	if p.QP.Attr.QKey != a.QKey {
 		p.s.Stats.WrongQKey++
 		return false
 	}

@@ -2,13 +2,12 @@ package datagram
 
 import (
 	"urdma/urdmad/core/qp"
-	"urdma/wire"
 )
 
 // This file has messages to queue pairs of this urdmad, which need no packet.
 
 // sendLocal carries a message to a queue pair at a port of ours.
-func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *Message) outcome {
 	to := p.s.destination(at, h)
 	if to == nil {
 		p.show(nil, at.If.IP(), i, h, "dropped: "+whyNobody)
@@ -17,7 +16,7 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *wire.Datagram) ou
 	if p.QP.SourceDead(i) {
 		return revoked
 	}
-	a := arrival{h: h, src: p.port.If.IP(), dst: at.If.IP(), class: p.class(wr), length: int(wr.Length)}
+	a := arrival{Message: *h, src: p.port.If.IP(), dst: at.If.IP(), class: p.class(wr), length: int(wr.Length)}
 	v := to.begin(&a)
 	switch v.Is {
 	case qp.Done:

@@ -16,10 +16,10 @@ type Pair struct {
 
 // serve makes a queue pair in RTR or later reachable.
 func (s *Stack) serve(q *qp.QP, dev int) {
-	p := &Pair{sender: sender{s: s, port: s.ports[dev]}}
+	p := &Pair{sender: s.newSender(dev)}
 	p.wait.timer = clock.NewTimer(p.resume)
 	p.QP, p.Dev, p.ByNumber, p.Takes = q, dev, true, qp.ImmediateData
-	p.Local = netip.AddrPortFrom(p.port.If.IP(), wire.DatagramPort)
+	p.Local = netip.AddrPortFrom(p.port.If.IP(), s.form.Port())
 	s.pairs[wire.QPN(q.QPN)] = p
 	s.table.Serve(q, p)
 }

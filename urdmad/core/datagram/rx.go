@@ -8,49 +8,19 @@ import (
 	"urdma/wire"
 )
 
-// Is reports whether a datagram of an interface's is one for Receive.
-func Is(d *netif.Datagram) bool {
-	op, ok := wire.PeekOp(d.Head)
-	return ok && (op == wire.OpDatagram || op == wire.OpUC)
-}
-
-// Receive handles a datagram between queue pairs that came from the wire.
-func (p *Port) Receive(d *netif.Datagram) {
+// Arrived gives a message from the wire, which came with a traffic class, to the queue pairs of
+// type UD that it is for. Else it says why not.
+func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (why string) {
 	s := p.s
-	if d.Dst.Port() != wire.DatagramPort || d.Src.Port() != wire.DatagramPort {
-		s.Stats.Malformed++
-		p.If.Note("dropped: datagrams have UDP port number 30034")
-		return
-	}
-	if op, _ := wire.PeekOp(d.Head); op == wire.OpUC && !d.Dst.Addr().IsMulticast() {
-		p.receiveUC(d)
-		return
-	}
-	var h wire.Datagram
-	if err := h.Parse(d.Head); err != nil {
-		s.Stats.Malformed++
-		p.If.Note("dropped: " + err.Error())
-		return
-	}
 	s.Stats.Received++
-	if why := s.arrived(p, d, &h, d.Data[wire.DatagramLen:]); why != "" {
-		p.If.Note("dropped: " + why)
-	}
-}
-
-// arrived gives a message to its queue pair; else it says why not.
-func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram, data []byte) (why string) {
-	a := arrival{h: h, src: d.Src.Addr(), dst: d.Dst.Addr(), length: len(data)}
-	if p.form == roceV2 {
-		a.class = p.If.Class(d)
-	}
+	a := arrival{Message: m, src: d.Src.Addr(), dst: d.Dst.Addr(), class: class, length: len(data)}
 	switch {
-	case h.Dst == wire.GeneralQPN:
+	case m.Dst == wire.GeneralQPN:
 		return s.management(p, &a, data)
 	case a.dst.IsMulticast():
 		return s.arrivedGroup(p, &a, data)
 	}
-	to := s.destination(p, h)
+	to := s.destination(p, &m)
 	if to == nil {
 		return whyNobody
 	}
@@ -67,7 +37,7 @@ func (s *Stack) arrived(p *Port, d *netif.Datagram, h *wire.Datagram, data []byt
 
 // destination is the queue pair that a message goes to, nil if there is none, or
 // if its Q_Key is another; that is counted.
-func (s *Stack) destination(p *Port, h *wire.Datagram) *Pair {
+func (s *Stack) destination(p *Port, h *Message) *Pair {
 	to := s.pairs[h.Dst]
 	switch {
 	case to == nil || to.port != p:
@@ -82,7 +52,7 @@ func (s *Stack) destination(p *Port, h *wire.Datagram) *Pair {
 
 // arrival is a message that has come.
 type arrival struct {
-	h        *wire.Datagram
+	Message
 	src, dst netip.Addr
 	class    uint8 // traffic class, or TOS
 	length   int   // bytes
@@ -114,7 +84,7 @@ func (p *Pair) begin(a *arrival) qp.Verdict {
 	case qp.Done:
 		p.starved = false
 		var grh [wire.GRHLen]byte
-		wire.PutGRH(grh[:], a.src, a.dst, a.class, p.port.packet(a))
+		wire.PutGRH(grh[:], a.src, a.dst, a.class, wire.UDPLen+p.port.form.Len(a.Message, uint32(a.length)))
 		return p.place(grh[:])
 	case qp.BadReceive:
 		p.fail()
@@ -138,8 +108,8 @@ func (p *Pair) place(data []byte) qp.Verdict {
 
 // end completes the receive.
 func (p *Pair) end(a *arrival) {
-	p.QP.EndSend(qp.Ending{HasImmediate: a.h.HasImmediate, Immediate: a.h.Immediate, Solicited: a.h.Solicited,
-		SrcQP: uint32(a.h.Src), SourceLID: lidOf(a.src), HeaderRoom: wire.GRHLen})
+	p.QP.EndSend(qp.Ending{HasImmediate: a.HasImmediate, Immediate: a.Immediate, Solicited: a.Solicited,
+		SrcQP: uint32(a.Src), SourceLID: lidOf(a.src), HeaderRoom: wire.GRHLen})
 }
 
 // lidOf is the LID that stands for an address: its low 16 bits (docs/WIRE.md

@@ -24,9 +24,13 @@ type sender struct {
 	// starved: somebody here waited for a receive of this queue pair, and none was
 	// posted. Until one is, nobody waits for it again.
 	starved bool
-	begun   int // the table's Spent when Transmit began
-	pace    pace
-	quiet   clock.Time // the peer is told of congestion no sooner
+	begun   int  // the table's Spent when Transmit began
+	flow    Flow // the form's; nil: it has none
+}
+
+func (s *Stack) newSender(dev int) sender {
+	p := s.ports[dev]
+	return sender{s: s, port: p, flow: p.form.NewFlow()}
 }
 
 // outcome is what became of a work request.
@@ -45,10 +49,12 @@ func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed fun
 	q := c.QP
 	c.begun = c.s.table.Spent()
 	for n < sendBudget && c.live() && q.Ready() {
-		if until, ok := c.pace.holds(c.s.clock.Now); ok {
-			q.Acknowledge(c.sent)
-			c.s.clock.Set(c.wait.timer, until)
-			return n
+		if c.flow != nil {
+			if until, ok := c.flow.Holds(c.s.clock.Now); ok {
+				q.Acknowledge(c.sent)
+				c.s.clock.Set(c.wait.timer, until)
+				return n
+			}
 		}
 		i := q.SQ.Next()
 		switch send(i, q.SQ.At(i)) {

@@ -24,6 +24,7 @@ type Stack struct {
 	ucs   map[wire.QPN]*UC   // likewise, of type UC
 
 	observer Observer // nil while nobody looks
+	form     Form     // of ports that have no other, and of what an Observer is shown
 
 	groups   map[membership]*group
 	attached map[*qp.QP][]attachment
@@ -52,28 +53,34 @@ type Stats struct {
 
 // Port is an interface as datagrams use it.
 type Port struct {
-	If   *netif.Interface
-	s    *Stack
-	form form
-	ways map[netip.Addr]*way
-	held int // bytes that wait for neighbours
+	If      *netif.Interface
+	s       *Stack
+	form    Form
+	ways    map[netip.Addr]*way
+	waiting int // bytes that wait for neighbours
 	// asked is how many answers of neighbours are waited for, those included whose
 	// way was forgotten meanwhile.
 	asked int
 }
 
-// NewStack returns a Stack without ports.
-func NewStack(t *qp.Table) *Stack {
-	return &Stack{clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{},
+// NewStack returns a Stack without ports, which are to have a form.
+func NewStack(t *qp.Table, f Form) *Stack {
+	return &Stack{form: f, clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{},
 		groups: map[membership]*group{}, attached: map[*qp.QP][]attachment{}}
 }
 
 // AddPort has datagrams use an interface, whose device number is the next.
 func (s *Stack) AddPort(n *netif.Interface) *Port {
-	p := &Port{If: n, s: s, ways: map[netip.Addr]*way{}}
+	p := &Port{If: n, s: s, form: s.form, ways: map[netip.Addr]*way{}}
 	s.ports = append(s.ports, p)
 	return p
 }
+
+// Stats are those of the port's stack.
+func (p *Port) Stats() *Stats { return &p.s.Stats }
+
+// SendsTo reports whether messages lately went to an address.
+func (p *Port) SendsTo(a netip.Addr) bool { return p.ways[a] != nil }
 
 // Renumbered: the interface has another address, from which messages go from now on.
 func (p *Port) Renumbered() {

@@ -26,7 +26,7 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 	if qkey&qp.ControlledQKey != 0 {
 		qkey = p.QP.Attr.QKey
 	}
-	h := wire.Datagram{Dst: wire.QPN(qpn & uint32(wire.MulticastQPN)), Src: wire.QPN(p.QP.QPN), QKey: qkey,
+	h := Message{Dst: wire.QPN(qpn & uint32(wire.MulticastQPN)), Src: wire.QPN(p.QP.QPN), QKey: qkey,
 		Solicited: wr.Flags&abi.SendSolicited != 0}
 	if wr.Op.Immediate {
 		h.HasImmediate, h.Immediate = true, wr.Immediate
@@ -41,7 +41,7 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 }
 
 // sendWire sends a message out of the queue pair's port.
-func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
+func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *Message) outcome {
 	w := p.port.way(dst)
 	switch {
 	case w == nil:
@@ -51,31 +51,28 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *wire.Datagra
 		return gone
 	}
 	if !w.open {
-		return p.holdFor(w, i, wr, h)
+		return p.sendWhenKnown(w, wr, h)
 	}
 	frame := p.port.If.Alloc()
 	if frame == nil {
 		p.s.table.Ready(p.QP) // the port is full: the next turn tries again
 		return later
 	}
-	payload := w.path.Payload(frame)
-	if !p.build(payload, i, wr, h, p.port.form) {
+	if !p.build(w.path.Payload(frame), wr, h, p.port.form) {
 		return revoked
 	}
-	p.s.Stats.Sent++
-	p.leave(w, h.Dst, frame, p.port.form.length(h, wr.Length), uint8(wr.RKey))
+	p.port.send(w, p.flow, h.Dst, frame, p.port.form.Len(*h, wr.Length), uint8(wr.RKey))
 	return gone
 }
 
 // build writes header and message as a wire has them. False: the message's memory was
 // deregistered.
-func (p *Pair) build(b []byte, i uint32, wr *qp.SendWR, h *wire.Datagram, f form) bool {
-	at := f.headerLen(h)
+func (p *Pair) build(b []byte, wr *qp.SendWR, h *Message, f Form) bool {
+	h.PSN = p.psn
+	at := f.Put(b, *h, wr.Length)
 	if !p.QP.Gather(b[at:at+int(wr.Length)], wr, 0) {
 		return false
 	}
-	h.PSN = p.psn
 	p.psn = p.psn.Add(1)
-	f.put(b, h, wr.Length)
 	return true
 }

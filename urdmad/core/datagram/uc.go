@@ -16,7 +16,6 @@ import (
 type UC struct {
 	sender
 
-	peer    netip.Addr
 	peerQPN wire.QPN
 	in      arriving
 }
@@ -29,7 +28,7 @@ func (s *Stack) ModifyUC(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, peer net
 	}
 	switch c, _ := q.Carrier().(*UC); {
 	case c != nil && mask&abi.QPMaskAV != 0:
-		c.peer = peer
+		c.Peer = netip.AddrPortFrom(peer, s.form.Port())
 	case c != nil && mask&abi.QPMaskState != 0 && a.QPState == abi.QPSRTS:
 		c.psn = wire.PSN(q.Attr.SQPSN)
 	case q.Carrier() == nil && qp.Receives(q.State()):
@@ -39,15 +38,18 @@ func (s *Stack) ModifyUC(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, peer net
 }
 
 func (s *Stack) serveUC(q *qp.QP, dev int, peer netip.Addr) {
-	c := &UC{sender: sender{s: s, port: s.ports[dev]}, peer: peer, peerQPN: wire.QPN(q.Attr.DestQPNum)}
+	c := &UC{sender: s.newSender(dev), peerQPN: wire.QPN(q.Attr.DestQPNum)}
 	c.wait.timer = clock.NewTimer(c.resume)
 	c.in.next = wire.PSN(q.Attr.RQPSN)
 	c.QP, c.Dev, c.ByNumber, c.Takes = q, dev, true, qp.ImmediateData
-	c.Local = netip.AddrPortFrom(c.port.If.IP(), wire.DatagramPort)
-	c.Peer = netip.AddrPortFrom(peer, wire.DatagramPort)
+	c.Local = netip.AddrPortFrom(c.port.If.IP(), s.form.Port())
+	c.Peer = netip.AddrPortFrom(peer, s.form.Port())
 	s.ucs[wire.QPN(q.QPN)] = c
 	s.table.Serve(q, c)
 }
+
+// PeerQPN is the number of the peer's queue pair.
+func (c *UC) PeerQPN() wire.QPN { return c.peerQPN }
 
 // Failed is qp.Carrier's: as with datagrams, an error of a send stops the sends.
 func (c *UC) Failed() {

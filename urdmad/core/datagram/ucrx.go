@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
@@ -15,14 +14,6 @@ type arriving struct {
 	message bool     // one is under way
 	write   bool     // it is a Write
 	length  uint32   // of it, so far
-	target  target
-}
-
-// target is where a Write over RoCEv2 goes, which its first packet alone says.
-type target struct {
-	stag   wire.STag
-	to     uint64
-	length uint32 // of all of it
 }
 
 // late is how many PSNs before the one expected are those of packets that a network
@@ -32,43 +23,48 @@ const late = 256
 // late reports whether a packet is one of those. It changes nothing.
 func (in *arriving) late(p wire.PSN) bool { return uint32(in.next)-uint32(p)-1 < late }
 
-const whyLate = "it came before, or later than others that were sent after it"
+// Unstated stands for the sender's queue pair where packets do not have its number.
+const Unstated = ^wire.QPN(0)
 
-// receiveUC handles a packet between queue pairs of type UC.
-func (p *Port) receiveUC(d *netif.Datagram) {
-	s := p.s
-	var h wire.UC
-	n, err := h.Parse(d.Head)
-	if err != nil {
-		s.Stats.Malformed++
-		p.If.Note("dropped: " + err.Error())
-		return
+// UC is the queue pair of type UC that takes a packet from a queue pair of a host. Else it says
+// why there is none.
+func (p *Port) UC(dst wire.QPN, from netip.Addr, src wire.QPN) (c *UC, why string) {
+	p.s.Stats.Received++
+	if c = p.s.ucs[dst]; c != nil && (c.takes(p, from, src) || src == Unstated && c.takes(p, from, c.peerQPN)) {
+		return c, ""
 	}
-	s.Stats.Received++
-	to := s.ucs[h.Dst]
-	if to == nil || !to.takes(p, d.Src.Addr(), h.Src) {
-		s.Stats.NoQueuePair++
-		p.If.Note("dropped: no queue pair takes it")
-		return
+	p.s.Stats.NoQueuePair++
+	return nil, whyNobody
+}
+
+// Expected is the PSN of the next packet. The message under way has so many bytes already.
+func (c *UC) Expected() (psn wire.PSN, length uint32) { return c.in.next, c.in.length }
+
+// Late says why a packet with a PSN is dropped; "": it is not late.
+func (c *UC) Late(psn wire.PSN) (why string) {
+	if !c.in.late(psn) {
+		return ""
 	}
-	if to.in.late(h.PSN) {
-		s.Stats.Late++
-		p.If.Note("dropped: " + whyLate)
-		return
+	c.s.Stats.Late++
+	return "it came before, or later than others that were sent after it"
+}
+
+// Take gives the payload of a packet that is not late to its message. Else it says why not.
+func (c *UC) Take(h *Part, data []byte) (why string) {
+	if c.take(h, data) {
+		return ""
 	}
-	if !to.take(&h, d.Data[n:]) {
-		p.If.Note("dropped: the message is torn or refused, or no receive is posted")
-	}
+	return "the message is torn or refused, or no receive is posted"
 }
 
 // takes reports whether a message that comes to a port is the peer's.
 func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
-	return c.port == at && c.peer == from && c.peerQPN == src && qp.Receives(c.QP.State())
+	return c.port == at && c.Peer.Addr() == from && c.peerQPN == src && qp.Receives(c.QP.State())
 }
 
 // take gives the payload of a packet that is not late to its message. False: it was
 // dropped, and so is all that is left of its message (InfiniBand vol. 1).
-func (c *UC) take(h *wire.UC, data []byte) bool {
+func (c *UC) take(h *Part, data []byte) bool {
 	in := &c.in
 	expected := h.PSN == in.next
 	in.next = h.PSN.Add(1)
@@ -114,7 +110,7 @@ func (c *UC) begin() qp.Verdict {
 	return v
 }
 
-func (c *UC) place(h *wire.UC, data []byte) (v qp.Verdict) {
+func (c *UC) place(h *Part, data []byte) (v qp.Verdict) {
 	if h.Write {
 		v = c.QP.PlaceWrite(mem.STag(h.STag), h.TO, data, uint64(len(data)))
 	} else {
@@ -125,7 +121,7 @@ func (c *UC) place(h *wire.UC, data []byte) (v qp.Verdict) {
 }
 
 // end completes what the message completes.
-func (c *UC) end(h *wire.UC) qp.Verdict {
+func (c *UC) end(h *Part) qp.Verdict {
 	switch q := c.QP; {
 	case !h.Write:
 		return q.EndSend(qp.Ending{HasImmediate: h.HasImmediate, Immediate: h.Immediate, Solicited: h.Solicited})

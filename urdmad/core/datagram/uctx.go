@@ -12,10 +12,10 @@ func (c *UC) Transmit() int { return c.transmit(c.send, c.Failed) }
 // send moves what one packet carries of the work request at index i, or all of it
 // within this urdmad.
 func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
-	if at := c.s.portAt(c.peer); at != nil && !c.s.table.Elsewhere(uint32(c.peerQPN)) {
+	if at := c.s.portAt(c.Peer.Addr()); at != nil && !c.s.table.Elsewhere(uint32(c.peerQPN)) {
 		return c.sendLocal(at, i, wr)
 	}
-	w := c.port.way(c.peer)
+	w := c.port.way(c.Peer.Addr())
 	switch {
 	case w == nil:
 		c.moved(wr.Length - wr.Offset())
@@ -30,31 +30,22 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 		return later
 	}
 	h := c.header(wr)
-	n := wr.Run(wr.Offset(), c.mtu(&h))
+	n := wr.Run(wr.Offset(), c.port.form.PartLen(c.QP, h.Write, c.port.If.MaxDatagram()))
 	h.Last = wr.Offset()+n == wr.Length
 	b := w.path.Payload(frame)
-	at := c.port.form.putUC(b, &h, n, wr.Length)
+	at, length := c.port.form.PutPart(b, h, n, wr.Length)
 	if !c.QP.Gather(b[at:at+int(n)], wr, wr.Offset()) {
 		return revoked
 	}
 	c.psn = c.psn.Add(1)
-	c.s.Stats.Sent++
-	c.leave(w, h.Dst, frame, at+c.port.form.ended(n), uint8(c.QP.Attr.TrafficClass))
+	c.port.send(w, c.flow, h.Dst, frame, length, uint8(c.QP.Attr.TrafficClass))
 	c.moved(n)
 	return gone
 }
 
-// mtu is how many bytes of a message a packet carries at most.
-func (c *UC) mtu(h *wire.UC) uint32 {
-	if c.port.form == roceV2 {
-		return 128 << c.QP.Attr.PathMTU // as enum ibv_mtu
-	}
-	return uint32(c.port.If.MaxDatagram() - h.Len())
-}
-
 // header is that of the next packet of a work request, Last apart.
-func (c *UC) header(wr *qp.SendWR) wire.UC {
-	return wire.UC{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Offset() == 0,
+func (c *UC) header(wr *qp.SendWR) Part {
+	return Part{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Offset() == 0,
 		Write: wr.Op.RemoteAccess != 0, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr() + uint64(wr.Offset()),
 		HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Solicited: wr.Flags&abi.SendSolicited != 0}
 }
@@ -77,7 +68,7 @@ func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 }
 
 // copyTo hands what is there of the source over, piece by piece as a wire would.
-func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *wire.UC) outcome {
+func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 	for {
 		b, ok := c.QP.Part(i, wr.Offset(), localPiece)
 		switch {

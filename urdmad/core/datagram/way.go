@@ -12,10 +12,10 @@ import (
 const (
 	// maxWays bounds the addresses that a port remembers the way to.
 	maxWays = 4096
-	// maxHeld and maxHeldAll bound, in bytes, what waits for one neighbour and for
+	// maxWaiting and maxWaitingAll bound, in bytes, what waits for one neighbour and for
 	// all of a port's.
-	maxHeld    = 256 << 10
-	maxHeldAll = 4 << 20
+	maxWaiting    = 256 << 10
+	maxWaitingAll = 4 << 20
 	// confirmAfter is how long a neighbour's address is used before it is asked for
 	// again: no answer of a peer's confirms it.
 	confirmAfter = 20 * clock.Second
@@ -24,9 +24,9 @@ const (
 // way leads to one address.
 type way struct {
 	path    netif.Path
-	open    bool   // the next hop's Ethernet address is known
-	waiting []held // until it is
-	bytes   int    // of those
+	open    bool     // the next hop's Ethernet address is known
+	waiting []packet // until it is
+	bytes   int      // of those
 	asked   clock.Time
 }
 
@@ -76,7 +76,7 @@ func (p *Port) remember(dst netip.Addr, w *way) {
 }
 
 func (p *Port) forget(dst netip.Addr, w *way) {
-	p.held -= w.bytes
+	p.waiting -= w.bytes
 	w.waiting, w.bytes = nil, 0
 	if w.open {
 		w.path.Leave()
@@ -96,51 +96,72 @@ func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 		p.forget(dst, w)
 		return
 	}
-	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), p.form.port()), netip.AddrPortFrom(dst, p.form.port()))
+	w.path = p.If.Path(l, netip.AddrPortFrom(p.If.IP(), p.form.Port()), netip.AddrPortFrom(dst, p.form.Port()))
 	w.path.Follow()
 	p.If.Look(dst, l, nil)
 	w.open = true
 	for _, m := range w.waiting {
-		frame := p.If.Alloc()
-		if frame == nil {
+		if !p.sendCopy(w, m) {
 			p.s.Stats.NeighbourWait++
-			continue
 		}
-		copy(w.path.Payload(frame), m.payload)
-		p.mark(w, m.class)
-		w.path.Send(frame, len(m.payload))
-		p.s.Stats.Sent++
 	}
-	p.held -= w.bytes
+	p.waiting -= w.bytes
 	w.waiting, w.bytes = nil, 0
 }
 
-// holdFor copies a message that waits for a neighbour, if there is room.
-func (p *Pair) holdFor(w *way, i uint32, wr *qp.SendWR, h *wire.Datagram) outcome {
-	n := p.port.form.length(h, wr.Length)
-	if w.bytes+n > maxHeld || p.port.held+n > maxHeldAll {
+// sendWhenKnown copies a message that waits for a neighbour, if there is room.
+func (p *Pair) sendWhenKnown(w *way, wr *qp.SendWR, h *Message) outcome {
+	n := p.port.form.Len(*h, wr.Length)
+	if !p.port.hasRoom(w, n) {
 		p.s.Stats.NeighbourWait++
 		return gone
 	}
 	b := make([]byte, n)
-	if !p.build(b, i, wr, h, p.port.form) {
+	if !p.build(b, wr, h, p.port.form) {
 		return revoked
 	}
-	p.port.hold(w, held{b, uint8(wr.RKey)})
+	p.port.keep(w, packet{b, p.flow, h.Dst, uint8(wr.RKey)})
 	return gone
 }
 
-// held is a packet that waits for a neighbour.
-type held struct {
+// packet is one that waits for a neighbour.
+type packet struct {
 	payload []byte // UDP's
+	flow    Flow   // of its sender
+	to      wire.QPN
 	class   uint8
 }
 
-// hold keeps a packet for which there is room.
-func (p *Port) hold(w *way, m held) {
+// hasRoom reports whether n bytes more may wait.
+func (p *Port) hasRoom(w *way, n int) bool {
+	return w.bytes+n <= maxWaiting && p.waiting+n <= maxWaitingAll
+}
+
+// keep keeps a packet for which there is room.
+func (p *Port) keep(w *way, m packet) {
 	w.waiting = append(w.waiting, m)
 	w.bytes += len(m.payload)
-	p.held += len(m.payload)
+	p.waiting += len(m.payload)
+}
+
+// sendCopy sends a packet that was built elsewhere; false: the port is full.
+func (p *Port) sendCopy(w *way, m packet) bool {
+	frame := p.If.Alloc()
+	if frame == nil {
+		return false
+	}
+	copy(w.path.Payload(frame), m.payload)
+	p.send(w, m.flow, m.to, frame, len(m.payload), m.class)
+	return true
+}
+
+// send sends a packet of n bytes to a queue pair.
+func (p *Port) send(w *way, f Flow, to wire.QPN, frame []byte, n int, class uint8) {
+	if f != nil {
+		f.Leaves(p.s.clock.Now, &w.path, to, n, class)
+	}
+	w.path.Send(frame, n)
+	p.s.Stats.Sent++
 }
 
 // groupWay is the way to a group, of which the port needs to know nothing; nil if
@@ -151,8 +172,8 @@ func (p *Port) groupWay(dst netip.Addr) *way {
 		p.s.Stats.NoRoute++
 		return nil
 	}
-	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), p.form.port()),
-		netip.AddrPortFrom(dst, p.form.port()))}
+	w := &way{asked: p.s.clock.Now, open: true, path: p.If.Path(link, netip.AddrPortFrom(p.If.IP(), p.form.Port()),
+		netip.AddrPortFrom(dst, p.form.Port()))}
 	p.remember(dst, w)
 	return w
 }

@@ -121,7 +121,7 @@ func New(cfg Config) *Engine {
 	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout, AnswerDelay: cfg.AckDelay}, e.QPs, e.Streams, cfg.Log)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)
 	e.SameHost.SetDeathTimeout(cmp.Or(cfg.DeathTimeout, reliable.DefaultDeathTimeout))
-	e.Datagrams = datagram.NewStack(e.QPs)
+	e.Datagrams = datagram.NewStack(e.QPs, trp.Datagrams{})
 	e.RoCE = roce.NewStack(e.QPs, cfg.Log, numbers)
 	e.taps.e = e
 	return e
@@ -158,7 +158,8 @@ func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 		other.If.AddOwn(n.IP())
 		n.AddOwn(other.If.IP())
 	}
-	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(n), datagrams: e.Datagrams.AddPort(n)})
+	datagrams := e.Datagrams.AddPort(n)
+	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(datagrams), datagrams: datagrams})
 	if ended := n.Lost; e.cfg.AddressLost != nil {
 		n.Lost = func(by wire.MAC) {
 			ended(by)

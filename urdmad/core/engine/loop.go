@@ -6,7 +6,6 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/fault"
 	"urdma/urdmad/core/qp"
 )
@@ -143,10 +142,6 @@ func (e *Engine) handle(p *ifPort, begun int) bool {
 	for d := p.If.Next(); d != nil; d = p.If.Next() {
 		if p.roce != nil {
 			p.roce.Receive(d)
-		} else if datagram.Is(d) {
-			p.datagrams.Receive(d)
-		} else if d.Dst.Addr().IsMulticast() {
-			p.If.Note("dropped: nothing but datagrams goes to groups")
 		} else {
 			p.Receive(d)
 		}

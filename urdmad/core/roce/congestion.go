@@ -3,14 +3,21 @@ package roce
 import (
 	"net/netip"
 
-	"urdma/urdmad/core/datagram"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/netif"
 	"urdma/wire/roce"
 )
 
 // This file is about congestion as routers tell of it (annex A17.9): they mark packets, who
 // gets them says so to their sender by a packet of its own (CNP), and that one sends less
-// (rc/window.go, datagram/pace.go).
+// (rc/window.go, pace.go).
+
+// capable says that a packet's marks are looked at (RFC 3168, ECT(0)); the other bits of a
+// traffic class are the program's.
+const capable = 2
+
+// noticeEvery is how often a queue pair's peer is told of marks at most.
+const noticeEvery = 50 * clock.Microsecond
 
 // congested: a packet that counts came with a mark.
 func (c *Conn) congested(h *roce.Header) {
@@ -18,7 +25,7 @@ func (c *Conn) congested(h *roce.Header) {
 		c.req.Congested()
 	}
 	if now := c.now(); c.live() && now >= c.quiet {
-		c.notice, c.quiet = true, now+datagram.NoticeEvery
+		c.notice, c.quiet = true, now+noticeEvery
 	}
 }
 
@@ -42,9 +49,18 @@ func (c *Conn) sendNotice() (n int) {
 
 // marked: a packet of type UC or UD came with a mark; its sender is told.
 func (p *Port) marked(d *netif.Datagram) {
-	to, tell := p.datagrams.Marked(&p.head)
-	if !tell {
+	f, uc := p.datagrams.Flow(p.head.Dst)
+	if f == nil { // a group's
 		return
+	}
+	if v, now := f.(*flow), p.s.clock.Now; now >= v.noted {
+		v.noted = now + noticeEvery
+	} else {
+		return
+	}
+	to := p.head.Src
+	if uc != nil {
+		to = uc.PeerQPN()
 	}
 	frame := p.If.Alloc()
 	if frame == nil {
@@ -61,14 +77,17 @@ func (p *Port) marked(d *netif.Datagram) {
 
 // noticed takes a CNP for a queue pair of type UC or UD.
 func (p *Port) noticed(d *netif.Datagram) (why string) {
-	switch {
-	case !p.sealed(d):
+	if !p.sealed(d) {
 		p.s.Stats.WrongICRC++
 		return roce.ErrICRC.Error()
-	case !p.datagrams.Noticed(p.head.Dst, d.Src.Addr()):
+	}
+	f, uc := p.datagrams.Flow(p.head.Dst)
+	from := d.Src.Addr()
+	if f == nil || uc != nil && uc.Peer.Addr() != from || uc == nil && !p.datagrams.SendsTo(from) {
 		p.s.Stats.NoQueuePair++
 		return "no queue pair takes it"
 	}
+	f.(*flow).noticed(p.s.clock.Now)
 	p.s.Stats.CNPHeard++
 	return ""
 }

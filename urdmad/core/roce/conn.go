@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
@@ -162,7 +161,7 @@ func (c *Conn) resolve() {
 func (c *Conn) reach(l netif.Link) {
 	c.open = true
 	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), roce.SourcePort(c.peer)), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
-	c.path.SetTrafficClass(c.class&^3 | datagram.Capable)
+	c.path.SetTrafficClass(c.class&^3 | capable)
 	c.path.Follow()
 	c.ready()
 }

@@ -10,10 +10,11 @@
 // A work request's way: Transmit (tx.go) sends answers to the peer's Reads and atomics
 // (answer.go) and packets of our messages (message.go) in turn, then an acknowledgement.
 //
-// service.go asks which queue pair of type UD stands behind a port number; the messages of
-// such queue pairs, and of type UC, are package datagram's.
+// service.go asks which queue pair of type UD stands behind a port number. The messages of such
+// queue pairs, and of type UC, are package datagram's; datagrams.go has how they look in packets.
 //
-// congestion.go tells peers that routers have marked their packets.
+// congestion.go tells peers that routers have marked their packets; pace.go is how queue pairs of
+// types UD and UC send less then.
 //
 // stack.go has the ports and the queue pairs, conn.go a connection: a qp.Carrier; end.go
 // ends it, codes.go has what NAKs stand for.

@@ -78,9 +78,9 @@ func (p *Port) unreliable(d *netif.Datagram, data []byte) (why string) {
 		s.Stats.NoQueuePair++
 		return "another partition's"
 	case h.Opcode.Transport() == roce.UC:
-		return p.datagrams.MessageUC(d, h, data)
+		return p.part(d, data)
 	case h.Dst != ibcm.QP:
-		return p.datagrams.Message(d, h, data)
+		return p.message(d, data)
 	case h.QKey != ibcm.QKey, h.Src != ibcm.QP, h.Opcode != roce.UD|roce.SendOnly, d.Dst.Addr().IsMulticast():
 		s.Stats.NoQueuePair++
 		return "no management datagram"

@@ -66,7 +66,7 @@ func NewStack(t *qp.Table, log *slog.Logger, r *rand.Rand) *Stack {
 func (s *Stack) AddPort(d *datagram.Port) *Port {
 	n := d.If
 	p := &Port{If: n, s: s, datagrams: d}
-	d.SpeakRoCE()
+	d.Speak(datagrams{})
 	n.CarryBare(&p.sent)
 	s.ports[n.Dev] = p
 	return p

@@ -11,7 +11,8 @@
 //
 // close.go ends connections, terminate.go refuses and is refused, rnr.go
 // waits for receives, handshake.go has the wire side of setting up, whose rules
-// are the connection manager's.
+// are the connection manager's. datagrams.go has how messages of queue pairs of types UD and UC look
+// (package datagram).
 //
 // The package must not know rdma_cm ids, client rings or memory, frames or
 // Ethernet.

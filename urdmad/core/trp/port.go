@@ -3,6 +3,7 @@ package trp
 import (
 	"net/netip"
 
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/reliable"
 	"urdma/wire"
@@ -10,7 +11,8 @@ import (
 
 // Port is the connections over one interface, by our UDP port number.
 type Port struct {
-	If *netif.Interface
+	If        *netif.Interface
+	datagrams *datagram.Port
 	// Immediate: RDMA Writes that come out of order are placed as they come.
 	Immediate bool
 
@@ -68,11 +70,21 @@ func (p *Port) windows(wide bool) (sends, holds int) {
 	return p.s.cfg.Window, p.window
 }
 
-// Receive hands a datagram of the interface's to its connection or to the
-// connection manager.
+// Receive hands a datagram of the interface's to its connection, to the
+// connection manager, or to queue pairs of types UD and UC.
 func (p *Port) Receive(d *netif.Datagram) {
-	c := p.conns[d.Dst.Port()]
 	op, ok := wire.PeekOp(d.Head)
+	switch {
+	case ok && (op == wire.OpDatagram || op == wire.OpUC):
+		if why := p.datagram(op, d); why != "" {
+			p.If.Note("dropped: " + why)
+		}
+		return
+	case d.Dst.Addr().IsMulticast():
+		p.If.Note("dropped: nothing but datagrams goes to groups")
+		return
+	}
+	c := p.conns[d.Dst.Port()]
 	if c == nil || c.state == connOpening || ok && op.IsControl() {
 		p.handshake(d)
 		return

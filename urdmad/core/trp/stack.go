@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
@@ -102,8 +103,9 @@ func (s *Stack) DeathTimeout() clock.Time { return s.cfg.DeathTimeout }
 func (s *Stack) Window() int { return s.cfg.Window }
 
 // AddPort has connections use an interface, whose device number is the next.
-func (s *Stack) AddPort(n *netif.Interface) *Port {
-	p := &Port{If: n, s: s}
+func (s *Stack) AddPort(d *datagram.Port) *Port {
+	n := d.If
+	p := &Port{If: n, datagrams: d, s: s}
 	p.fitWindows()
 	n.Batches.Blamed = func(peer netip.Addr) {
 		s.log.Warn("datagrams that leave in one send are lost on their way; they go one by one to this peer", "peer", peer)

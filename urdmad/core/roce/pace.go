@@ -1,13 +1,6 @@
-package datagram
+package roce
 
 import "urdma/urdmad/core/clock"
-
-// Capable says that a packet's marks are looked at (RFC 3168, ECT(0)); the other bits of a
-// traffic class are the program's.
-const Capable = 2
-
-// NoticeEvery is how often a queue pair's peer is told of marks at most.
-const NoticeEvery = 50 * clock.Microsecond
 
 // pace is how fast a queue pair of type UD or UC sends over RoCEv2 once it was told that
 // routers mark its packets (annex A17.9). Nothing is acknowledged, so there is no window
@@ -25,7 +18,7 @@ type pace struct {
 }
 
 const (
-	paceQuiet = NoticeEvery             // a notice within this after another does not count
+	paceQuiet = noticeEvery             // a notice within this after another does not count
 	paceStep  = 300 * clock.Microsecond // between steps
 	paceHalf  = 5                       // steps that bring back half of the difference
 	paceMore  = 0.005                   // what later ones add: 5 MB/s

@@ -1,0 +1,145 @@
+package roce
+
+import (
+	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/datagram"
+	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/qp"
+	"urdma/wire"
+	"urdma/wire/roce"
+)
+
+// datagrams is the form of messages of queue pairs of types UD and UC in RoCEv2: a
+// datagram.Form.
+type datagrams struct{}
+
+// Port is datagram.Form's.
+func (datagrams) Port() uint16 { return roce.Port }
+
+// Len is datagram.Form's.
+func (datagrams) Len(m datagram.Message, n uint32) int {
+	return (&roce.Header{Opcode: opcode(&m)}).Len() + ended(n)
+}
+
+func opcode(m *datagram.Message) roce.Opcode {
+	if m.HasImmediate {
+		return roce.UD | roce.SendOnlyImmediate
+	}
+	return roce.UD | roce.SendOnly
+}
+
+// ended is the length of a payload of n bytes with what stands behind it.
+func ended(n uint32) int { return int(n) + roce.Padding(int(n)) + roce.ICRCLen }
+
+func pad(payload []byte, n uint32) { clear(payload[n : int(n)+roce.Padding(int(n))]) }
+
+// Put is datagram.Form's.
+func (datagrams) Put(b []byte, m datagram.Message, n uint32) (at int) {
+	h := roce.Header{Opcode: opcode(&m), Solicited: m.Solicited, Migrated: true, Pad: uint8(roce.Padding(int(n))), PKey: roce.DefaultPKey,
+		Dst: m.Dst, PSN: roce.PSN(m.PSN), QKey: m.QKey, Src: m.Src, Immediate: m.Immediate}
+	at = h.Put(b)
+	pad(b[at:], n)
+	return at
+}
+
+// PartLen is datagram.Form's.
+func (datagrams) PartLen(q *qp.QP, _ bool, _ int) uint32 { return pathMTU(q) }
+
+// pathMTU is how many bytes of a message each packet has but the last.
+func pathMTU(q *qp.QP) uint32 { return 128 << q.Attr.PathMTU } // as enum ibv_mtu
+
+// PutPart is datagram.Form's.
+func (datagrams) PutPart(b []byte, p datagram.Part, n, whole uint32) (at, length int) {
+	op := roce.SendFirst
+	if p.Write {
+		op = roce.WriteFirst
+	}
+	switch {
+	case p.First && p.Last:
+		op += roce.SendOnly
+	case p.Last:
+		op += roce.SendLast
+	case !p.First:
+		op += roce.SendMiddle
+	}
+	if p.Last && p.HasImmediate {
+		op++
+	}
+	h := roce.Header{Opcode: roce.UC | op, Solicited: p.Solicited && p.Last, Migrated: true, Pad: uint8(roce.Padding(int(n))), PKey: roce.DefaultPKey,
+		Dst: p.Dst, PSN: roce.PSN(p.PSN), Immediate: p.Immediate, VA: p.TO, RKey: p.STag, Length: whole}
+	at = h.Put(b)
+	pad(b[at:], n)
+	return at, at + ended(n)
+}
+
+// NewFlow is datagram.Form's.
+func (datagrams) NewFlow() datagram.Flow { return &flow{} }
+
+// flow is what is kept about a queue pair of type UD or UC: a datagram.Flow.
+type flow struct {
+	pace
+	target target
+	noted  clock.Time // the peer is told of congestion no sooner
+}
+
+// target is where the Write under way goes, which its first packet alone says.
+type target struct {
+	stag   wire.STag
+	to     uint64
+	length uint32 // of all of it
+}
+
+// Class is datagram.Flow's: routers may mark the packets.
+func (*flow) Class(wanted uint8) uint8 { return wanted&^3 | capable }
+
+// Holds is datagram.Flow's.
+func (f *flow) Holds(now clock.Time) (until clock.Time, ok bool) { return f.holds(now) }
+
+// Leaves is datagram.Flow's.
+func (f *flow) Leaves(now clock.Time, path *netif.Path, to wire.QPN, n int, class uint8) {
+	path.SetTrafficClass(f.Class(class))
+	path.SetSource(roce.SourcePort(to))
+	f.left(now, n)
+}
+
+// message takes a message to queue pairs of type UD. Else it says why not.
+func (p *Port) message(d *netif.Datagram, data []byte) (why string) {
+	h := &p.head
+	if d.Dst.Addr().IsMulticast() && h.Dst != wire.MulticastQPN {
+		s := p.datagrams.Stats()
+		s.Received++
+		s.Malformed++
+		return "a message to a group is for one queue pair"
+	}
+	return p.datagrams.Arrived(d, datagram.Message{Dst: h.Dst, Src: h.Src, QKey: h.QKey, Immediate: h.Immediate,
+		HasImmediate: h.Opcode.Traits().Is(roce.HasImmediate), Solicited: h.Solicited}, p.If.Class(d), data)
+}
+
+// part takes a packet between queue pairs of type UC. Else it says why not.
+func (p *Port) part(d *netif.Datagram, data []byte) (why string) {
+	h := &p.head
+	to, why := p.datagrams.UC(h.Dst, d.Src.Addr(), datagram.Unstated)
+	if to == nil {
+		return why
+	}
+	next, before := to.Expected()
+	psn := next + wire.PSN(h.PSN.Sub(roce.PSN(next&(1<<24-1))))
+	if why := to.Late(psn); why != "" {
+		return why
+	}
+	f, _ := p.datagrams.Flow(h.Dst)
+	w, t, n := &f.(*flow).target, h.Opcode.Traits(), uint32(len(data))
+	now := *w
+	if t.Is(roce.First) {
+		now, before = target{h.RKey, h.VA, h.Length}, 0
+	}
+	// What does not fit its message makes it torn (InfiniBand vol. 1).
+	last, write := t.Is(roce.Last), t.Is(roce.Write)
+	if mtu := pathMTU(to.QP); n > mtu || !last && n != mtu || write && (n > now.length-before || last != (before+n == now.length)) {
+		p.datagrams.Stats().Malformed++
+		return "its length is wrong"
+	}
+	*w = now
+	return to.Take(&datagram.Part{PSN: psn, Dst: h.Dst, Src: to.PeerQPN(), First: t.Is(roce.First), Last: last, Write: write, STag: now.stag,
+		TO: now.to + uint64(before), Immediate: h.Immediate, HasImmediate: t.Is(roce.HasImmediate), Solicited: h.Solicited}, data)
+}
