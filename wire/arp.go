@@ -20,12 +20,10 @@ type ARP struct {
 	TargetIP  IPv4
 }
 
-// arpKind is the fixed start of the packet: hardware type 1, protocol 0x0800,
-// address lengths 6 and 4.
+// arpKind is the fixed start of the packet: hardware type 1, protocol 0x0800, address lengths 6 and 4.
 const arpKind = 0x0001_0800_0604
 
-// Parse reads the packet at the start of b; Ethernet padding after it is
-// ignored. Any operation is accepted.
+// Parse reads the packet at the start of b and ignores Ethernet padding behind it. It accepts any operation.
 func (a *ARP) Parse(b []byte) (n int, err error) {
 	if len(b) < ARPLen {
 		return 0, ErrARPShort

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// The Internet checksum (RFC 1071) in 64-bit words.
+// The Internet checksum (RFC 1071), computed in 64-bit words.
 //
-// A sum under construction is an opaque 64-bit one's complement number: pieces
-// are loaded little-endian and Fold swaps once at the end, which the sum's
-// independence of byte order allows. Start with 0, pass each result on, end
-// with Fold. Every piece but the last has an even length, or is padded to one.
+// An unfinished sum is an opaque 64-bit one's complement number. The pieces are loaded as little-endian words and
+// Fold swaps the bytes once at the end: the checksum does not depend on the byte order. Start with 0, pass each
+// result to the next call, and finish with Fold. Every piece but the last must have an even length, or is padded to
+// one.
 
 // Checksum adds b, of any length, to sum.
 func Checksum(sum uint64, b []byte) uint64 {
@@ -53,8 +53,8 @@ func tailWord(b []byte) uint64 {
 	return w
 }
 
-// addWord is one's complement addition: the carry comes back in. It can't
-// carry twice, because a sum that overflowed is at most 2^64-2.
+// addWord is one's complement addition: it adds the carry to the sum. Adding the carry cannot overflow again,
+// because a sum that overflowed is at most 2^64-2.
 func addWord(sum, w uint64) uint64 {
 	s, c := bits.Add64(sum, w, 0)
 	return s + c
@@ -65,9 +65,8 @@ func addUint16(sum uint64, v uint16) uint64 {
 	return addWord(sum, uint64(bits.ReverseBytes16(v)))
 }
 
-// Fold ends a sum: the 16-bit one's complement sum in host order, not
-// complemented. The field to send is ^Fold(sum), stored big-endian; bytes that
-// include a right checksum field fold to 0xffff.
+// Fold finishes a sum. It returns the 16-bit one's complement sum in host order, not complemented. The field to
+// send is ^Fold(sum), stored big-endian; bytes that include a correct checksum field fold to 0xffff.
 func Fold(sum uint64) uint16 {
 	s := sum>>32 + sum&0xffffffff
 	s = s>>16 + s&0xffff

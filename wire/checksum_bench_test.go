@@ -7,7 +7,7 @@ import (
 
 var benchSizes = []int{64, 1448, 8948}
 
-// sink keeps the compiler from dropping what is measured.
+// sink keeps the compiler from optimizing the measured call away.
 var sink uint64
 
 func BenchmarkChecksum(b *testing.B) {
@@ -23,9 +23,8 @@ func BenchmarkChecksum(b *testing.B) {
 	}
 }
 
-// BenchmarkCopyThenChecksum is a payload's way into a frame. One pass that
-// copies and sums at once was tried and left out: 8 % faster at 8948 bytes,
-// equal at 1448, slower at 64.
+// BenchmarkCopyThenChecksum copies a payload into a frame, then sums it. A single pass that copies and sums was
+// tried and dropped: 8 % faster at 8948 bytes, equal at 1448, slower at 64.
 func BenchmarkCopyThenChecksum(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

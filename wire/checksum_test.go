@@ -41,7 +41,7 @@ func TestChecksumExtremes(t *testing.T) {
 		if got, want := Fold(Checksum(0, b)), slowSum(b); got != want {
 			t.Errorf("%d bytes: sum %#04x, want %#04x", len(b), got, want)
 		}
-		// A sum that is already full must take the carries back in.
+		// A sum of all ones must add the carries back in.
 		if got, want := Fold(Checksum(^uint64(0), b)), slowSum(b); !sameSum(got, want) {
 			t.Errorf("%d bytes onto all ones: sum %#04x, want %#04x", len(b), got, want)
 		}

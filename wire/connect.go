@@ -3,57 +3,54 @@ package wire
 import "encoding/binary"
 
 const (
-	// ConnectLen is the length of a body without private data: its length, IRD
-	// and ORD.
+	// ConnectLen is the length of a body without private data: the length field, IRD and ORD.
 	ConnectLen = 6
 
-	// MaxPrivateData is the most private data a request, accept or reject
-	// carries, as in MPA (RFC 5044 section 7.1).
+	// MaxPrivateData is the largest private data of a request, accept or reject, as in MPA (RFC 5044 section 7.1).
 	MaxPrivateData = 512
 
 	extensionMagic   = 0x7552
 	extensionVersion = 1
-	// TRPExtensionLen is the length of an extension block of version 1,
-	// TRPTokenLen of one that has a retry's token, TRPByNumberLen of one that connects by
-	// queue pair number.
+	// Lengths of an extension block of version 1: TRPExtensionLen without optional fields, TRPTokenLen with the
+	// token of a retry, TRPByNumberLen for a connection by queue pair number.
 	TRPExtensionLen = 20
 	TRPTokenLen     = 32
 	TRPByNumberLen  = 36
 
-	// MinMaxSegment is the smallest segment a peer must take (RFC 5041
-	// section 5.1 has 128 for the lower layer's MULPDU).
+	// MinMaxSegment is the smallest segment size that a peer must accept (RFC 5041 section 5.1 has 128 for the
+	// lower layer's MULPDU).
 	MinMaxSegment = 128
 )
 
-// Capabilities: messages that their sender takes and not every peer knows
-// (docs/WIRE.md chapter 3).
+// Capabilities: messages that the sender of the block accepts, and that not every peer knows (docs/WIRE.md chapter
+// 3).
 const (
-	CapImmediate uint32 = 1 << 0 // Immediate Data, behind a Write or a Send
+	CapImmediate uint32 = 1 << 0 // Immediate Data, after a Write or a Send
 	CapAtomic    uint32 = 1 << 1 // Atomic Request
-	CapXRC       uint32 = 1 << 2 // the sender's queue pair is an XRC target: see docs/WIRE.md
-	CapRetry     uint32 = 1 << 3 // the retry of the handshake
-	CapPadding   uint32 = 1 << 4 // datagrams with padding, between UDP sockets
+	CapXRC       uint32 = 1 << 2 // the sender's queue pair is an XRC target
+	CapRetry     uint32 = 1 << 3 // a retry of the handshake
+	CapPadding   uint32 = 1 << 4 // datagrams with padding, on ports over UDP sockets
 	CapCredits   uint32 = 1 << 5 // credits of 20 bits
 )
 
-// TRPExtension is the block with which a peer says, after its private data,
-// that it speaks our extensions. All values are its sender's own.
+// TRPExtension is the block after the private data, with which a peer says that it supports our extensions. All
+// values describe the sender of the block.
 type TRPExtension struct {
-	Cookie       uint32 // every later packet to this peer carries it
+	Cookie       uint32 // the peer must put it into every later packet
 	QPN          QPN
-	MaxSegment   uint16 // largest DDP segment it takes, DDP header included, bytes
-	RecvWindow   uint16 // segments it holds from the start
+	MaxSegment   uint16 // largest DDP segment that the sender accepts, with its DDP header, in bytes
+	RecvWindow   uint16 // initial receive window, in segments
 	Capabilities uint32 // CapImmediate and so on
 
-	// Of a connection by queue pair number (docs/WIRE.md chapter 9).
+	// Fields for connections by queue pair number (docs/WIRE.md chapter 9).
 	Target      QPN    // the queue pair it is for; 0: the block is not that of such a connection
-	Echo        uint32 // the peer's cookie as last heard, 0 for none; else a retry's token (chapter 3)
-	MinRNRTimer uint8  // of the sender's queue pair
-	PathMTU     uint8  // of that, enum ibv_mtu; 0: its sender does not say it, nor RQPSN
-	RQPSN       PSN    // of that
+	Echo        uint32 // the cookie last received from the peer, or 0; in a retry the token (chapter 3)
+	MinRNRTimer uint8  // minimum RNR timer of the sender's queue pair
+	PathMTU     uint8  // path MTU of the sender's queue pair, enum ibv_mtu; 0: unknown, and so is RQPSN
+	RQPSN       PSN    // RQ PSN of the sender's queue pair
 }
 
-// ByNumber reports a block that connects by queue pair number.
+// ByNumber reports whether the block belongs to a connection by queue pair number.
 func (e *TRPExtension) ByNumber() bool { return e.Target != 0 }
 
 func (e *TRPExtension) len() int {
@@ -66,7 +63,7 @@ func (e *TRPExtension) len() int {
 	return TRPExtensionLen
 }
 
-// Check reports values with which no connection could work.
+// Check returns an error for values with which no connection can work.
 func (e *TRPExtension) Check() error {
 	if e.MaxSegment < MinMaxSegment {
 		return ErrExtensionSegment
@@ -79,17 +76,16 @@ func (e *TRPExtension) Check() error {
 
 // TRPConnect is the body of a request, accept or reject, after the base header.
 type TRPConnect struct {
-	IRD         uint16 // inbound RDMA Reads its sender will serve at once
-	ORD         uint16 // outbound RDMA Reads its sender wants to have open
+	IRD         uint16 // inbound RDMA Reads that the sender will serve at once
+	ORD         uint16 // outbound RDMA Reads that the sender wants to have outstanding
 	PrivateData []byte // aliases the input after Parse; at most MaxPrivateData
 	Ext         TRPExtension
 	HasExt      bool
 	Padding     int // bytes of 0 at the end; 0 after Parse
 }
 
-// Parse reads b, the whole body. What follows the private data and isn't an
-// extension block of a version we know is ignored, and so is what a longer block or
-// packet has at its end.
+// Parse reads b, the whole body. It ignores unknown extension blocks after the private data, and extra bytes at the
+// end of a longer block or packet.
 func (c *TRPConnect) Parse(b []byte) error {
 	if len(b) < ConnectLen {
 		return ErrConnectShort
@@ -109,8 +105,8 @@ func (c *TRPConnect) Parse(b []byte) error {
 	return c.parseExtension(b[ConnectLen+n:])
 }
 
-// CheckExt reports a request or accept without a block, or with values with which no
-// connection could work. Parse doesn't call it, so that connection management can answer.
+// CheckExt returns an error for a request or accept without an extension block, or with values with which no
+// connection can work. Parse doesn't call it, so that connection management can reply to such a message.
 func (c *TRPConnect) CheckExt() error {
 	if !c.HasExt {
 		return ErrNoExtension
@@ -123,8 +119,8 @@ func (c *TRPConnect) parseExtension(b []byte) (err error) {
 	return err
 }
 
-// Parse reads the block at the start of b; there is none if what stands there is not of
-// a version that we know.
+// Parse reads the block at the start of b. there is false if b starts with anything but a block of a version that
+// we know.
 func (e *TRPExtension) Parse(b []byte) (there bool, err error) {
 	if len(b) < 4 || binary.BigEndian.Uint16(b) != extensionMagic || b[2] != extensionVersion {
 		return false, nil
@@ -159,8 +155,8 @@ func (c *TRPConnect) Len() int {
 	return n + c.Padding
 }
 
-// Put writes the body and answers its length. Unlike the other Puts it checks,
-// because the private data is a client's.
+// Put writes the body and returns its length. Unlike the other Puts it checks its values, because the private data
+// comes from a client.
 func (c *TRPConnect) Put(b []byte) (n int, err error) {
 	if len(c.PrivateData) > MaxPrivateData {
 		return 0, ErrPrivateDataLen

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Datagram is the header of a datagram between two queue pairs of type UD, TRP's
-// base header included (docs/WIRE.md chapter 10).
+// Datagram is the header of a datagram between two queue pairs of type UD, with TRP's base header (docs/WIRE.md
+// chapter 10).
 type Datagram struct {
 	PSN          PSN // counts the sender's datagrams
 	Dst, Src     QPN
@@ -17,20 +17,20 @@ type Datagram struct {
 }
 
 const (
-	// DatagramPort is the UDP port number that datagrams come from and go to.
+	// DatagramPort is the source and destination UDP port number of datagrams.
 	DatagramPort = 30034
 
 	// DatagramLen is the length of the header.
 	DatagramLen = TRPLen + 20
 
-	// GRHLen is the room in front of a received datagram.
+	// GRHLen is the length of the GRH in front of a received datagram.
 	GRHLen = 40
 
-	// MulticastQPN is the destination of datagrams to a group.
+	// MulticastQPN is the destination queue pair number of a multicast datagram.
 	MulticastQPN QPN = 0xffffff
 
-	// GeneralQPN and GeneralQKey are those of the queue pair of a port that takes management
-	// datagrams (InfiniBand's general services).
+	// GeneralQPN and GeneralQKey are the queue pair number and Q_Key for general management datagrams (InfiniBand's
+	// general services interface, GSI).
 	GeneralQPN  QPN    = 1
 	GeneralQKey uint32 = 0x80010000
 
@@ -82,9 +82,9 @@ func (d *Datagram) Put(b []byte) {
 	binary.NativeEndian.PutUint32(b[26:], d.Immediate)
 }
 
-// PutGRH writes what a receiver finds in front of a datagram that came in a UDP packet of
-// length bytes, UDP header included, as RoCEv2 has it: an IPv6 header, or between
-// addresses of IPv4 20 bytes of 0 and an IPv4 header. class is its traffic class, or TOS.
+// PutGRH writes the 40 bytes that a receiver finds in front of a datagram, in RoCEv2's format: an IPv6 header, or
+// for IPv4 20 bytes of 0 and an IPv4 header. The datagram came in a UDP packet of length bytes, UDP header
+// included; class is its traffic class or TOS.
 func PutGRH(b []byte, src, dst netip.Addr, class uint8, length int) {
 	if src.Is4() && dst.Is4() {
 		putGRH4(b[:GRHLen], src.As4(), dst.As4(), class, length)
@@ -107,11 +107,9 @@ func putGRH4(b []byte, src, dst IPv4, class uint8, length int) {
 	binary.BigEndian.PutUint16(ip[10:], ^Fold(Checksum(0, ip)))
 }
 
-// MaxDatagram is the longest message between queue pairs of type UD whose packets
-// may have mtu bytes, IP headers of ipLen (IPLen) included: the largest of verbs'
-// five MTUs for which there is room beside the headers, those of chapter 11 included
-// on every port, so that a message that fits one end fits the other
-// (ibv_port_attr.active_mtu).
+// MaxDatagram is the longest message between queue pairs of type UD, for packets of at most mtu bytes with IP
+// headers of ipLen (IPLen). It is the largest of verbs' five MTUs that leaves room for the headers. The headers of
+// chapter 11 count on every port, so that both ends report the same ibv_port_attr.active_mtu.
 func MaxDatagram(mtu, ipLen int) int {
 	headers := ipLen + UDPLen + EncapLen + DatagramLen
 	for size := 4096; size > 256; size /= 2 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDatagram holds the header's bytes, both ways, and what is refused.
+// TestDatagram checks the bytes of the header in both directions, and what Parse refuses.
 func TestDatagram(t *testing.T) {
 	golden := unhex(t, "00000007 00000000 6000 00abcdef 00123456 11111111 c0000000 0a0b0c0d")
 	want := Datagram{PSN: 7, Dst: 0xabcdef, Src: 0x123456, QKey: 0x11111111, Solicited: true, HasImmediate: true,
@@ -46,7 +46,7 @@ func TestDatagram(t *testing.T) {
 	}
 }
 
-// TestGRH holds the bytes in front of a message.
+// TestGRH checks the bytes in front of a message.
 func TestGRH(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, GRHLen)
 	PutGRH(b, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), 0xfe, UDPLen+DatagramLen+1000)
@@ -64,8 +64,8 @@ func TestGRH(t *testing.T) {
 	}
 }
 
-// TestMaxDatagram: a message of that length fits the packets of the port, and the
-// next of verbs' five sizes does not.
+// TestMaxDatagram: a message of this length fits into a packet of the port, and one of the next larger MTU does
+// not.
 func TestMaxDatagram(t *testing.T) {
 	for mtu, want := range map[int]int{68: 256, 577: 256, 578: 512, 1089: 512, 1090: 1024, 1500: 1024, 2113: 1024, 2114: 2048, 4161: 2048,
 		4162: 4096, 9000: 4096, 65535: 4096} {

@@ -7,9 +7,8 @@ const (
 	UntaggedLen = 18 // control 2, reserved or STag 4, QN 4, MSN 4, MO 4
 )
 
-// Control bits (RFC 5041 section 4.1, RFC 5040 section 4.1). The reserved bits,
-// 0x3c of the first byte and 0x30 of the second, are sent as 0 and not looked
-// at.
+// Control bits (RFC 5041 section 4.1, RFC 5040 section 4.1). The reserved bits, 0x3c of the first byte and 0x30 of
+// the second, are sent as 0 and ignored on receipt.
 const (
 	ddpTagged      = 0x80
 	ddpLast        = 0x40
@@ -21,7 +20,7 @@ const (
 	rdmapOpcodeMask  = 0x0f
 )
 
-// DDP is the header of a DDP segment with RDMAP's part of it.
+// DDP is the header of a DDP segment, with the RDMAP control fields in it.
 type DDP struct {
 	Tagged bool
 	Last   bool
@@ -33,10 +32,9 @@ type DDP struct {
 	MO     uint32 // untagged: offset in the message
 }
 
-// Parse reads the header at the start of b, a whole segment. Versions, opcode,
-// and the opcode's fitness for the buffer model and the queue are checked;
-// every error is a *ProtocolError. DDP's own checks come first, as the segment
-// meets that layer first.
+// Parse reads the header at the start of b, a whole segment. It checks versions and opcode, and that the opcode
+// belongs to the buffer model and the queue. Every error is a *ProtocolError. DDP's checks precede RDMAP's, as a
+// segment meets that layer first.
 func (d *DDP) Parse(b []byte) (n int, err error) {
 	if len(b) < TaggedLen {
 		return 0, ErrDDPShort
@@ -88,7 +86,7 @@ func (d *DDP) parseUntagged(b []byte) (n int, err error) {
 	return UntaggedLen, nil
 }
 
-// checkUntagged compares an untagged header with what its opcode fixes.
+// checkUntagged checks the fields of an untagged header that its opcode fixes.
 func (info *opcodeInfo) checkUntagged(h *DDP) error {
 	switch {
 	case info.tagged:

@@ -11,7 +11,7 @@ const (
 	writeHeader = "c1 40 12345678 0000000000001000"
 )
 
-// RFC 7306 headers, which no capture has.
+// RFC 7306 headers, which no capture contains.
 func TestDDPGoldenExtensions(t *testing.T) {
 	for _, c := range []struct {
 		hex  string

@@ -1,26 +1,21 @@
-// Package wire knows the bytes of every header urdma sends and receives:
-// Ethernet, ARP, IPv4, IPv6, ICMP echo, neighbour and multicast listener discovery,
-// UDP, TRP (docs/WIRE.md), DDP (RFC 5041), RDMAP (RFC 5040, RFC 7306) and Terminate.
+// Package wire parses and writes every header that urdma sends or receives: Ethernet, ARP, IPv4, IPv6, ICMP echo,
+// neighbour and multicast listener discovery, UDP, TRP (docs/WIRE.md), DDP (RFC 5041), RDMAP (RFC 5040, RFC 7306)
+// and Terminate.
 //
-// It owns layouts, exact lengths, constants and serial arithmetic, and nothing
-// else: no state, no clock, no sockets, no buffers of its own. It imports
-// nothing of urdma.
+// It owns layouts, exact lengths, constants and serial number arithmetic, and nothing else: no state, clock, socket
+// or buffer. It imports nothing of urdma.
 //
-// The shape is the same everywhere. x.Parse(b) fills x from the start of b and
-// answers how many bytes the header took; x.Put(b) writes the header and
-// answers its length. All fields are big-endian. Parse takes a stranger's bytes
-// and answers an error for every input that isn't exactly right; it never
-// panics. Put takes our own values: a b that is too short for the header is a
-// bug of the caller and panics as any slice index does. Byte slices inside a
+// Every header has the same two methods. x.Parse(b) fills x from the start of b and returns the length of the
+// header; x.Put(b) writes the header and returns its length. All fields are big-endian. Parse reads untrusted bytes
+// and returns an error for all input that isn't exactly right; it never panics. Put writes our own values: a b that
+// is too short for the header is a bug of the caller, and panics as any slice index does. Byte slices inside a
 // parsed value alias the input.
 //
-// Values on the way of every packet are filled in field by field. A composite
-// literal is often built on the stack and then copied in pieces wider than its
-// fields, and a load that several stores make up waits until all stores before
-// it, a whole payload's among them, have reached the cache: a tenth of the
-// processor's time at the sender of a memif.
+// Values on the path of every packet are filled in field by field. The compiler often builds a composite literal on
+// the stack and copies it in pieces wider than its fields. Such a load of several stores stalls until all earlier
+// stores, a whole payload's among them, have reached the cache. This cost the sender on a memif a tenth of its
+// processor time.
 //
-// Nothing allocates, errors included: each refusal is a package variable, so a
-// caller compares with errors.Is and counts by identity. An error that the peer
-// must hear about is a *ProtocolError and carries its Terminate code.
+// Nothing allocates, errors included: each error is a package variable, so callers compare with errors.Is and count
+// by identity. An error that the peer must be told is a *ProtocolError and has its Terminate code.
 package wire

@@ -2,9 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// Encap is the encapsulation header, which precedes a TRP packet between UDP
-// sockets (docs/WIRE.md chapter 11): one socket carries all connections of a
-// port, and their port numbers travel inside.
+// Encap is the encapsulation header in front of a TRP packet between UDP sockets (docs/WIRE.md chapter 11). One
+// socket serves all connections of a port, and the port numbers of the connection are in this header.
 type Encap struct {
 	Type     EncapType
 	Src, Dst uint16 // of the connection
@@ -13,15 +12,15 @@ type Encap struct {
 // EncapLen is the length of an encapsulation header.
 const EncapLen = 8
 
-// EncapType is what follows an encapsulation header.
+// EncapType says what follows an encapsulation header.
 type EncapType uint8
 
-// The types.
+// Types of what follows.
 const (
 	EncapTRP    EncapType = 0
-	EncapProbe  EncapType = 1 // of the path, see PathProbe
-	EncapAnswer EncapType = 2 // to a probe
-	EncapPadded EncapType = 3 // a TRP packet with padding behind it
+	EncapProbe  EncapType = 1 // path MTU probe, see PathProbe
+	EncapAnswer EncapType = 2 // answer to a probe
+	EncapPadded EncapType = 3 // TRP packet with padding behind it
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 	encapVersion = 1
 )
 
-// Parse reads the header of a datagram whose first bytes b holds.
+// Parse reads the header at the start of b, which holds the first bytes of a datagram.
 func (e *Encap) Parse(b []byte) error {
 	if len(b) < EncapLen {
 		return ErrEncapShort
@@ -56,19 +55,17 @@ func (e *Encap) Put(b []byte) {
 	binary.BigEndian.PutUint16(b[6:], e.Dst)
 }
 
-// MinPadding is the length of the shortest padding: its last two bytes say how long
-// it is.
+// MinPadding is the length of the shortest padding: the last two bytes are its length.
 const MinPadding = 2
 
-// PutPadding makes the datagram b, of which size bytes are in place, one of the
-// type EncapPadded: the rest is padding.
+// PutPadding turns the datagram b into one of type EncapPadded: the bytes from size on become padding.
 func PutPadding(b []byte, size int) {
 	clear(b[size:])
 	binary.BigEndian.PutUint16(b[len(b)-2:], uint16(len(b)-size))
 	b[3] = byte(EncapPadded)
 }
 
-// Unpad returns the TRP packet of what follows the header of a padded datagram.
+// Unpad returns the TRP packet in b, which follows the header of a padded datagram.
 func Unpad(b []byte) ([]byte, error) {
 	if len(b) < MinPadding {
 		return nil, ErrPadding
@@ -80,18 +77,17 @@ func Unpad(b []byte) ([]byte, error) {
 	return b[:len(b)-n], nil
 }
 
-// PathProbe follows the encapsulation header of a probe and of its answer; zeros
-// behind it give the datagram the length that is tried. An answer is as long as
-// its probe.
+// PathProbe follows the encapsulation header of a probe and of its answer. Zeros behind it give the datagram the
+// length to be tried. An answer is as long as its probe.
 type PathProbe struct {
-	Nonce uint32 // of the sender of the probe
-	Most  uint16 // the largest datagram that the sender of this one takes, in bytes
+	Nonce uint32 // chosen by the sender of the probe
+	Most  uint16 // the largest datagram that the sender of this message accepts, in bytes
 }
 
 // PathProbeLen is the length of a probe without its padding.
 const PathProbeLen = 8
 
-// Parse reads what follows an encapsulation header.
+// Parse reads b, which follows an encapsulation header.
 func (p *PathProbe) Parse(b []byte) error {
 	if len(b) < PathProbeLen {
 		return ErrProbeShort
@@ -100,7 +96,7 @@ func (p *PathProbe) Parse(b []byte) error {
 	return nil
 }
 
-// Put writes it to b, whose rest it sets to 0.
+// Put writes the probe and sets the rest of b to 0.
 func (p *PathProbe) Put(b []byte) {
 	clear(b)
 	binary.BigEndian.PutUint32(b, p.Nonce)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEncap holds the header's bytes, both ways, and what is refused.
+// TestEncap checks the bytes of the header in both directions, and what Parse refuses.
 func TestEncap(t *testing.T) {
 	golden := []byte{0x75, 0x52, 1, 0, 0x1c, 0x06, 0xc0, 0x01}
 	want := Encap{Type: EncapTRP, Src: 7174, Dst: 49153}
@@ -36,7 +36,7 @@ func TestEncap(t *testing.T) {
 	}
 }
 
-// TestPadding holds the bytes of a padded datagram, both ways, and what is refused.
+// TestPadding checks the bytes of a padded datagram in both directions, and what Unpad refuses.
 func TestPadding(t *testing.T) {
 	golden := []byte{0x75, 0x52, 1, 3, 0x1c, 0x06, 0xc0, 0x01, 0xaa, 0xbb, 0, 0, 0, 4}
 	e := Encap{Src: 7174, Dst: 49153}
@@ -62,7 +62,7 @@ func TestPadding(t *testing.T) {
 	}
 }
 
-// TestPathProbe holds a probe's bytes, both ways.
+// TestPathProbe checks the bytes of a probe in both directions.
 func TestPathProbe(t *testing.T) {
 	golden := []byte{1, 2, 3, 4, 0x05, 0xc0, 0, 0, 0, 0}
 	want := PathProbe{Nonce: 0x01020304, Most: 1472}

@@ -2,8 +2,8 @@ package wire
 
 import "errors"
 
-// Refusals of the outer headers and of TRP. A packet that earns one is dropped
-// and counted; its sender isn't told, because it may be anyone.
+// Errors of the outer headers and of TRP. A packet with such an error is dropped and counted. Its sender isn't
+// told, because its address may be forged.
 var (
 	ErrFrameShort    = packetError("ethernet: frame shorter than 14 bytes")
 	ErrHeaderCopy    = errors.New("frame: header copy shorter than min(frame length, MaxHeaderLen)")
@@ -68,8 +68,8 @@ var (
 	ErrTerminateHeaderDDP = errors.New("terminate: RDMAP header without the DDP header it belongs to")
 )
 
-// PacketErrors are the errors of packets from a network, for counters:
-// a count that is zero is there as well.
+// PacketErrors lists the errors of packets from a network, so that counters exist for those that have not occurred,
+// too.
 var PacketErrors []error
 
 func packetError(text string) error {
@@ -78,8 +78,7 @@ func packetError(text string) error {
 	return err
 }
 
-// ProtocolError is a refusal inside an established connection. The stream ends
-// with a Terminate that carries Code.
+// ProtocolError is an error inside an established connection. The stream ends with a Terminate that carries Code.
 type ProtocolError struct {
 	Code   TermCode
 	Reason string
@@ -89,9 +88,8 @@ func (e *ProtocolError) Error() string {
 	return e.Reason + " (terminate: " + e.Code.String() + ")"
 }
 
-// Refusals of DDP and RDMAP. Layer, type and code follow RFC 5040 section 4.8
-// and RFC 5041 section 7. A segment too short for its own header has no row
-// there; it is answered as catastrophic to the stream, and nothing else is lost.
+// Errors of DDP and RDMAP. Layer, type and code follow RFC 5040 section 4.8 and RFC 5041 section 7. These list no
+// code for a segment that is too short for its own header: it counts as catastrophic to the stream.
 var (
 	ErrDDPShort           = &ProtocolError{TermOperationStream, "ddp: segment shorter than its header"}
 	ErrDDPTaggedVersion   = &ProtocolError{TermTaggedVersion, "ddp: version of a tagged segment is not 1"}

@@ -10,22 +10,20 @@ const (
 	extDestination = 60
 )
 
-// maxExtensions is how many bytes of extension headers a packet may have: as many
-// as IPv4 has for options.
+// maxExtensions is the most bytes of extension headers that are accepted: as many as IPv4 has for options.
 const maxExtensions = 40
 
-// skipExtensions returns what follows the extension headers at the start of b, which
-// shows the first of length bytes, and how long they are. next is what the IPv6
-// header says.
+// skipExtensions returns the protocol behind the extension headers at the start of b, and the length of those
+// headers. b is the beginning of length bytes; next is the next-header field of the IPv6 header.
 //
-// A host has to obey what these headers ask, or drop the packet (RFC 8200 section
-// 4.2); of what may be ignored, padding and a router alert are all that is seen.
+// A host must obey these headers or drop the packet (RFC 8200 section 4.2). Of the options that may be ignored,
+// only padding and router alert occur in practice.
 func skipExtensions(next uint8, b []byte, length int) (proto uint8, skipped int, err error) {
 	for {
 		switch next {
 		case extHopByHop:
 			if skipped > 0 {
-				return 0, 0, ErrIPv6Extension // anywhere but in front
+				return 0, 0, ErrIPv6Extension // allowed as the first extension only
 			}
 		case extDestination:
 		case extRouting:
@@ -51,8 +49,8 @@ func skipExtensions(next uint8, b []byte, length int) (proto uint8, skipped int,
 	}
 }
 
-// ignorable reports whether options are whole and all of them such that a host that
-// does not know them skips them (RFC 8200 section 4.2).
+// ignorable reports whether the options are complete and a host that does not know them may skip all of them (RFC
+// 8200 section 4.2).
 func ignorable(options []byte) bool {
 	for len(options) > 0 {
 		if options[0] == 0 { // Pad1

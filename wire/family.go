@@ -10,8 +10,7 @@ type IPv6 [16]byte
 
 func (a IPv6) String() string { return netip.AddrFrom16(a).String() }
 
-// IPLen is the length of the IP header, without options or extension headers,
-// that packets from and to an address have.
+// IPLen is the length of the IP header for an address's family, without options or extension headers.
 func IPLen(a netip.Addr) int {
 	if a.Is4() {
 		return IPv4Len
@@ -19,8 +18,8 @@ func IPLen(a netip.Addr) int {
 	return IPv6Len
 }
 
-// PutUDP writes a frame without Ethernet addresses, whose UDP payload is data, and returns its
-// length. IPv6 has no checksum of 0, "none" (RFC 8200 section 8.1).
+// PutUDP writes a frame with UDP payload data and empty Ethernet addresses, and returns its length. Over IPv6 the
+// checksum is computed, as 0, "none", is not allowed there (RFC 8200 section 8.1).
 func PutUDP(b []byte, src, dst netip.AddrPort, data []byte) int {
 	if src.Addr().Is4() {
 		var h UDPHeader

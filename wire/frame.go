@@ -16,8 +16,8 @@ const (
 	ipDontFragment   = 0x4000
 )
 
-// Frame is the parsed outer part of an Ethernet frame: a plain value that
-// points into nothing. Fields below Type are valid as far as it and Proto say.
+// Frame is the parsed outer part of an Ethernet frame. It has no pointers. Type and Proto say which fields below
+// Type are valid.
 type Frame struct {
 	Dst, Src MAC
 	Type     EtherType
@@ -34,19 +34,17 @@ type Frame struct {
 	// Valid if Proto is ProtoUDP too.
 	SrcPort     uint16
 	DstPort     uint16
-	UDPChecksum uint16 // 0: the sender computed none (RFC 768)
+	UDPChecksum uint16 // 0: the sender did not compute it (RFC 768)
 
-	// What the innermost parsed header carries: UDP payload, payload of
-	// another IP protocol, or all behind the Ethernet header. Trimmed to the
-	// IP and UDP lengths, so Ethernet padding is gone.
+	// The payload of the innermost parsed header: UDP payload, payload of another IP protocol, or all behind the
+	// Ethernet header. The IP and UDP lengths bound it, so it has no Ethernet padding.
 	PayloadOff int
 	PayloadLen int
 }
 
-// Parse reads the outer headers of a frame of frameLen bytes. hdr holds the
-// first min(frameLen, MaxHeaderLen) bytes or more, and may be a private copy of
-// the head of a frame whose rest lives elsewhere. Lengths are checked exactly,
-// checksums not at all. An EtherType other than IP's is no error.
+// Parse reads the outer headers of a frame of frameLen bytes. hdr holds the first min(frameLen, MaxHeaderLen) bytes
+// or more, and may be a private copy of the frame's beginning. Lengths are checked exactly, checksums not at all.
+// An EtherType other than IP's is no error.
 func (f *Frame) Parse(hdr []byte, frameLen int) error {
 	if frameLen < EthernetLen {
 		return ErrFrameShort
@@ -54,7 +52,7 @@ func (f *Frame) Parse(hdr []byte, frameLen int) error {
 	if len(hdr) < min(frameLen, MaxHeaderLen) {
 		return ErrHeaderCopy
 	}
-	*f = Frame{} // and field by field: see the package comment
+	*f = Frame{} // not a composite literal: see the package comment
 	f.Dst, f.Src = MAC(hdr[0:6]), MAC(hdr[6:12])
 	f.Type = EtherType(binary.BigEndian.Uint16(hdr[12:]))
 	f.PayloadOff, f.PayloadLen = EthernetLen, frameLen-EthernetLen
@@ -69,8 +67,8 @@ func (f *Frame) Parse(hdr []byte, frameLen int) error {
 	return nil
 }
 
-// parseIPv4 reads the IPv4 header at the start of b; f.PayloadLen bytes of the
-// frame follow the Ethernet header, of which b shows the first.
+// parseIPv4 reads the IPv4 header at the start of b. f.PayloadLen bytes of the frame follow the Ethernet header; b
+// holds the first of them.
 func (f *Frame) parseIPv4(b []byte) error {
 	if f.PayloadLen < IPv4Len {
 		return ErrIPv4Short
@@ -100,8 +98,8 @@ func (f *Frame) parseIPv4(b []byte) error {
 	return nil
 }
 
-// parseUDP reads the UDP header at the start of b. A datagram shorter than its
-// IP packet is legal (RFC 768 has its own length), one longer is not.
+// parseUDP reads the UDP header at the start of b. A UDP length shorter than the IP payload is legal (RFC 768), a
+// longer one is not.
 func (f *Frame) parseUDP(b []byte) error {
 	if f.PayloadLen < UDPLen {
 		return ErrUDPShort
@@ -118,17 +116,15 @@ func (f *Frame) parseUDP(b []byte) error {
 	return nil
 }
 
-// VerifyIPv4Checksum reports whether an IPv4 header, options included, carries
-// the right checksum (RFC 791 section 3.1). ipHeader is exactly the header:
-// Frame.IPHeaderLen bytes from Frame.IPHeaderOff.
+// VerifyIPv4Checksum reports whether an IPv4 header with its options has a correct checksum (RFC 791 section 3.1).
+// ipHeader is exactly the header: Frame.IPHeaderLen bytes from Frame.IPHeaderOff.
 func VerifyIPv4Checksum(ipHeader []byte) bool {
 	return len(ipHeader) >= IPv4Len && Fold(Checksum(0, ipHeader)) == 0xffff
 }
 
-// VerifyUDPChecksum reports whether udp, the datagram of f from its header to
-// the end of its payload, carries the right checksum. A checksum field of 0
-// means the sender computed none, and is right over IPv4 (RFC 768) and wrong over
-// IPv6 (RFC 8200 section 8.1).
+// VerifyUDPChecksum reports whether udp, the datagram of f from its header to the end of its payload, has a correct
+// checksum. 0 means that the sender computed none: correct over IPv4 (RFC 768), wrong over IPv6 (RFC 8200 section
+// 8.1).
 func VerifyUDPChecksum(f *Frame, udp []byte) bool {
 	if len(udp) != UDPLen+f.PayloadLen {
 		return false
@@ -139,15 +135,15 @@ func VerifyUDPChecksum(f *Frame, udp []byte) bool {
 	return Fold(Checksum(f.pseudo(len(udp)), udp)) == 0xffff
 }
 
-// UnfinishedUDPChecksum reports whether f's UDP checksum covers the pseudo header alone,
-// uncomplemented: what Linux and virtual machines leave for a network card to complete
-// (CHECKSUM_PARTIAL). It tells nothing about the payload.
+// UnfinishedUDPChecksum reports whether f's UDP checksum covers only the pseudo header, uncomplemented. Linux and
+// virtual machines leave such a sum for a network card to complete (CHECKSUM_PARTIAL). It does not cover the
+// payload.
 func UnfinishedUDPChecksum(f *Frame) bool {
 	return f.UDPChecksum == Fold(f.pseudo(UDPLen+f.PayloadLen))
 }
 
-// UnfinishedChecksum says the same of a whole frame of TCP or UDP: its checksum, at bytes
-// behind from, is to cover what begins at from; from is 0 if it is complete, or there is none.
+// UnfinishedChecksum finds the unfinished checksum of a whole TCP or UDP frame. The checksum must cover the frame
+// from byte from on, and stands at bytes behind from. from is 0 if the checksum is complete or the frame has none.
 func UnfinishedChecksum(frame []byte) (from, at int) {
 	var f Frame
 	if f.Parse(frame, len(frame)) != nil || f.Type != EtherTypeIPv4 && f.Type != EtherTypeIPv6 {

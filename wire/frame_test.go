@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// roceFrame is a UDP frame of capture rxe-atomic-lat-cas: rxe sends UDP
-// checksum 0. Its last 228 bytes are left out; length says how long it was.
+// roceFrame is a UDP frame of capture rxe-atomic-lat-cas: rxe sends UDP checksum 0. The last 228 bytes are left
+// out; length is the original length.
 const (
 	roceFrame = `52 54 00 a8 28 2f 52 54 00 e0 a7 44 08 00
 		45 00 01 34 01 98 40 00 40 11 24 0b 0a 09 00 03 0a 09 00 02
@@ -49,7 +49,7 @@ func TestFrameGolden(t *testing.T) {
 			Proto: 6, TTL: 64, SrcIP: vm2IP, DstIP: vm1IP, PayloadOff: 34, PayloadLen: 40,
 		}},
 	} {
-		b := append(unhex(t, c.hex), make([]byte, MaxHeaderLen)...) // zeros in place of payload that was left out
+		b := append(unhex(t, c.hex), make([]byte, MaxHeaderLen)...) // zeros instead of the omitted payload
 		var f Frame
 		if err := f.Parse(b, c.length); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -77,7 +77,7 @@ func TestUDPHeaderMatchesCapture(t *testing.T) {
 	sameBytes(t, "headers of rxe-atomic-lat-cas", got, unhex(t, roceFrame)[:UDPHeaderLen])
 }
 
-// udpFrame builds a frame with a payload of n counted bytes.
+// udpFrame builds a frame whose payload is n bytes counting up.
 func udpFrame(n int, id uint16) []byte {
 	var h UDPHeader
 	h.Init(vm1MAC, vm2MAC, vm1IP, vm2IP, 4791, 0xc001)
@@ -134,7 +134,7 @@ func TestFrameTrimsPadding(t *testing.T) {
 	if f.PayloadOff != 42 || f.PayloadLen != 3 {
 		t.Errorf("payload %d bytes at %d, want 3 at 42", f.PayloadLen, f.PayloadOff)
 	}
-	b[39] = 8 + 1 // and to the UDP length, where that is less than IPv4's
+	b[39] = 8 + 1 // and longer than the UDP length, where that is shorter than IPv4's
 	if err := f.Parse(b, len(b)); err != nil || f.PayloadLen != 1 {
 		t.Errorf("payload %d bytes (%v), want 1", f.PayloadLen, err)
 	}
@@ -253,9 +253,9 @@ func TestAddressText(t *testing.T) {
 	}
 }
 
-// TestUnfinishedChecksum: what a card has to complete, and where.
+// TestUnfinishedChecksum: which checksums a card has to complete, and where they stand.
 func TestUnfinishedChecksum(t *testing.T) {
-	pseudo := func(b []byte, addresses, length int) uint16 { // of both, and the protocol's number 6
+	pseudo := func(b []byte, addresses, length int) uint16 { // of both addresses and protocol number 6
 		sum := uint32(ProtoTCP + length)
 		for at := addresses; at < len(b)-length; at += 2 {
 			sum += uint32(binary.BigEndian.Uint16(b[at:]))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What every target holds: no bytes make a parser panic, and what one accepts
-// survives being written and read again.
+// Every fuzz target checks two things: no input makes a parser panic, and what a parser accepts is unchanged after
+// it is written and read again.
 
 // fuzzCodec runs v's parser on b; fresh makes an empty value of the same type.
 func fuzzCodec(t *testing.T, fresh func() codec, b []byte) {
@@ -19,7 +19,7 @@ func fuzzCodec(t *testing.T, fresh func() codec, b []byte) {
 	if n < 0 || n > len(b) {
 		t.Fatalf("Parse took %d of %d bytes", n, len(b))
 	}
-	// ICMP echo keeps its payload in b itself.
+	// The payload of an ICMP echo stays in b.
 	out := bytes.Clone(b)
 	m := v.Put(out)
 	again := fresh()
@@ -152,8 +152,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// checkFrame parses a frame whose first bytes are b and which is more bytes
-// longer where b is long enough for all headers.
+// checkFrame parses a frame that is more bytes longer than b, if b is long enough for all headers.
 func checkFrame(t *testing.T, b []byte, more int) {
 	length := len(b)
 	if len(b) >= MaxHeaderLen {
@@ -185,8 +184,8 @@ func checkFrame(t *testing.T, b []byte, more int) {
 	}
 }
 
-// FuzzICMPv6 reads what is behind the IPv6 header as each of the messages, its
-// checksum made right; a message of neighbour discovery is written again.
+// FuzzICMPv6 parses b, with its checksum corrected, as the payload of an IPv6 packet and as each kind of message. A
+// message of neighbour discovery is written and read again.
 func FuzzICMPv6(f *testing.F) {
 	for _, seed := range []string{echo6Request, solicitFrame, advertiseFrame, probeFrame, joinFrame} {
 		b := unhex(f, seed)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// golden holds whole DDP segments, or their first bytes where data follows, as
-// kernel siw put them into MPA FPDUs (captures of Linux 6.1, named per row).
+// golden holds whole DDP segments, or the first bytes of segments with data, from MPA FPDUs of the kernel's siw
+// (captures of Linux 6.1, named per row).
 var golden = []struct {
 	capture, hex string
 	want         DDP
@@ -73,16 +73,14 @@ func checkReadRequest(t *testing.T, name string, b []byte, want ReadRequest) {
 	sameBytes(t, name, out, b)
 }
 
-// siwTerminates are the Terminate bodies of kernel siw. Linux declares layer,
-// type and the M, D, R bits as C bit fields counted from the low end, so on a
-// little-endian machine the first byte has its nibbles exchanged and the third
-// its bits reversed: 10 for RDMAP (0) remote protection (1), 07 for M, D and R.
-// RFC 5040 section 4.8, and Wireshark with it, has 01 and e0. We send and read
-// the RFC's form; the headers in these bodies are golden. Their segment length
-// counts the payload alone, and is 0 for a Read Request in spite of M.
+// siwTerminates are Terminate bodies of the kernel's siw. Linux declares layer, type and the M, D, R bits as C bit
+// fields counted from the low end. On a little-endian machine the nibbles of the first byte are therefore exchanged
+// and the bits of the third reversed: 10 for RDMAP (0) remote protection (1), 07 for M, D and R. RFC 5040 section
+// 4.8 and Wireshark have 01 and e0. We send and read the RFC's form; the headers in these bodies are unchanged.
+// Their segment length counts the payload only, and is 0 for a Read Request although M is set.
 var siwTerminates = []struct {
 	capture, hex string
-	refused      string // the segment's headers, as the other side sent them
+	refused      string // headers of the refused segment, as the peer sent them
 	want         TermCode
 	length       uint16
 	read         bool
@@ -107,13 +105,13 @@ var siwTerminates = []struct {
 		"41 44 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00", TermOperationInvalidate, 20, false},
 	{"siw-crc-vec-norecv", "21 02 03 00 00 40 41 43 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00",
 		"41 43 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00", TermUntaggedNoBuffer, 64, false},
-	// A message longer than its receive buffer: siw says "no buffer", RFC 5041
-	// section 7.1 has "message too long" (1/2/05) for it.
+	// A message longer than its receive buffer: siw sends "no buffer", RFC 5041 section 7.1 has "message too long"
+	// (1/2/05).
 	{"siw-crc-vec-toolong", "21 02 03 00 01 2c 41 43 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00",
 		"41 43 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00", TermUntaggedNoBuffer, 300, false},
 }
 
-// asRFC gives a siw Terminate the bit order of RFC 5040.
+// asRFC turns a Terminate of siw into the bit order of RFC 5040.
 func asRFC(b []byte) []byte {
 	out := bytes.Clone(b)
 	FixTerminate(out)
@@ -143,9 +141,9 @@ func TestCapturedTerminates(t *testing.T) {
 	}
 }
 
-// checkTerminatedHeaders compares the headers inside a Terminate with those of
-// the segment that was refused. siw overwrote the MSN of a Read Request before
-// it copied it (it says 0x40, the read's length), so that field isn't compared.
+// checkTerminatedHeaders compares the headers inside a Terminate with the headers of the refused segment. siw
+// overwrites the MSN of a Read Request before it copies it (0x40 is the length of the Read), so that field isn't
+// compared.
 func checkTerminatedHeaders(t *testing.T, name string, got *Terminate, refused []byte, read bool) {
 	t.Helper()
 	ddp := refused[:len(got.DDPHeader)]

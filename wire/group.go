@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// This file has what a port needs to receive what is sent to IPv4 groups: their
-// Ethernet addresses (RFC 1112 section 6.4) and IGMPv2 (RFC 2236).
+// This file implements membership of IPv4 groups: their Ethernet addresses (RFC 1112 section 6.4) and IGMPv2 (RFC
+// 2236).
 
 // ProtoIGMP is the protocol number of IGMP.
 const ProtoIGMP = 2
@@ -21,18 +21,18 @@ const (
 // IGMP is an IGMP message.
 type IGMP struct {
 	Type  IGMPType
-	Group IPv4 // of a general query: 0
+	Group IPv4 // 0 in a general query
 }
 
 const (
 	igmpLen       = 8
 	igmpQuery3Len = 12 // of IGMPv3, without sources
-	// IGMPFrameLen is the length of a frame that Put writes: its IPv4 header has
-	// the option router alert (RFC 2113).
+	// IGMPFrameLen is the length of a frame that Put writes: its IPv4 header has the router alert option (RFC
+	// 2113).
 	IGMPFrameLen = EthernetLen + IPv4Len + 4 + igmpLen
 )
 
-// AllRouters is where a leave goes, and AllHosts the group of all hosts of the link.
+// AllRouters is the destination of a leave, AllHosts the group of all hosts of the link.
 var (
 	AllRouters = IPv4{224, 0, 0, 2}
 	AllHosts   = IPv4{224, 0, 0, 1}
@@ -41,7 +41,7 @@ var (
 // GroupMAC is the Ethernet address of a group.
 func GroupMAC(group IPv4) MAC { return MAC{1, 0, 0x5e, group[1] & 0x7f, group[2], group[3]} }
 
-// Put writes a whole frame that tells the link about the message's group.
+// Put writes a whole frame with the message, for all hosts and routers of the link.
 func (g *IGMP) Put(b []byte, from MAC, src IPv4) {
 	b = b[:IGMPFrameLen]
 	clear(b)
@@ -63,7 +63,7 @@ func (g *IGMP) Put(b []byte, from MAC, src IPv4) {
 	binary.BigEndian.PutUint16(m[2:], ^Fold(Checksum(0, m[:igmpLen])))
 }
 
-// Parse reads a message, an IPv4 packet's whole payload; false if it is none.
+// Parse reads an IGMP message, the whole payload of an IPv4 packet. It returns false for anything else.
 func (g *IGMP) Parse(b []byte) bool {
 	if len(b) < igmpLen || Fold(Checksum(0, b)) != 0xffff {
 		return false

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIGMP holds the bytes of a report and a leave, and reads a query.
+// TestIGMP checks the bytes of a report and a leave, and parses a query.
 func TestIGMP(t *testing.T) {
 	b := make([]byte, IGMPFrameLen)
 	(&IGMP{IGMPReport, IPv4{239, 129, 2, 3}}).Put(b, MAC{2, 0, 0, 0, 0, 1}, IPv4{10, 0, 0, 1})

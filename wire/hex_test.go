@@ -28,7 +28,7 @@ func sameBytes(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// newRand is the one source of randomness of a test. URDMA_SEED repeats a run.
+// newRand is the only source of randomness in a test. URDMA_SEED repeats a run.
 func newRand(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := uint64(1)

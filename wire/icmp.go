@@ -35,8 +35,7 @@ func (e *ICMPEcho) Parse(b []byte) (n int, err error) {
 	return ICMPEchoLen, nil
 }
 
-// Put writes the header at the start of b, a whole message whose payload is in
-// place already, and its checksum.
+// Put writes the header at the start of b, a whole message with its payload in place, and computes the checksum.
 func (e *ICMPEcho) Put(b []byte) int {
 	_ = b[ICMPEchoLen-1]
 	binary.BigEndian.PutUint32(b, uint32(e.Type)<<24)
@@ -46,12 +45,10 @@ func (e *ICMPEcho) Put(b []byte) int {
 	return ICMPEchoLen
 }
 
-// EchoReply turns frame, an ICMP or ICMPv6 echo request that was parsed into f and sent
-// to an address of ours, into its reply in place; mac is our own address. The
-// reply keeps the identifier, sequence number and payload (RFC 1122 section
-// 3.2.2.6). Requests with IPv4 options (a source route would have to be turned
-// round) or extension headers and requests to or from group addresses are refused
-// unchanged.
+// EchoReply turns an ICMP or ICMPv6 echo request into its reply, in place. f is the parsed frame, sent to an
+// address of ours; mac is our MAC address. The reply keeps the identifier, sequence number and payload (RFC 1122
+// section 3.2.2.6). Requests with IPv4 options (a source route would have to be reversed) or extension headers, and
+// requests from or to group addresses, are refused and left unchanged.
 func EchoReply(f *Frame, frame []byte, mac MAC) error {
 	if f.Type == EtherTypeIPv6 {
 		return echoReply6(f, frame, mac)

@@ -18,21 +18,21 @@ const (
 	ICMPv6MLDReport   = 143
 )
 
-// VerifyICMPv6Checksum reports whether message, the ICMPv6 message of f, whole,
-// carries the right checksum (RFC 4443 section 2.3).
+// VerifyICMPv6Checksum reports whether message, the whole ICMPv6 message of f, has a correct checksum (RFC 4443
+// section 2.3).
 func VerifyICMPv6Checksum(f *Frame, message []byte) bool {
 	return len(message) == f.PayloadLen && len(message) >= 4 &&
 		Fold(Checksum(pseudoIPv6(f.Src6, f.Dst6, ProtoICMPv6, len(message)), message)) == 0xffff
 }
 
-// putICMPv6Checksum fills in the checksum of a message that is in place.
+// putICMPv6Checksum fills in the checksum of a complete message.
 func putICMPv6Checksum(message []byte, src, dst IPv6) {
 	message[2], message[3] = 0, 0
 	sum := Checksum(pseudoIPv6(src, dst, ProtoICMPv6, len(message)), message)
 	binary.BigEndian.PutUint16(message[2:], ^Fold(sum))
 }
 
-// echoReply6 is EchoReply of an IPv6 packet (RFC 4443 section 4.2).
+// echoReply6 is EchoReply for IPv6 (RFC 4443 section 4.2).
 func echoReply6(f *Frame, frame []byte, mac MAC) error {
 	if f.Proto != ProtoICMPv6 {
 		return ErrICMPKind

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Frames of Linux 6.18 between two ends of a veth, fd00:9::a and fd00:9::b. The UDP
-// checksum of udp6Frame is the one that tcpdump counted: the sender left it to the
-// device.
+// Frames of Linux 6.18 between two ends of a veth, fd00:9::a and fd00:9::b. The UDP checksum of udp6Frame was
+// computed by tcpdump: the sender left it to the device.
 const (
 	udp6Frame = `0200 0000 000b 0200 0000 000a 86dd 6009 1b38 000f 1140 fd00 0009 0000 0000 0000 0000 0000 000a
 		fd00 0009 0000 0000 0000 0000 0000 000b c001 12b7 000f a1c1 6162 6364 6566 67`
@@ -56,7 +55,7 @@ func TestFrame6Golden(t *testing.T) {
 	}
 }
 
-// TestUDP6HeaderMatchesCapture: but for the flow label, which is 0 in ours.
+// TestUDP6HeaderMatchesCapture: equal but for the flow label, which is 0 in our header.
 func TestUDP6HeaderMatchesCapture(t *testing.T) {
 	want := unhex(t, udp6Frame)
 	binary.BigEndian.PutUint32(want[14:], 6<<28)
@@ -81,20 +80,20 @@ func TestUDP6Checksums(t *testing.T) {
 		if err := f.Parse(b, len(b)); err != nil || f.UDPChecksum == 0 || !VerifyUDPChecksum(&f, b[54:]) {
 			t.Fatalf("%d bytes: checksum %#x found wrong (%v)", len(b), f.UDPChecksum, err)
 		}
-		i := 22 + r.IntN(len(b)-22) // addresses are under it as well
+		i := 22 + r.IntN(len(b)-22) // the checksum covers the addresses, too
 		b[i] ^= 1 << r.IntN(8)
 		if f.Parse(b, len(b)) == nil && VerifyUDPChecksum(&f, b[54:]) {
 			t.Fatalf("a changed bit in byte %d went unnoticed", i)
 		}
 	}
 	b := udp6([]byte{0, 0})
-	copy(b[62:], b[60:62]) // now the sum is 0xffff, its complement 0, which is sent as all ones
+	copy(b[62:], b[60:62]) // now the sum is 0xffff and its complement 0, which is sent as all ones
 	if SetUDP6Checksum(b); b[60] != 0xff || b[61] != 0xff {
 		t.Errorf("checksum % x, want ff ff", b[60:62])
 	}
 }
 
-// udp6 is a frame with a payload.
+// udp6 is an IPv6 frame with a UDP payload.
 func udp6(payload []byte) []byte {
 	var h UDP6Header
 	h.Init(macA, macB, ip6A, ip6B, 4791, 0xc001)
@@ -118,7 +117,7 @@ func TestFrame6Refusals(t *testing.T) {
 	with := func(first byte, headers ...byte) func(b []byte) ([]byte, int) {
 		return func(b []byte) ([]byte, int) { return whole(withExtensions(b, first, headers...)) }
 	}
-	long := func(n byte) []byte { // destination options of n bytes, one option that fills them
+	long := func(n byte) []byte { // one destination option of n bytes
 		h := make([]byte, n)
 		h[0], h[1], h[2], h[3] = ProtoUDP, n/8-1, 1, n-4
 		return h
@@ -165,8 +164,8 @@ func TestFrame6Refusals(t *testing.T) {
 	}
 }
 
-// TestHeadHoldsAllHeaders: of a frame with as many extension headers as there may be
-// MaxHeaderLen bytes are enough, and without them for the longest RDMAP body as well.
+// TestHeadHoldsAllHeaders: MaxHeaderLen bytes hold all headers of a frame with the most extension headers, and the
+// longest RDMAP body of a frame without.
 func TestHeadHoldsAllHeaders(t *testing.T) {
 	b := withExtensions(udp6(make([]byte, 1000)), 60, append([]byte{ProtoUDP, 4, 1, 36}, make([]byte, 36)...)...)
 	var f Frame

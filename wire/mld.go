@@ -2,20 +2,19 @@ package wire
 
 import "encoding/binary"
 
-// This file has what a port needs to receive what is sent to IPv6 groups: multicast
-// listener discovery (MLDv2, RFC 3810).
+// This file implements membership of IPv6 groups: multicast listener discovery (MLDv2, RFC 3810).
 
-// MLDChange says why a report is sent, as its record's type.
+// MLDChange is the reason of a report, sent as its record type.
 type MLDChange uint8
 
-// The types of records that stand for a whole group.
+// Record types for a whole group.
 const (
 	MLDListens MLDChange = 2 // answer to a query (MODE_IS_EXCLUDE, no sources)
 	MLDLeave   MLDChange = 3 // CHANGE_TO_INCLUDE_MODE, no sources
 	MLDJoin    MLDChange = 4 // CHANGE_TO_EXCLUDE_MODE, no sources
 )
 
-// MLDReport says that a host listens to a group, or no longer.
+// MLDReport announces that a host listens to a group, or stops listening.
 type MLDReport struct {
 	Change MLDChange
 	Group  IPv6
@@ -28,7 +27,7 @@ type MLDQuery struct {
 
 const (
 	mldAlertLen  = 8  // hop-by-hop options with the router alert (RFC 2711)
-	mldQueryLen  = 24 // of MLDv1's, which is the start of MLDv2's
+	mldQueryLen  = 24 // MLDv1, and the start of MLDv2
 	mldQuery2Len = 28 // without sources
 	mldReportLen = 8 + 20
 
@@ -39,8 +38,8 @@ const (
 // AllMLDv2Routers is where reports go.
 var AllMLDv2Routers = IPv6{0: 0xff, 1: 2, 15: 0x16}
 
-// Put writes a whole frame that tells the link about the group. src is a link-local
-// address, or unspecified as long as there is none (RFC 3810 section 5.2.13).
+// Put writes a whole frame with the report. src is a link-local address, or unspecified until the host has one (RFC
+// 3810 section 5.2.13).
 func (r *MLDReport) Put(b []byte, from MAC, src IPv6) {
 	b = b[:MLDFrameLen]
 	dst := AllMLDv2Routers
@@ -56,8 +55,8 @@ func (r *MLDReport) Put(b []byte, from MAC, src IPv6) {
 	putICMPv6Checksum(m, src, dst)
 }
 
-// Parse reads message, the whole ICMPv6 message of f, a query of either version.
-// One that did not come from a router of this link is refused (RFC 3810 section 6.2).
+// Parse reads a query of either version; message is the whole ICMPv6 message of f. A query that did not come from a
+// router of this link is refused (RFC 3810 section 6.2).
 func (q *MLDQuery) Parse(f *Frame, message []byte) error {
 	if len(message) < mldQueryLen || message[0] != ICMPv6MLDQuery || f.TTL != 1 || !f.Src6.IsLinkLocal() ||
 		!VerifyICMPv6Checksum(f, message) {
@@ -70,9 +69,9 @@ func (q *MLDQuery) Parse(f *Frame, message []byte) error {
 	return nil
 }
 
-// hasSources reports whether a query of MLDv2 or IGMPv3 is as long as its header, at
-// whose end the number of sources stands, and that many addresses of size bytes. What
-// is behind them is not looked at (RFC 3810 section 5.1.12, RFC 3376 section 4.1.10).
+// hasSources reports whether a query of MLDv2 or IGMPv3 is long enough: a header, whose last two bytes count the
+// sources, and that many addresses of size bytes. Further bytes are ignored (RFC 3810 section 5.1.12, RFC 3376
+// section 4.1.10).
 func hasSources(query []byte, header, size int) bool {
 	return len(query) >= header && len(query) >= header+size*int(binary.BigEndian.Uint16(query[header-2:]))
 }

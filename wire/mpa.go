@@ -5,16 +5,14 @@ import (
 	"hash/crc32"
 )
 
-// MPA is what carries DDP segments over TCP (RFC 5044, RFC 6581): a request and a reply
-// that open a connection, and FPDUs.
+// MPA carries DDP segments over TCP (RFC 5044, RFC 6581): a request and a reply open a connection, FPDUs follow.
 
 const (
-	// MPALen is the fixed part of a request or reply.
+	// MPALen is the length of the fixed part of a request or reply.
 	MPALen = 20
-	// MaxMPAPrivate is the longest private data, the enhanced mode's four bytes included.
+	// MaxMPAPrivate is the longest private data, with the four bytes of the enhanced mode.
 	MaxMPAPrivate = 512
-	// MaxMPADepth is the largest IRD and ORD. It stands for "not negotiated" (RFC 6581
-	// section 9.1).
+	// MaxMPADepth is the largest IRD and ORD. It means "not negotiated" (RFC 6581 section 9.1).
 	MaxMPADepth = 1<<14 - 1
 
 	mpaEnhancedLen = 4
@@ -26,8 +24,8 @@ const (
 	mpaReplyKey   = "MPA ID Rep Frame"
 )
 
-// Flags of byte 16. The low four are reserved and not looked at by standard peers; siw
-// copies those of a request into its reply.
+// Flags in byte 16. Standard peers ignore the low four, which are reserved; siw copies them from a request into its
+// reply.
 const (
 	mpaMarkers   = 0x80
 	mpaCRC       = 0x40
@@ -49,24 +47,24 @@ type MPA struct {
 	Markers   bool // the sender wants to receive markers
 	CRC       bool // the sender wants CRCs, both ways
 	Reject    bool // reply: the connection is refused
-	Long      bool // the sender takes FPDUs longer than a TCP segment: kernel siw's private flag
+	Long      bool // the sender accepts FPDUs longer than a TCP segment: private flag of the kernel's siw
 	Extension bool // the sender is a urdmad: docs/WIRE.md
 	Revision  uint8
 
 	// Enhanced: the fields below are there (revision 2).
 	Enhanced   bool
 	IRD, ORD   uint16
-	PeerToPeer bool // the first FPDU is a "ready to receive" of one of these kinds:
+	PeerToPeer bool // the first FPDU is a "ready to receive" (RTR) of one of these kinds:
 	RTRSend    bool
 	RTRWrite   bool
 	RTRRead    bool
 
-	// PrivateData is the program's. Parse leaves it in its buffer.
+	// PrivateData belongs to the program. After Parse it aliases the input.
 	PrivateData []byte
 }
 
-// MPAFrameLen is how many bytes the request or reply has that begins with b, its first
-// MPALen bytes. A stream that does not begin with one is found out at once.
+// MPAFrameLen returns the length of the request or reply whose first MPALen bytes are b. A stream that does not
+// begin with one gives an error at once.
 func MPAFrameLen(b []byte, reply bool) (int, error) {
 	if len(b) < MPALen {
 		return 0, ErrMPAShort
@@ -159,14 +157,14 @@ const (
 	FPDUCRCLen    = 4
 )
 
-// FPDULen is how long the FPDU with a segment of n bytes is.
+// FPDULen is the length of an FPDU with a segment of n bytes.
 func FPDULen(n int) int { return (FPDUHeaderLen+n+3)&^3 + FPDUCRCLen }
 
-// FPDUPadding is how many bytes of padding follow a segment of n bytes.
+// FPDUPadding is the number of padding bytes behind a segment of n bytes.
 func FPDUPadding(n int) int { return -(FPDUHeaderLen + n) & 3 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// FPDUCRC continues the CRC of an FPDU, 0 at first, over its next bytes: length, segment
-// and padding. It stands in the FPDU with its least significant byte first.
+// FPDUCRC continues the CRC of an FPDU over its next bytes: length, segment and padding. The first call takes crc
+// 0. The CRC is sent least significant byte first.
 func FPDUCRC(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }

@@ -13,7 +13,7 @@ const (
 	reply   = "4d 50 41 20 49 44 20 52 65 70 20 46 72 61 6d 65 "
 )
 
-// capturedMPA are requests and replies of kernel siw (captures of Linux 6.1).
+// capturedMPA are requests and replies of the kernel's siw (captures of Linux 6.1).
 var capturedMPA = []struct {
 	capture, hex string
 	want         MPA
@@ -76,8 +76,7 @@ func TestMPAErrors(t *testing.T) {
 	}
 }
 
-// TestCapturedFPDUs: lengths, padding and CRCs are those of siw. The second row's
-// padding is not zero.
+// TestCapturedFPDUs checks lengths, padding and CRCs against siw's. The padding in the second row is not zero.
 func TestCapturedFPDUs(t *testing.T) {
 	for _, c := range []string{
 		"00 0e c1 40 00 00 00 01 00 00 00 00 00 00 00 00 eb d3 4c 5f",

@@ -2,26 +2,25 @@ package wire
 
 import "net/netip"
 
-// NDP is a neighbour solicitation or advertisement (RFC 4861 sections 4.3, 4.4), or
-// what of it counts on Ethernet.
+// NDP is a neighbour solicitation or advertisement (RFC 4861 sections 4.3, 4.4), with the fields used on Ethernet.
 type NDP struct {
 	Type      uint8 // ICMPv6Solicit or ICMPv6Advertise
-	Router    bool  // this and the next two: of advertisements
+	Router    bool  // this and the next two are flags of advertisements
 	Solicited bool
 	Override  bool
 	Target    IPv6
-	// MAC is the source's or the target's link-layer address option.
+	// MAC is the link-layer address option, of the source or the target.
 	MAC    MAC
 	HasMAC bool
 }
 
 const (
-	ndpHopLimit = 255 // no router has passed it on
+	ndpHopLimit = 255 // no router has forwarded it
 	ndpLen      = 24
 	// NDPFrameLen is the length of the longest frame that Put writes.
 	NDPFrameLen = EthernetLen + IPv6Len + ndpLen + ndpOptionLen
 
-	ndpOptionLen    = 8 // of a link-layer address
+	ndpOptionLen    = 8 // link-layer address
 	ndpOptionSource = 1
 	ndpOptionTarget = 2
 
@@ -33,8 +32,7 @@ const (
 // AllNodes is the group of all IPv6 hosts of the link.
 var AllNodes = IPv6{0: 0xff, 1: 2, 15: 1}
 
-// SolicitedNode is the group at which a neighbour with the address is asked for
-// (RFC 4291 section 2.7.1).
+// SolicitedNode is the group to which a solicitation for the address is sent (RFC 4291 section 2.7.1).
 func SolicitedNode(a IPv6) IPv6 {
 	return IPv6{0: 0xff, 1: 2, 11: 1, 12: 0xff, 13: a[13], 14: a[14], 15: a[15]}
 }
@@ -48,14 +46,13 @@ func LinkLocal(m MAC) IPv6 {
 	return IPv6{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]}
 }
 
-// IsGroup reports an address that is no single host's: unspecified or multicast.
+// IsGroup reports whether a does not belong to a single host: unspecified or multicast.
 func (a IPv6) IsGroup() bool { return a[0] == 0xff || a == IPv6{} }
 
-// IsLinkLocal reports a unicast address of the link alone, fe80::/10.
+// IsLinkLocal reports whether a is a link-local unicast address, fe80::/10.
 func (a IPv6) IsLinkLocal() bool { return netip.AddrFrom16(a).IsLinkLocalUnicast() }
 
-// Parse reads message, the whole ICMPv6 message of f, and refuses all that RFC 4861
-// section 7.1 has dropped.
+// Parse reads message, the whole ICMPv6 message of f. It refuses what RFC 4861 section 7.1 says to discard.
 func (p *NDP) Parse(f *Frame, message []byte) error {
 	switch {
 	case f.TTL != ndpHopLimit:
@@ -78,7 +75,7 @@ func (p *NDP) Parse(f *Frame, message []byte) error {
 	return p.checkAddresses(f)
 }
 
-// linkOption is the option with the link-layer address.
+// linkOption is the type of the link-layer address option.
 func (p *NDP) linkOption() byte {
 	if p.Type == ICMPv6Solicit {
 		return ndpOptionSource
@@ -103,8 +100,8 @@ func (p *NDP) parseOptions(b []byte) error {
 	return nil
 }
 
-// checkAddresses: a host that has no address yet asks a group, and gives no address of its
-// own; an answer to a question has one receiver.
+// checkAddresses: a host without an address solicits a group and includes no link-layer address; a solicited
+// advertisement is unicast.
 func (p *NDP) checkAddresses(f *Frame) error {
 	unspecified := f.Src6 == IPv6{}
 	switch {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Frames of Linux 6.18, as in ipv6_test.go: a solicitation and the answer to it, the
-// probe of an address that is not in use yet, and what is said of groups.
+// Frames of Linux 6.18, as in ipv6_test.go: a solicitation and its advertisement, a duplicate address detection
+// probe, and multicast listener messages.
 const (
 	solicitFrame = `3333 ff00 000b 0200 0000 000a 86dd 6000 0000 0020 3aff fd00 0009 0000 0000 0000 0000 0000 000a
 		ff02 0000 0000 0000 0000 0001 ff00 000b 8700 7d61 0000 0000 fd00 0009 0000 0000 0000 0000 0000 000b 0101 0200 0000 000a`
@@ -50,7 +50,7 @@ func TestNDPGolden(t *testing.T) {
 		}
 		sameBytes(t, c.name, out, b)
 	}
-	f, got, err := ndpOf(t, unhex(t, probeFrame)) // with a nonce (RFC 7527), which we have no use for
+	f, got, err := ndpOf(t, unhex(t, probeFrame)) // with a nonce (RFC 7527), which we ignore
 	if want := (NDP{Type: ICMPv6Solicit, Target: ip6A}); err != nil || got != want || f.Dst6 != SolicitedNode(ip6A) || f.Dst != Group6MAC(f.Dst6) {
 		t.Errorf("probe: %v %+v in %+v", err, got, f)
 	}
@@ -165,8 +165,7 @@ func TestMLDQuery(t *testing.T) {
 	}
 }
 
-// TestQuerySources: a query of the newer version has as many sources as it says; what
-// follows them is nobody's business.
+// TestQuerySources: an MLDv2 or IGMPv3 query has as many sources as it says; bytes behind them are ignored.
 func TestQuerySources(t *testing.T) {
 	for _, c := range []struct {
 		length, says int

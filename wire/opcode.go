@@ -26,7 +26,7 @@ const (
 	QueueAtomicResponse = 3
 )
 
-// opcodeInfo is what an opcode fixes about its DDP segments.
+// opcodeInfo is what an opcode determines about its DDP segments.
 type opcodeInfo struct {
 	name   string
 	tagged bool
@@ -34,8 +34,7 @@ type opcodeInfo struct {
 	queue  uint32 // untagged only
 }
 
-// opcodes has a row for each 4-bit value, so an index needs no check; rows
-// without a name are unassigned.
+// opcodes has a row for each 4-bit value, so that an index needs no check. Rows without a name are unassigned.
 var opcodes = [16]opcodeInfo{
 	OpWrite:          {name: "RDMA Write", tagged: true},
 	OpReadRequest:    {name: "RDMA Read Request", single: true, queue: QueueReadRequest},
@@ -58,26 +57,26 @@ func (op Opcode) String() string {
 	return "RDMAP opcode " + decimal(uint32(op))
 }
 
-// Queue is the untagged queue of an opcode; 0 for tagged ones.
+// Queue is the untagged queue of the opcode; 0 for tagged opcodes.
 func (op Opcode) Queue() uint32 { return opcodes[op&15].queue }
 
-// IsSend reports the four Sends, whose message goes into a posted receive.
+// IsSend reports whether op is one of the four Sends, whose message goes into a posted receive.
 func (op Opcode) IsSend() bool { return op >= OpSend && op <= OpSendSEInv }
 
-// TakesReceive reports the messages of queue 0, which take receives.
+// TakesReceive reports whether a message consumes a receive: those on queue 0 do.
 func (op Opcode) TakesReceive() bool {
 	return op.IsSend() || op == OpImmediate || op == OpImmediateSE
 }
 
-// Invalidates reports a Send whose header names an STag to invalidate.
+// Invalidates reports whether op is a Send whose header names an STag to invalidate.
 func (op Opcode) Invalidates() bool { return op == OpSendInv || op == OpSendSEInv }
 
-// Solicited reports a message that raises a solicited event.
+// Solicited reports whether the message raises a solicited event.
 func (op Opcode) Solicited() bool {
 	return op == OpSendSE || op == OpSendSEInv || op == OpImmediateSE
 }
 
-// decimal writes n without fmt, which this package's users needn't link for it.
+// decimal formats n without fmt, so that users of this package need not link fmt.
 func decimal(n uint32) string {
 	var b [10]byte
 	i := len(b)

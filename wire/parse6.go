@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// parseIPv6 reads the IPv6 header at the start of b; f.PayloadLen bytes of the frame
-// follow the Ethernet header, of which b shows the first.
+// parseIPv6 reads the IPv6 header at the start of b. f.PayloadLen bytes of the frame follow the Ethernet header; b
+// holds the first of them.
 func (f *Frame) parseIPv6(b []byte) error {
 	if f.PayloadLen < IPv6Len {
 		return ErrIPv6Short
@@ -33,8 +33,8 @@ func (f *Frame) parseIPv6(b []byte) error {
 	return nil
 }
 
-// Addrs are the frame's addresses with its UDP port numbers, 0 where it has none;
-// invalid ones if it is no IP packet.
+// Addrs returns the frame's addresses with its UDP port numbers, 0 if it has none. Both are invalid if the frame is
+// no IP packet.
 func (f *Frame) Addrs() (src, dst netip.AddrPort) {
 	switch f.Type {
 	case EtherTypeIPv4:

@@ -2,8 +2,7 @@ package wire
 
 import "testing"
 
-// BenchmarkReceive is the header work for one data segment that arrives:
-// Ethernet, IPv4, UDP, TRP, DDP.
+// BenchmarkReceive parses the headers of one arriving data segment: Ethernet, IPv4, UDP, TRP, DDP.
 func BenchmarkReceive(b *testing.B) {
 	frame := udpFrame(1448, 1)
 	trp := TRP{PSN: 7, Ack: 9, Credits: 64, Cookie: 1}
@@ -26,7 +25,7 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkSend is the same for one that leaves.
+// BenchmarkSend writes the headers of one outgoing data segment.
 func BenchmarkSend(b *testing.B) {
 	var h UDPHeader
 	h.Init(vm1MAC, vm2MAC, vm1IP, vm2IP, 1, 2)

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// Lengths of the RDMAP bodies that are headers themselves.
+// Lengths of the RDMAP bodies that are headers.
 const (
 	ReadRequestLen    = 28 // RFC 5040 section 4.4
 	AtomicRequestLen  = 52 // RFC 7306 section 5.2.1
@@ -10,8 +10,8 @@ const (
 	ImmediateLen      = 8  // RFC 7306 section 6
 )
 
-// ReadRequest asks the peer to send Length bytes from its SrcSTag and SrcTO to
-// our SinkSTag and SinkTO.
+// ReadRequest asks the peer to send Length bytes from its memory at SrcSTag and SrcTO to our memory at SinkSTag and
+// SinkTO.
 type ReadRequest struct {
 	SinkSTag STag
 	SinkTO   uint64
@@ -65,7 +65,7 @@ type AtomicRequest struct {
 	STag        STag
 	TO          uint64
 	Data        uint64 // to add or to swap in
-	Mask        uint64 // its field boundaries or bits
+	Mask        uint64 // bits to swap, or for an add the highest bit of each field
 	Compare     uint64 // CmpSwap
 	CompareMask uint64 // CmpSwap
 }
@@ -78,7 +78,7 @@ func (a *AtomicRequest) Parse(b []byte) (n int, err error) {
 	if len(b) > AtomicRequestLen {
 		return 0, ErrAtomicLong
 	}
-	op := AtomicOp(b[3] & 0xf) // 28 reserved bits stand in front
+	op := AtomicOp(b[3] & 0xf) // 28 reserved bits precede it
 	if op > AtomicCmpSwap {
 		return 0, ErrAtomicOpcode
 	}
@@ -109,7 +109,7 @@ func (a *AtomicRequest) Put(b []byte) int {
 	return AtomicRequestLen
 }
 
-// AtomicResponse answers an AtomicRequest with the value that was there before.
+// AtomicResponse answers an AtomicRequest with the value before the operation.
 type AtomicResponse struct {
 	RequestID uint32
 	Original  uint64
@@ -136,9 +136,8 @@ func (a *AtomicResponse) Put(b []byte) int {
 	return AtomicResponseLen
 }
 
-// Immediate is the body of Immediate Data: 64 bits as they stand on the wire.
-// Verbs have 32: they are the first four bytes, in the order the application
-// gave them, and four zeros follow (as Chelsio's cxgb4 lays them out).
+// Immediate is the body of Immediate Data, 64 bits as on the wire. Verbs have 32: these are the first four bytes,
+// in the application's byte order, followed by four zeros (the layout of Chelsio's cxgb4).
 type Immediate [ImmediateLen]byte
 
 // Parse reads b, the whole body of Immediate Data.

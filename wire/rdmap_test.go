@@ -10,8 +10,8 @@ import (
 const atomicHex = `0000 000%op 00000007 cafe0001 00005555 00000008
 	0000000000000001 ffffffffffffffff 0123456789abcdef 00000000ffffffff`
 
-// The opcode numbers are RFC 7306's: Wireshark's dissector also reads 0 as add
-// and 2 as swap with compare; the C urdma sends 1 for CmpSwap.
+// The opcode numbers follow RFC 7306. Wireshark's dissector reads 0 as add and 2 as swap with compare; the C urdma
+// sends 1 for CmpSwap.
 func TestAtomicRequestGolden(t *testing.T) {
 	for op, name := range map[AtomicOp]string{AtomicFetchAdd: "0", AtomicSwap: "1", AtomicCmpSwap: "2"} {
 		b := unhex(t, strings.Replace(atomicHex, "%op", name, 1))
@@ -26,7 +26,7 @@ func TestAtomicRequestGolden(t *testing.T) {
 		out := make([]byte, AtomicRequestLen)
 		want.Put(out)
 		sameBytes(t, name, out, b)
-		b[0], b[3] = 0xff, b[3]|0xf0 // reserved bits aren't looked at
+		b[0], b[3] = 0xff, b[3]|0xf0 // reserved bits are ignored
 		if _, err := got.Parse(b); err != nil || got != want {
 			t.Errorf("%v with reserved bits: %v %+v", op, err, got)
 		}
@@ -85,8 +85,8 @@ func TestBodyRefusals(t *testing.T) {
 	}
 }
 
-// termTable is the table of RFC 5040 section 4.8, RFC 5041 section 7 and RFC
-// 6581 section 7, written down a second time.
+// termTable is the table of RFC 5040 section 4.8, RFC 5041 section 7 and RFC 6581 section 7, independent of the
+// code under test.
 var termTable = map[TermCode][3]uint8{
 	TermRDMAPCatastrophic: {0, 0, 0},
 	TermProtectionSTag:    {0, 1, 0}, TermProtectionBounds: {0, 1, 1}, TermProtectionAccess: {0, 1, 2},

@@ -2,20 +2,20 @@ package wire
 
 import (
 	"bytes"
-	oldrand "math/rand" // what testing/quick offers; nothing is drawn from it
+	oldrand "math/rand" // testing/quick demands it; no number is drawn from it
 	"math/rand/v2"
 	"reflect"
 	"testing"
 	"testing/quick"
 )
 
-// codec is what every fixed-length message has.
+// codec is the interface of every fixed-length message.
 type codec interface {
 	Parse(b []byte) (int, error)
 	Put(b []byte) int
 }
 
-// roundTrip writes v, reads it into a fresh value of its type and compares.
+// roundTrip writes v, parses it into a new value of its type and compares.
 func roundTrip(t *testing.T, v codec, size int) {
 	t.Helper()
 	b := bytes.Repeat([]byte{0xa5}, size+1)
@@ -70,7 +70,7 @@ func fillRandom(r *rand.Rand, v reflect.Value) {
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		n := r.Uint64()
-		if r.IntN(4) == 0 { // edges more often than chance would
+		if r.IntN(4) == 0 { // edge values more often than chance gives
 			n = []uint64{0, 1, ^uint64(0), 1 << 31, 1<<31 - 1}[r.IntN(5)]
 		}
 		v.SetUint(n & (1<<v.Type().Bits() - 1))
@@ -133,7 +133,7 @@ func TestRoundTripConnect(t *testing.T) {
 		v := TRPConnect{IRD: uint16(r.Uint32()), ORD: uint16(r.Uint32()), PrivateData: randBytes(r, r.IntN(MaxPrivateData+1))}
 		if v.HasExt = r.IntN(2) == 0; v.HasExt {
 			fillRandom(r, reflect.ValueOf(&v.Ext).Elem())
-			if v.Ext.Target == 0 || r.IntN(2) == 0 { // not by number: the block ends before these
+			if v.Ext.Target == 0 || r.IntN(2) == 0 { // not by number: the block ends before these fields
 				v.Ext.Target, v.Ext.Echo, v.Ext.MinRNRTimer, v.Ext.PathMTU, v.Ext.RQPSN = 0, 0, 0, 0, 0
 			}
 			v.Ext.RQPSN &= 0xffffff

@@ -3,23 +3,20 @@ package wire
 import "encoding/binary"
 
 const (
-	// MaxSackRuns is the most runs one sack carries.
+	// MaxSackRuns is the largest number of runs in one sack.
 	MaxSackRuns = 32
 	// SackRunLen is the length of one run.
 	SackRunLen = 8
 )
 
-// SackRun is a run of segments that arrived past a gap: First is in it, End is
-// the first PSN after it.
+// SackRun is a run of segments that arrived beyond a gap, from PSN First up to but not including End.
 type SackRun struct {
 	First PSN
 	End   PSN
 }
 
-// ParseSackRuns reads b, the whole body of a sack, into dst and
-// answers the number of runs, at most min(len(dst), MaxSackRuns). Each run is
-// checked to hold something; their order and place in the window are the
-// reader's to judge.
+// ParseSackRuns reads b, the whole body of a sack, into dst and returns the number of runs, at most min(len(dst),
+// MaxSackRuns). It checks that each run is not empty; the caller checks their order and place in the window.
 func ParseSackRuns(dst []SackRun, b []byte) (int, error) {
 	if len(b)%SackRunLen != 0 {
 		return 0, ErrSackLen
@@ -41,8 +38,7 @@ func ParseSackRuns(dst []SackRun, b []byte) (int, error) {
 	return n, nil
 }
 
-// PutSackRuns writes the runs, the first MaxSackRuns of them, and answers the
-// number of bytes.
+// PutSackRuns writes the runs, up to MaxSackRuns of them, and returns the number of bytes.
 func PutSackRuns(b []byte, runs []SackRun) int {
 	runs = runs[:min(len(runs), MaxSackRuns)]
 	for i, r := range runs {

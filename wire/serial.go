@@ -1,8 +1,7 @@
 package wire
 
-// Sequence numbers wrap; they are compared as RFC 1982 says, by the sign of the
-// 32-bit difference. Two numbers exactly 2^31 apart are Before each other both
-// ways and After neither: windows stay far below that.
+// Sequence numbers wrap around. They are compared as in RFC 1982, by the sign of the 32-bit difference. Of two
+// numbers exactly 2^31 apart each is Before the other and none is After: windows stay far below that.
 
 // PSN numbers the segments of one direction of a TRP connection.
 type PSN uint32
@@ -21,5 +20,5 @@ func (m MSN) Add(n uint32) MSN { return m + MSN(n) }
 // STag names a memory region to the peer (RFC 5040 section 2).
 type STag uint32
 
-// QPN is a queue pair number as verbs show it: 24 bits.
+// QPN is a queue pair number of 24 bits, as verbs show it.
 type QPN uint32

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 )
 
-// TCPLen is a TCP header's length without options.
+// TCPLen is the length of a TCP header without options.
 const TCPLen = 20
 
-// ProtoTCP is TCP's number in an IP header.
+// ProtoTCP is the protocol number of TCP.
 const ProtoTCP = 6
 
 // Flags of a TCP header.
@@ -18,8 +18,7 @@ const (
 	TCPAck = 0x10
 )
 
-// TCP is a segment of a TCP connection, for frames that are made up: what the kernel
-// carries is not seen.
+// TCP is a segment for captures: the kernel's real segments are not visible to us.
 type TCP struct {
 	SrcMAC, DstMAC MAC
 	Src, Dst       netip.AddrPort
@@ -27,7 +26,7 @@ type TCP struct {
 	Flags          uint8
 }
 
-// Append appends the frame with a payload, checksums included.
+// Append appends a frame with the segment and a payload, checksums included.
 func (t *TCP) Append(b []byte, payload []byte) []byte {
 	start, length := len(b), TCPLen+len(payload)
 	v4 := t.Src.Addr().Is4() && t.Dst.Addr().Is4()

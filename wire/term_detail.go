@@ -7,14 +7,14 @@ const TermDetailLen = 8
 
 var termDetailMagic = [2]byte{0x75, 0x77}
 
-// TermDetail stands behind the body of a Terminate between urdmads, and says more of the
-// cause than its code (docs/WIRE.md chapter 6). Others ignore it.
+// TermDetail follows the body of a Terminate between two urdmads and gives more of the cause than the Terminate's
+// code (docs/WIRE.md chapter 6). Other peers ignore it.
 type TermDetail struct {
 	Kind  uint16 // 0: none
-	Value uint32 // as the kind says
+	Value uint32 // meaning depends on Kind
 }
 
-// Put writes the detail; b has room for TermDetailLen bytes.
+// Put writes the detail. b must have room for TermDetailLen bytes.
 func (d *TermDetail) Put(b []byte) int {
 	copy(b, termDetailMagic[:])
 	binary.BigEndian.PutUint16(b[2:], d.Kind)
@@ -22,8 +22,8 @@ func (d *TermDetail) Put(b []byte) int {
 	return TermDetailLen
 }
 
-// ParseTermDetail reads b, what is behind the body of a Terminate; the zero TermDetail if
-// that is none.
+// ParseTermDetail reads b, the bytes behind the body of a Terminate. It returns the zero TermDetail if b holds
+// none.
 func ParseTermDetail(b []byte) TermDetail {
 	if len(b) < TermDetailLen || [2]byte(b) != termDetailMagic {
 		return TermDetail{}

@@ -1,8 +1,7 @@
 package wire
 
-// TermCode says why a stream was terminated: layer, error type and error code
-// of a Terminate as layer<<12 | etype<<8 | code, the 16 bits they are on the
-// wire (RFC 5040 section 4.8, RFC 6580).
+// TermCode is the reason for terminating a stream: layer, error type and error code of a Terminate as layer<<12 |
+// etype<<8 | code, the 16 bits on the wire (RFC 5040 section 4.8, RFC 6580).
 type TermCode uint16
 
 func (c TermCode) Layer() uint8 { return uint8(c >> 12) }
@@ -65,7 +64,7 @@ func (c TermCode) String() string {
 		" type " + decimal(uint32(c.Type())) + " code " + decimal(uint32(c.Code()))
 }
 
-// TermCodes are the codes of RDMAP and DDP that have a name, in their order.
+// TermCodes are the named codes of RDMAP and DDP, in ascending order.
 var TermCodes = func() (all []TermCode) {
 	for c := TermRDMAPCatastrophic; c < TermMPALost&0xf000; c++ {
 		if c.name() != "" {
@@ -171,6 +170,6 @@ func (c TermCode) mpaName() string {
 	return ""
 }
 
-// IsUntagged reports a cause found in DDP's untagged buffer model (RFC 5041
-// section 7): the message, not the memory it names, was wrong.
+// IsUntagged reports whether the error concerns DDP's untagged buffer model (RFC 5041 section 7): the message was
+// wrong, not the memory that it names.
 func (c TermCode) IsUntagged() bool { return c.Layer() == 1 && c.Type() == 2 }

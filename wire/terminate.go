@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Header control bits of a Terminate: what follows its first four bytes.
+// Header control bits of a Terminate: which fields follow its first four bytes.
 const (
 	termSegmentLen = 0x80 // M: the DDP segment length is valid
 	termDDP        = 0x40 // D: the length field and the DDP header are there
@@ -18,25 +18,23 @@ const (
 	MaxTerminateLen = terminateFixedLen + terminateSegLen + UntaggedLen + ReadRequestLen
 )
 
-// Terminate is the body of a Terminate (RFC 5040 section 4.8). DDPHeader and
-// ReadRequest are the raw headers of the segment that was refused and alias the
-// input after Parse; nil if the message has none.
+// Terminate is the body of a Terminate (RFC 5040 section 4.8). DDPHeader and ReadRequest are the raw headers of the
+// refused segment. After Parse they alias the input, or are nil if the message has none.
 //
-// Layer and type are the high and low nibble of the first byte and M, D, R the
-// three high bits of the third, as the RFC draws them and Wireshark reads them.
-// On little-endian machines Linux's siw fills both from the other end (FixTerminate),
-// and the C urdma the bits; golden_test.go keeps such messages from captures. Read by
-// the RFC, the C urdma's still give the right code, and no headers.
+// Layer and type are the high and low nibble of the first byte and M, D, R the three high bits of the third, as in
+// the RFC and in Wireshark. On little-endian machines Linux's siw fills both in the opposite bit order
+// (FixTerminate), and the C urdma only the control bits. golden_test.go has captures of both. A Terminate of the C
+// urdma still parses to the right code, without headers.
 type Terminate struct {
 	Code        TermCode
 	HasDDPLen   bool   // M: SegmentLen is valid
-	SegmentLen  uint16 // length of the refused DDP segment; we count its header, siw doesn't
+	SegmentLen  uint16 // length of the refused DDP segment; we include its header, siw doesn't
 	DDPHeader   []byte // 14 or 18 bytes
 	ReadRequest []byte // 28 bytes, if the segment was a Read Request
 }
 
-// Parse reads b, the whole body. Bytes after what the control bits announce
-// are ignored: nothing is placed from a Terminate and the stream ends anyway.
+// Parse reads b, the whole body. It ignores bytes behind the fields that the control bits announce: a Terminate
+// places no data, and the stream ends anyway.
 func (t *Terminate) Parse(b []byte) (n int, err error) {
 	if len(b) < terminateFixedLen {
 		return 0, ErrTerminateShort
@@ -68,8 +66,7 @@ func (t *Terminate) Parse(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// takeDDP takes the DDP header at offset n; its own first bit says how long it
-// is, whatever error it was refused for.
+// takeDDP reads the DDP header at offset n. Its first bit determines its length, whatever the error was.
 func (t *Terminate) takeDDP(b []byte, n int) (int, error) {
 	if len(b) <= n {
 		return 0, ErrTerminateShort
@@ -85,8 +82,8 @@ func (t *Terminate) takeDDP(b []byte, n int) (int, error) {
 	return n + size, nil
 }
 
-// takeReadRequest takes the RDMAP header at offset n. Read Requests alone have
-// one (RFC 5040 section 4.8), so it never stands without a DDP header.
+// takeReadRequest reads the RDMAP header at offset n. Only Read Requests have one (RFC 5040 section 4.8), so a DDP
+// header always precedes it.
 func (t *Terminate) takeReadRequest(b []byte, n int) (int, error) {
 	if t.DDPHeader == nil {
 		return 0, ErrTerminateHeaderDDP
@@ -98,8 +95,8 @@ func (t *Terminate) takeReadRequest(b []byte, n int) (int, error) {
 	return n + ReadRequestLen, nil
 }
 
-// FixTerminate gives a body with siw's order of bits, which has a control bit where the
-// RFC has reserved ones, the RFC's.
+// FixTerminate changes a body from siw's bit order to the RFC's. It recognizes siw's by a control bit in a place
+// that the RFC reserves.
 func FixTerminate(b []byte) {
 	if len(b) < terminateFixedLen || b[2] == 0 || b[2] > 7 {
 		return
@@ -107,7 +104,7 @@ func FixTerminate(b []byte) {
 	b[0], b[2] = b[0]<<4|b[0]>>4, bits.Reverse8(b[2])
 }
 
-// Put writes the body; b has room for MaxTerminateLen bytes.
+// Put writes the body. b must have room for MaxTerminateLen bytes.
 func (t *Terminate) Put(b []byte) int {
 	binary.BigEndian.PutUint16(b, uint16(t.Code))
 	b[2], b[3] = 0, 0

@@ -6,20 +6,20 @@ import "encoding/binary"
 type TRPOp uint8
 
 const (
-	OpData    TRPOp = 0 // a DDP segment, or nothing: a pure acknowledgement
+	OpData    TRPOp = 0 // a DDP segment, or none: a pure acknowledgement
 	OpRequest TRPOp = 1
 	OpAccept  TRPOp = 2
 	OpReject  TRPOp = 3
 	OpFin     TRPOp = 4
 	OpSack    TRPOp = 5
-	OpRetry   TRPOp = 7 // "prove your address"; the answer to a request
+	OpRetry   TRPOp = 7 // answers a request with a token that its sender must return, which proves its address
 
-	// OpDatagram belongs to no connection: type Datagram has its header.
+	// OpDatagram belongs to no connection: type Datagram is its header.
 	OpDatagram TRPOp = 6
-	// So does OpUC: type UC has its header.
+	// OpUC belongs to no connection either: type UC is its header.
 	OpUC TRPOp = 8
 
-	OpResolve  TRPOp = 9  // which queue pair of type UD stands behind a port number?
+	OpResolve  TRPOp = 9  // asks which UD queue pair serves a port number
 	OpResolved TRPOp = 10 // the answer
 )
 
@@ -32,12 +32,11 @@ func (op TRPOp) String() string {
 	return "TRP opcode " + decimal(uint32(op))
 }
 
-// known reports an opcode that is somebody's.
+// known reports whether the opcode is assigned.
 func (op TRPOp) known() bool { return int(op) < len(trpOpNames) && trpOpNames[op] != "" }
 
-// IsControl reports an opcode that sets a connection up: its header is always
-// the base header, because it travels before both sides know each other's
-// extensions, or again when a copy of it was lost.
+// IsControl reports whether the opcode sets up a connection. Such packets have the base header only, because they
+// are sent before both sides know each other's extensions, or are repetitions.
 func (op TRPOp) IsControl() bool {
 	return op >= OpRequest && op <= OpReject || op >= OpRetry && op <= OpResolved
 }
@@ -46,26 +45,25 @@ const (
 	TRPLen    = 10 // base header
 	TRPExtLen = 16 // base header, flags, cookie
 
-	// MaxCredits is the most the 12 bits of credits in the base header can say,
-	// MaxWideCredits the most that those and the 8 more of the full header can.
+	// MaxCredits is the largest credit count in the 12 bits of the base header, MaxWideCredits in these and the 8
+	// more bits of the full header.
 	MaxCredits     = 0xfff
 	MaxWideCredits = 0xfffff
 	creditsBits    = 12
-	upperCredits   = 0xff // of the flags
+	upperCredits   = 0xff // in the flags
 
 	// FlagAckRequested asks for an acknowledgement without delay.
 	FlagAckRequested = 0x8000
 )
 
-// TRP is the header that stands between UDP and DDP (docs/WIRE.md). PSN is the
-// number of this segment, or of the next one if the packet has no payload. Ack
-// is the next PSN expected from the receiver of the packet: everything before
-// it has arrived.
+// TRP is the header between UDP and DDP (docs/WIRE.md). PSN is the number of this segment, or of the next one if
+// the packet has no payload. Ack is the next PSN that the sender of the packet expects: all before it have arrived.
 type TRP struct {
-	PSN     PSN
-	Ack     PSN
-	Op      TRPOp
-	Credits uint32 // segments past Ack that the sender of the packet can hold; more than MaxCredits for a peer with CapCredits alone
+	PSN PSN
+	Ack PSN
+	Op  TRPOp
+	// segments beyond Ack that the sender of the packet can hold; above MaxCredits only for a peer with CapCredits
+	Credits uint32
 	Flags   uint16 // not in control packets
 	Cookie  uint32 // not in control packets; chosen by the receiver of the packet
 }
@@ -103,7 +101,7 @@ func (t *TRP) Parse(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Put writes the header. More credits than it can say are sent as the most it can.
+// Put writes the header. A credit count that is too large for the field is sent as the largest that fits.
 func (t *TRP) Put(b []byte) int {
 	n := t.Op.headerLen()
 	_ = b[n-1]
@@ -119,8 +117,7 @@ func (t *TRP) Put(b []byte) int {
 	return n
 }
 
-// PeekOp is the opcode of a TRP packet, looked at without further checks; ok is
-// false if b is too short for a header.
+// PeekOp returns the opcode of a TRP packet without further checks. ok is false if b is too short for a header.
 func PeekOp(b []byte) (op TRPOp, ok bool) {
 	if len(b) < TRPLen {
 		return 0, false

@@ -146,7 +146,7 @@ func TestConnectRefusals(t *testing.T) {
 	}
 }
 
-// TestConnectPadding: a padded body ends in zeros, which its reader ignores.
+// TestConnectPadding: a padded body ends in zeros, which Parse ignores.
 func TestConnectPadding(t *testing.T) {
 	c := TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), HasExt: true, Ext: extWant, Padding: 5}
 	b := bytes.Repeat([]byte{0xee}, c.Len())

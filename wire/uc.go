@@ -2,17 +2,16 @@ package wire
 
 import "encoding/binary"
 
-// UC is the header of a packet between two queue pairs of type UC, TRP's base
-// header included (docs/WIRE.md chapter 13). A message is one packet, or several
-// with consecutive PSNs.
+// UC is the header of a packet between two queue pairs of type UC, with TRP's base header (docs/WIRE.md chapter
+// 13). A message is one packet, or several with consecutive PSNs.
 type UC struct {
 	PSN         PSN
 	Dst, Src    QPN
-	First, Last bool   // of the message
-	Write       bool   // of an RDMA Write: else of a Send
+	First, Last bool   // place in the message
+	Write       bool   // part of an RDMA Write, otherwise of a Send
 	STag        STag   // Write
-	TO          uint64 // Write: where the packet's payload goes
-	Immediate   uint32 // as the program stored it: network byte order; counts in the last packet
+	TO          uint64 // Write: where this packet's payload is placed
+	Immediate   uint32 // in network byte order, as the program stored it; valid in the last packet
 
 	HasImmediate bool
 	Solicited    bool

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUC: packets between queue pairs of type UC as bytes, both ways.
+// TestUC checks the bytes of packets between queue pairs of type UC, in both directions.
 func TestUC(t *testing.T) {
 	for _, c := range []struct {
 		name string

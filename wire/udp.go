@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// UDPHeaderLen is Ethernet, IPv4 without options, and UDP.
+// UDPHeaderLen is the length of the Ethernet, IPv4 (without options) and UDP headers.
 const UDPHeaderLen = EthernetLen + IPv4Len + UDPLen
 
 // Offsets inside those 42 bytes.
@@ -18,15 +18,14 @@ const (
 	defaultTTL = 64 // RFC 1700
 )
 
-// MaxUDPPayload is what an IPv4 packet without options can carry over UDP.
+// MaxUDPPayload is the largest UDP payload of an IPv4 packet without options.
 const MaxUDPPayload = 65535 - IPv4Len - UDPLen
 
-// UDPHeader is a connection's Ethernet, IPv4 and UDP headers, built once and
-// patched per packet. The IPv4 checksum field of the template keeps the folded
-// sum of all that doesn't change, not complemented.
+// UDPHeader is a connection's Ethernet, IPv4 and UDP headers, built once and patched per packet. The IPv4 checksum
+// field holds the folded sum, not complemented, of the fields that don't change.
 type UDPHeader [UDPHeaderLen]byte
 
-// Init sets everything that stays the same for the connection.
+// Init sets the fields that stay the same for the connection.
 func (h *UDPHeader) Init(srcMAC, dstMAC MAC, src, dst IPv4, sport, dport uint16) {
 	*h = UDPHeader{}
 	PutEthernet(h[:], dstMAC, srcMAC, EtherTypeIPv4)
@@ -41,7 +40,7 @@ func (h *UDPHeader) Init(srcMAC, dstMAC MAC, src, dst IPv4, sport, dport uint16)
 	binary.BigEndian.PutUint16(h[offIPSum:], Fold(Checksum(0, ip[:IPv4Len])))
 }
 
-// SetDst changes the Ethernet destination: the next hop has moved.
+// SetDst changes the Ethernet destination, when the next hop has changed.
 func (h *UDPHeader) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
 // SetSource changes the source port number.

@@ -19,7 +19,7 @@ const (
 // patched per packet.
 type UDP6Header [UDP6HeaderLen]byte
 
-// Init sets everything that stays the same for the connection.
+// Init sets the fields that stay the same for the connection.
 func (h *UDP6Header) Init(srcMAC, dstMAC MAC, src, dst IPv6, sport, dport uint16) {
 	*h = UDP6Header{}
 	PutIPv6(h[PutEthernet(h[:], dstMAC, srcMAC, EtherTypeIPv6):], src, dst, ProtoUDP, 0)
@@ -27,7 +27,7 @@ func (h *UDP6Header) Init(srcMAC, dstMAC MAC, src, dst IPv6, sport, dport uint16
 	binary.BigEndian.PutUint16(h[off6UDP+2:], dport)
 }
 
-// SetDst changes the Ethernet destination: the next hop has moved.
+// SetDst changes the Ethernet destination, when the next hop has changed.
 func (h *UDP6Header) SetDst(m MAC) { copy(h[0:6], m[:]) }
 
 // SetSource changes the source port number.
@@ -42,8 +42,8 @@ func (h *UDP6Header) SetTrafficClass(class uint8) {
 // Dst is the IPv6 destination.
 func (h *UDP6Header) Dst() IPv6 { return IPv6(h[off6Dst:off6UDP]) }
 
-// Put writes the 62 bytes for a UDP payload of payloadLen bytes. The UDP checksum is
-// 0 until SetUDP6Checksum fills it once the payload is in place.
+// Put writes the 62 bytes for a UDP payload of payloadLen bytes. The UDP checksum is 0 until SetUDP6Checksum fills
+// it in.
 func (h *UDP6Header) Put(b []byte, payloadLen int) {
 	b = b[:UDP6HeaderLen]
 	copy(b, h[:])
@@ -65,8 +65,8 @@ func SetUDP6Checksum(frame []byte) {
 	binary.BigEndian.PutUint16(frame[off6UDPSum:], c)
 }
 
-// PutIPv6 writes an IPv6 header with hop limit 64, no traffic class and no flow label,
-// in front of length bytes of the protocol next, and returns its own length.
+// PutIPv6 writes an IPv6 header with hop limit 64, traffic class 0 and flow label 0, for length bytes of the
+// protocol next, and returns the header's length.
 func PutIPv6(b []byte, src, dst IPv6, next uint8, length int) int {
 	b = b[:IPv6Len]
 	binary.BigEndian.PutUint32(b, 6<<28)

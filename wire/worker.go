@@ -1,11 +1,10 @@
 package wire
 
-// WorkerBits are the bits of a number, the lowest, that say which of several workers it
-// belongs to. A sender that does not know how many workers its peer has can tell by them
-// which packets may be for different ones, and so can a network card (dpdk's rssBits are as
-// many).
+// WorkerBits is the number of low bits in a port or queue pair number that choose one of several workers. A sender
+// that does not know how many workers its peer has can tell by these bits which packets may be for different ones,
+// and so can a network card (dpdk's rssBits has the same value).
 const WorkerBits = 3
 
-// WorkerOf is the worker, of so many (at most 1<<WorkerBits), that chose a UDP port number, a
-// queue pair number or a communication ID.
+// WorkerOf returns the worker that chose a UDP port number, queue pair number or communication ID, of workers in
+// all (at most 1<<WorkerBits).
 func WorkerOf(number uint32, workers int) int { return int(number&(1<<WorkerBits-1)) % workers }

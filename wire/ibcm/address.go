@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// ServiceID names what a request is for.
+// ServiceID is the service that a request asks for.
 type ServiceID uint64
 
 // Service IDs of rdma_cm's port spaces (annex A11).
@@ -15,40 +15,40 @@ const (
 	udpServices ServiceID = 0x0000000001110000
 )
 
-// TCPService is a port number of RDMA_PS_TCP.
+// TCPService is the service ID of a port number of RDMA_PS_TCP.
 func TCPService(port uint16) ServiceID { return tcpServices | ServiceID(port) }
 
-// TCPPort is the port number that a service ID of RDMA_PS_TCP has.
+// TCPPort is the port number in a service ID of RDMA_PS_TCP.
 func (s ServiceID) TCPPort() (port uint16, ok bool) {
 	return uint16(s), s&^0xffff == tcpServices
 }
 
-// UDPService is a port number of RDMA_PS_UDP.
+// UDPService is the service ID of a port number of RDMA_PS_UDP.
 func UDPService(port uint16) ServiceID { return udpServices | ServiceID(port) }
 
-// UDPPort is the port number that a service ID of RDMA_PS_UDP has.
+// UDPPort is the port number in a service ID of RDMA_PS_UDP.
 func (s ServiceID) UDPPort() (port uint16, ok bool) { return uint16(s), s&^0xffff == udpServices }
 
 // HeaderLen is the length of rdma_cm's header.
 const HeaderLen = 36
 
-// MaxPrivate is how long the private data of a request of rdma_cm may be.
+// MaxPrivate is the largest private data of a request that rdma_cm sends.
 const MaxPrivate = requestPrivate - HeaderLen
 
-// MaxServicePrivate and MaxServiceReply are those of a SIDRRequest of rdma_cm and of its
-// answer.
+// MaxServicePrivate and MaxServiceReply are the largest private data of a SIDRRequest that rdma_cm sends and of its
+// reply.
 const (
 	MaxServicePrivate = 216 - HeaderLen
 	MaxServiceReply   = 136
 )
 
-// Addresses are those of rdma_cm's header: of the asking and of the asked side.
+// Addresses are the addresses in rdma_cm's header, of the requesting and of the requested side.
 type Addresses struct {
 	Src netip.AddrPort
 	Dst netip.Addr
 }
 
-// ErrAddresses refuses a header.
+// ErrAddresses is the error for an unusable header.
 var ErrAddresses = errors.New("ibcm: rdma_cm header of another version, or without IP addresses")
 
 // Parse reads the header at the start of a request's private data.
@@ -86,11 +86,11 @@ func (a *Addresses) Put(b []byte) {
 	copy(b[20:], dst[:])
 }
 
-// AskingTID is that of a SIDRRequest of ours. Its answer repeats it, and does not say the port
-// numbers of who asks and who is asked otherwise.
+// AskingTID is the transaction ID of a SIDRRequest that we send. It carries the port numbers of both sides: the
+// reply repeats the transaction ID and has no other field for them.
 func AskingTID(id uint32, asking, asked uint16) uint64 {
 	return uint64(id)<<32 | uint64(asking)<<16 | uint64(asked)
 }
 
-// Numbers are the port numbers in an AskingTID.
+// Numbers returns the port numbers in an AskingTID.
 func Numbers(tid uint64) (asking, asked uint16) { return uint16(tid >> 16), uint16(tid) }

@@ -13,26 +13,26 @@ type Kind uint16
 
 // Kinds of messages.
 const (
-	REQ         Kind = 0x10 // asks for a connection
-	MRA         Kind = 0x11 // has come, the answer takes time
+	REQ         Kind = 0x10 // requests a connection
+	MRA         Kind = 0x11 // the request has arrived, the reply will take time
 	REJ         Kind = 0x12
 	REP         Kind = 0x13 // accepts
-	RTU         Kind = 0x14 // the reply has come
+	RTU         Kind = 0x14 // the reply has arrived
 	DREQ        Kind = 0x15 // ends a connection
 	DREP        Kind = 0x16
-	SIDRRequest Kind = 0x17 // asks for the queue pair of a service; Local is the request ID
+	SIDRRequest Kind = 0x17 // requests the queue pair of a service; Local is the request ID
 	SIDRReply   Kind = 0x18
-	LAP         Kind = 0x19 // asks for an alternate path
-	APR         Kind = 0x1a // answers that, with Status
+	LAP         Kind = 0x19 // requests an alternate path
+	APR         Kind = 0x1a // replies to LAP, with Status
 )
 
-// AlternateUnsupported is the status that refuses an alternate path (InfiniBand vol. 1, 12.8).
+// AlternateUnsupported is the status of an APR that refuses an alternate path (InfiniBand vol. 1, 12.8).
 const AlternateUnsupported = 2
 
-// Reason is why a request or a reply was rejected (InfiniBand vol. 1).
+// Reason says why a request or a reply was rejected (InfiniBand vol. 1).
 type Reason uint16
 
-// Reasons.
+// Reasons of a REJ.
 const (
 	NoResources      Reason = 3
 	TimedOut         Reason = 4
@@ -45,10 +45,10 @@ const (
 	ConsumerDefined  Reason = 28
 )
 
-// Refused is which message a REJ answers (InfiniBand vol. 1, 12.6.7).
+// Refused says which message a REJ rejects (InfiniBand vol. 1, 12.6.7).
 type Refused uint8
 
-// What a REJ answers. With RefusedNone its sender gives up what it has asked for.
+// Messages that a REJ can reject. RefusedNone: the sender of the REJ gives up its own request.
 const (
 	RefusedREQ Refused = iota
 	RefusedREP
@@ -58,12 +58,12 @@ const (
 const (
 	// Len is the length of every message.
 	Len = 256
-	// QKey is the Q_Key of the queue pairs with number 1, QP.
+	// QKey is the Q_Key of queue pair QP.
 	QKey = 0x80010000
-	// QP is the queue pair that messages go to.
+	// QP is the queue pair number that messages are sent to.
 	QP = wire.QPN(1)
 
-	// MaxReply and MaxReject are how many bytes of private data a REP and a REJ have room for.
+	// MaxReply and MaxReject are the sizes of the private data of a REP and a REJ.
 	MaxReply  = replyPrivate
 	MaxReject = rejectPrivate
 
@@ -71,23 +71,23 @@ const (
 	requestPrivate = 92
 	rejectPrivate  = 148
 	replyPrivate   = 196
-	guidLen        = 8 // of a REJ's additional information
+	guidLen        = 8 // additional information of a REJ
 )
 
-// Message is one of communication management. Only what its kind has counts.
+// Message is a communication management message. Its kind says which fields are valid.
 type Message struct {
 	Kind   Kind
-	TID    uint64 // repeats keep it, answers have their request's
-	Local  uint32 // communication ID of its sender
-	Remote uint32 // likewise of its receiver; 0 in a REQ
+	TID    uint64 // the same in repetitions and in the reply
+	Local  uint32 // communication ID of the sender
+	Remote uint32 // communication ID of the receiver; 0 in a REQ
 
 	// REQ and REP.
-	QPN       wire.QPN // DREQ: the peer's
-	Target    wire.QPN // REP of XRC: what QPN is otherwise
-	PSN       roce.PSN // of the first request of the message's receiver
-	Responder uint8    // Reads and atomics that the sender serves
-	Initiator uint8    // that it wants to have open
-	RNRRetry  uint8    // for the peer to use
+	QPN       wire.QPN // of the sender; in a DREQ of the receiver
+	Target    wire.QPN // REP of XRC: the target's queue pair number
+	PSN       roce.PSN // starting PSN of requests to the sender of the message
+	Responder uint8    // Reads and atomics that the sender serves at once
+	Initiator uint8    // Reads and atomics that the sender wants to have outstanding
+	RNRRetry  uint8    // for the receiver's queue pair
 	SRQ       bool
 	GUID      uint64
 
@@ -96,23 +96,23 @@ type Message struct {
 	Transport  uint8 // 0: reliable connection; XRC
 	PKey       uint16
 	PathMTU    uint8    // as enum ibv_mtu
-	Retries    uint8    // for the peer to use
-	AckTimeout uint8    // likewise
+	Retries    uint8    // for the receiver's queue pair
+	AckTimeout uint8    // for the receiver's queue pair
 	Src, Dst   [16]byte // GIDs
 	HopLimit   uint8
-	// TrafficClass is that of the connection's packets.
+	// TrafficClass is the traffic class of the connection's packets.
 	TrafficClass uint8
 
-	Reason  Reason // REJ; with TimedOut, GUID is its sender's
+	Reason  Reason // REJ; with TimedOut, GUID is the sender's
 	Refused Refused
-	Timeout uint8  // MRA: how long the answer may take, 4.096 µs to the power of two
-	Status  uint8  // SIDRReply: 0 if QPN and QKey are the service's; APR
+	Timeout uint8  // MRA: how long the reply may take, 4.096 µs times two to this power
+	Status  uint8  // SIDRReply: 0 if QPN and QKey are valid; APR
 	QKey    uint32 // SIDRReply
 
-	Private []byte // REQ, REP, REJ, SIDRRequest, SIDRReply: as long as the field is; Parse's is a part of its input
+	Private []byte // REQ, REP, REJ, SIDRRequest, SIDRReply: as long as the field; after Parse it aliases the input
 }
 
-// Refusals of messages.
+// Errors of messages.
 var (
 	ErrShort   = errors.New("ibcm: management datagram shorter than 256 bytes")
 	ErrClass   = errors.New("ibcm: management datagram of another class or version, or no Send")
@@ -120,15 +120,15 @@ var (
 	ErrPrivate = errors.New("ibcm: private data longer than its field")
 )
 
-// XRC is Transport of a request of an extended reliable connection (annex A14): its service
-// type, and above that its extended type.
+// XRC is the Transport of a request for an extended reliable connection (annex A14): the service type, and above it
+// the extended type.
 const XRC = 3 | 1<<2
 
 const (
 	class        = 7
 	classVersion = 2
 	methodSend   = 3
-	// responseTimeout is how long an answer may take: 4.3 s.
+	// responseTimeout allows 4.3 s for a reply.
 	responseTimeout = 20
 )
 
@@ -200,7 +200,7 @@ func (m *Message) parseRequest(b []byte) {
 
 func word24(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
 
-// put24 writes the upper three bytes of a word, and the last.
+// put24 writes v into the upper three bytes of a word and last into the lowest.
 func put24(b []byte, v uint32, last uint8) { binary.BigEndian.PutUint32(b, v<<8|uint32(last)) }
 
 // Put writes a message of Len bytes.
@@ -262,7 +262,7 @@ func (m *Message) putRequest(b []byte) {
 	put24(b[44:], uint32(m.PSN), responseTimeout<<3|m.Retries&7)
 	binary.BigEndian.PutUint16(b[48:], m.PKey)
 	b[50], b[51] = m.PathMTU<<4|m.RNRRetry&7, 15<<4|flag(m.SRQ, 8)|m.Transport>>2
-	binary.BigEndian.PutUint32(b[52:], 0xffffffff) // LIDs: there are none
+	binary.BigEndian.PutUint32(b[52:], 0xffffffff) // no LIDs
 	copy(b[56:], m.Src[:])
 	copy(b[72:], m.Dst[:])
 	b[92], b[93], b[95] = m.TrafficClass, m.HopLimit, m.AckTimeout<<3

@@ -15,7 +15,7 @@ var captured = []struct {
 	capture, hex string
 	want         Message
 	private      string // without zeros
-	turns        int    // bytes that Put writes otherwise: what is not kept
+	turns        int    // number of bytes that Put writes differently, from fields that Message lacks
 }{
 	{"rxe-rping-c3 REQ", `010702030000000000000002d5530bd80010000000000000
 		d80b53d5000000000000000001061c06505400fffee0a74400000000000000000000110100000001000000a0a39984a7ffff37f0ffffffff
@@ -29,7 +29,7 @@ var captured = []struct {
 	{"rxe-rping-c3 REP", `010702030000000000000002d5530bd80013000000000000
 		3e4cc974d80b53d5000000000000110000000000d8af4b00010178e0505400fffea8282f`,
 		Message{Kind: REP, TID: 0x2d5530bd8, Local: 0x3e4cc974, Remote: 0xd80b53d5, QPN: 0x11, PSN: 0xd8af4b, Responder: 1, Initiator: 1,
-			RNRRetry: 7, GUID: 0x505400fffea8282f}, "", 1}, // its delay of acknowledgements
+			RNRRetry: 7, GUID: 0x505400fffea8282f}, "", 1}, // differs in the delay of acknowledgements
 	{"rxe-rping-c3 RTU", "010702030000000000000002d5530bd80014000000000000 d80b53d53e4cc974",
 		Message{Kind: RTU, TID: 0x2d5530bd8, Local: 0xd80b53d5, Remote: 0x3e4cc974}, "", 0},
 	{"rxe-rping-c3 DREQ", "010702030000000000000002d5530bd80015000000000000 d80b53d53e4cc974000011",
@@ -113,7 +113,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefused: what is wrong with a message.
+// TestRefused: Parse names the error of each malformed message.
 func TestRefused(t *testing.T) {
 	good := whole(t, captured[2].hex)
 	for i, want := range map[int]error{0: ErrClass, 1: ErrClass, 2: ErrClass, 3: ErrClass, 16: ErrKind, 17: ErrKind} {
@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestXRC: a request says the transport, and its answer the target, where Linux looks.
+// TestXRC: the request's transport and the reply's target stand where Linux reads them.
 func TestXRC(t *testing.T) {
 	for _, m := range []Message{{Kind: REQ, Transport: XRC, Private: make([]byte, requestPrivate)}, {Kind: REP, Target: 0x123456, Private: make([]byte, replyPrivate)}} {
 		b := make([]byte, Len)
@@ -158,7 +158,7 @@ func TestXRC(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a REJ says which message it answers, and who has given up, where Linux looks.
+// TestGivenUp: a REJ says which message it rejects, and who gave up, where Linux reads it.
 func TestGivenUp(t *testing.T) {
 	for want, m := range map[string]Message{
 		"80100004 1122334455667788": {Kind: REJ, Refused: RefusedNone, Reason: TimedOut, GUID: 0x1122334455667788, Private: make([]byte, rejectPrivate)},
@@ -178,7 +178,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// FuzzMessage: no bytes make Parse panic, and what it takes is written and read alike.
+// FuzzMessage: no input makes Parse panic, and an accepted message is unchanged after Put and Parse.
 func FuzzMessage(f *testing.F) {
 	for _, c := range captured {
 		f.Add(whole(f, c.hex))

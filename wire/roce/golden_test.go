@@ -11,7 +11,7 @@ import (
 	"urdma/wire"
 )
 
-// golden are IP packets of kernel rxe (captures of Linux 6.1, named per row).
+// golden are IP packets of the kernel's rxe (captures of Linux 6.1, named per row).
 var golden = []struct {
 	capture, packet string
 	want            Header
@@ -106,7 +106,7 @@ func TestCapturedPackets(t *testing.T) {
 	}
 }
 
-// slowICRC is the CRC bit by bit, of a packet that is whole.
+// slowICRC computes the CRC of a whole packet bit by bit.
 func slowICRC(ip, packet []byte) uint32 {
 	all := append(bytes.Repeat([]byte{255}, 8), ip...)
 	mask := []int{1, 8, 10, 11, 26, 27}
@@ -164,8 +164,8 @@ func TestICRC(t *testing.T) {
 	}
 }
 
-// TestUnseenIdentification: on a UDP socket the receiver sees no IP identification; the
-// CRC is right for any, and an error shows all the same.
+// TestUnseenIdentification: a UDP socket does not show the IP identification. The CRC is accepted for any
+// identification, and an error in the packet is still detected.
 func TestUnseenIdentification(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 0))
 	var s Sums
@@ -193,8 +193,8 @@ func TestUnseenIdentification(t *testing.T) {
 	}
 }
 
-// TestRenumber: the CRC of a packet that gets another identification is that of a packet with it,
-// and who sees no identification finds it.
+// TestRenumber: after Renumber the CRC fits the packet with the new identification, and Unseen finds that
+// identification.
 func TestRenumber(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 0))
 	var s, seen Sums
@@ -204,7 +204,7 @@ func TestRenumber(t *testing.T) {
 		ip, packet := b[:ipv4Heads], b[ipv4Heads:]
 		n := len(packet) - ICRCLen
 		ip[6] = 1 << 6
-		is := uint16(i % 64) // as kernels count
+		is := uint16(i % 64) // kernels count up
 		if i%3 == 0 {
 			is = uint16(r.Uint32())
 		}
@@ -240,7 +240,7 @@ func TestPSN(t *testing.T) {
 	}
 }
 
-// TestRefused: what is wrong with a packet's headers.
+// TestRefused: Payload names the error of each malformed packet.
 func TestRefused(t *testing.T) {
 	whole := unhex(t, golden[0].packet)[ipv4Heads:]
 	for _, c := range []struct {
@@ -264,7 +264,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzHeader: no bytes make Payload panic, and what it takes is written and read alike.
+// FuzzHeader: no input makes Payload panic, and an accepted header is unchanged after Put and Parse.
 func FuzzHeader(f *testing.F) {
 	for _, c := range golden {
 		f.Add(unhex(f, c.packet)[ipv4Heads:])
@@ -289,7 +289,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// TestNothingAllocates: headers and CRCs are on the way of every packet.
+// TestNothingAllocates: headers and CRCs are computed for every packet.
 func TestNothingAllocates(t *testing.T) {
 	b := unhex(t, golden[3].packet)
 	ip, packet := b[:ipv4Heads], b[ipv4Heads:]
@@ -315,7 +315,7 @@ func BenchmarkICRC(b *testing.B) {
 	}
 }
 
-// BenchmarkUnseen is for packets with an identification, which the receiver must find.
+// BenchmarkUnseen measures packets whose identification the receiver must find.
 func BenchmarkUnseen(b *testing.B) {
 	ip, packet := make([]byte, ipv4Heads), make([]byte, BTHLen+1024+ICRCLen)
 	ip[0], ip[4], ip[6] = 0x45, 0x77, 1<<6

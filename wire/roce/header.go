@@ -7,20 +7,20 @@ import (
 	"urdma/wire"
 )
 
-// Port is the UDP port number that RoCEv2 packets go to.
+// Port is the destination UDP port number of RoCEv2 packets.
 const Port = 4791
 
-// SourcePort is the UDP port number that packets to a queue pair come from: different for
-// different ones, so that routers spread them over paths of equal cost. Its lowest bits are the
-// queue pair number's, by which a urdmad's card finds the worker (wire.WorkerOf).
+// SourcePort is the source UDP port number of packets to a queue pair. It differs between queue pairs, so that
+// routers spread them over equal-cost paths. Its lowest bits are those of the queue pair number: by them the
+// receiving network card finds the worker (wire.WorkerOf).
 func SourcePort(to wire.QPN) uint16 { return 0xc000 | uint16(to)&0x3fff }
 
 const (
 	// BTHLen is the length of the base transport header.
 	BTHLen = 12
-	// ICRCLen is the length of what ends every packet.
+	// ICRCLen is the length of the CRC at the end of every packet.
 	ICRCLen = 4
-	// DefaultPKey is the partition that every queue pair is in.
+	// DefaultPKey is the partition key of every queue pair.
 	DefaultPKey = 0xffff
 
 	rethLen      = 16
@@ -35,8 +35,8 @@ const (
 	MaxHeaderLen = BTHLen + xrcLen + atomicLen
 )
 
-// Header is the base transport header and the extension headers of a packet. Those
-// that the opcode has not are not looked at by Put, and left alone by Parse.
+// Header is the base transport header and the extension headers of a packet. Put ignores fields of extension
+// headers that the opcode does not have; Parse leaves them alone.
 type Header struct {
 	Opcode    Opcode
 	Solicited bool
@@ -60,10 +60,10 @@ type Header struct {
 	Src       wire.QPN  // DETH
 	SRQ       uint32    // XRCETH
 	Immediate uint32    // ImmDt, as the program stored it: network byte order
-	Dead      wire.STag // IETH: to be invalidated
+	Dead      wire.STag // IETH: the key to invalidate
 }
 
-// Refusals. A packet that earns one is dropped and counted; its sender isn't told.
+// Errors of packets. A packet with such an error is dropped and counted; its sender isn't told.
 var (
 	ErrShort   = errors.New("roce: packet shorter than its headers and CRC")
 	ErrVersion = errors.New("roce: transport header version is not 0")
@@ -74,10 +74,10 @@ var (
 	ErrOptions = errors.New("roce: IP header with options")
 )
 
-// Errors are the errors of packets, for counters.
+// Errors lists the errors of packets, for counters.
 var Errors = []error{ErrShort, ErrVersion, ErrOpcode, ErrPadding, ErrAligned, ErrICRC, ErrOptions}
 
-// bits of the second and the ninth byte, and of the fifth.
+// Bits of the second, ninth and fifth byte.
 const (
 	bitSolicited = 1 << 7
 	bitMigrated  = 1 << 6
@@ -86,9 +86,8 @@ const (
 	bitBECN      = 1 << 6
 )
 
-// Payload parses the header of a UDP payload, CRC included, of which head are the first
-// bytes, as many as there are up to MaxHeaderLen, and returns where in data the message's
-// bytes begin and end.
+// Payload parses the header of a UDP payload of length bytes, CRC included, and returns where the message's bytes
+// begin and end in it. head holds its first bytes, up to MaxHeaderLen.
 func (h *Header) Payload(head []byte, length int) (from, to int, err error) {
 	n, err := h.Parse(head)
 	if err != nil {
@@ -169,8 +168,7 @@ func (h *Header) parse(b []byte, t Traits) (n int) {
 	return n
 }
 
-// Put writes the headers to the start of b and returns their length. The opcode is one
-// that somebody has.
+// Put writes the headers to the start of b and returns their length. The opcode must be an assigned one.
 func (h *Header) Put(b []byte) (n int) {
 	t := h.Opcode.Traits()
 	b = b[:t.headerLen()]
@@ -231,7 +229,7 @@ func bit(set bool, b uint8) uint8 {
 	return 0
 }
 
-// headerLens are the lengths of the headers that the lowest eight traits stand for.
+// headerLens maps the lowest eight traits to the length of the extension headers.
 var headerLens = func() (all [256]uint8) {
 	each := [8]uint8{dethLen, xrcLen, rethLen, atomicLen, aethLen, atomicAckLen, wordLen, wordLen}
 	for t := range all {
@@ -245,11 +243,11 @@ var headerLens = func() (all [256]uint8) {
 	return all
 }()
 
-// headerLen is the length of all headers of a packet.
+// headerLen is the length of all headers of a packet with these traits.
 func (t Traits) headerLen() int { return int(headerLens[t&255]) }
 
 // Len is the length of the headers.
 func (h *Header) Len() int { return h.Opcode.Traits().headerLen() }
 
-// Padding is how many bytes make a payload of n bytes whole words.
+// Padding is the number of bytes that pad a payload of n bytes to whole words.
 func Padding(n int) int { return -n & 3 }

@@ -10,24 +10,23 @@ import (
 	"urdma/wire"
 )
 
-// Sums computes invariant CRCs (annex A17): a CRC-32 over the packet from its IP
-// header on, with ones in place of what routers may change, behind eight bytes of ones
-// that stand for InfiniBand's local routing header. The zero Sums is ready; it has room
-// for one computation at a time, and remembers the CRC of the last IP and UDP headers, which
-// the packets of a message have in common where a socket makes them.
+// Sums computes invariant CRCs (annex A17). The CRC-32 covers eight bytes of ones, in place of InfiniBand's local
+// routing header, and the packet from its IP header on, with ones in place of fields that routers may change. The
+// zero Sums is ready for use, one computation at a time. It keeps the CRC of the last IP and UDP headers, because
+// the packets of a message that a socket sends have these in common.
 type Sums struct {
 	ip    [wire.IPv6Len + wire.UDPLen]byte
 	ipLen int
-	ipSum uint32 // of the ones and ip, its last bytes apart
+	ipSum uint32 // CRC of the ones and of ip without its last bytes
 	head  [ones + wire.IPv6Len + wire.UDPLen]byte
 	last  uint16 // identification of the last packet in RightUnseen
 }
 
-// ones is how many bytes of ones are in front.
+// ones is the number of leading bytes of ones.
 const ones = 8
 
-// Of is the CRC of a packet: ip are its IP and UDP headers, without options or
-// extension headers, packet the UDP payload without the CRC, at least BTHLen bytes.
+// Of returns the CRC of a packet. ip are its IP and UDP headers, without options or extension headers; packet is
+// the UDP payload without the CRC, at least BTHLen bytes.
 func (s *Sums) Of(ip, packet []byte) uint32 {
 	if !bytes.Equal(ip, s.ip[:s.ipLen]) {
 		s.ipLen = copy(s.ip[:], ip)
@@ -36,17 +35,17 @@ func (s *Sums) Of(ip, packet []byte) uint32 {
 	n := BTHLen + (len(packet)-BTHLen)&15
 	h := s.head[:lengths+n]
 	binary.BigEndian.PutUint16(h, binary.BigEndian.Uint16(ip[len(ip)-lengths:]))
-	h[2], h[3] = 0xff, 0xff // UDP's checksum
+	h[2], h[3] = 0xff, 0xff // UDP checksum
 	copy(h[lengths:], packet)
-	h[lengths+4] = 0xff // FECN, BECN, and what is reserved
+	h[lengths+4] = 0xff // FECN, BECN and reserved bits
 	return crc32.Update(crc32.Update(s.ipSum, crc32.IEEETable, h), crc32.IEEETable, packet[n:])
 }
 
-// lengths are the last bytes of the UDP header: with them the transport header has 16 bytes, and
-// hash/crc32 computes 8 or, of what is longer, 16 at a time.
+// lengths is the size of the last part of the UDP header, which is summed with the transport header: together 16
+// bytes, as hash/crc32 is fastest with multiples of 16.
 const lengths = 4
 
-// begin is the CRC of what stands in front of the UDP payload.
+// begin returns the CRC of all that precedes the UDP payload.
 func (s *Sums) begin(ip []byte) uint32 {
 	binary.BigEndian.PutUint64(s.head[:], ^uint64(0))
 	h := s.head[ones:]
@@ -62,24 +61,22 @@ func (s *Sums) begin(ip []byte) uint32 {
 	return crc32.ChecksumIEEE(s.head[:ones+n-lengths])
 }
 
-// Put appends the CRC to a packet: b is the UDP payload with the four bytes that it goes
-// to. It stands there with the least significant byte first.
+// Put writes the CRC into the last four bytes of b, the UDP payload, least significant byte first.
 func (s *Sums) Put(ip, b []byte) {
 	n := len(b) - ICRCLen
 	binary.LittleEndian.PutUint32(b[n:], s.Of(ip, b[:n]))
 }
 
-// Right reports whether the CRC that ends a UDP payload is right.
+// Right reports whether the CRC at the end of a UDP payload is correct.
 func (s *Sums) Right(ip, b []byte) bool {
 	n := len(b) - ICRCLen
 	return binary.LittleEndian.Uint32(b[n:]) == s.Of(ip, b[:n])
 }
 
-// RightUnseen is Right for packets of a UDP socket, whose IPv4 header the kernel does
-// not show: ip has an identification of 0 and don't-fragment set. A CRC that is right
-// for any identification, with don't-fragment or without, is taken: 17 of the 32 bits
-// of an error go unnoticed. Of packets that a kernel has cut out of one send, the next in
-// order is recognised soonest.
+// RightUnseen is Right for packets from a UDP socket, where the kernel does not show the IPv4 header: ip has
+// identification 0 and don't-fragment set. It accepts a CRC that is correct for any identification, with
+// don't-fragment or without. Of 32 bits of the CRC, 17 therefore detect no errors. It tries the next identification
+// first, because a kernel that cuts one send into packets numbers them consecutively.
 func (s *Sums) RightUnseen(ip, b []byte) bool {
 	n := len(b) - ICRCLen
 	diff := binary.LittleEndian.Uint32(b[n:]) ^ s.Of(ip, b[:n])
@@ -98,8 +95,8 @@ func (s *Sums) RightUnseen(ip, b []byte) bool {
 	return ok
 }
 
-// Unseen is the identification of a packet, and whether it has don't-fragment; ok is false where
-// RightUnseen is.
+// Unseen returns the identification of a packet, and whether it has don't-fragment set. ok is false if the CRC is
+// wrong (RightUnseen).
 func (s *Sums) Unseen(ip, b []byte) (number uint16, whole, ok bool) {
 	n := len(b) - ICRCLen
 	if n < BTHLen {
@@ -108,38 +105,37 @@ func (s *Sums) Unseen(ip, b []byte) (number uint16, whole, ok bool) {
 	return unseen(binary.LittleEndian.Uint32(b[n:])^s.Of(ip, b[:n]), n)
 }
 
-// unseen finds the identification with which the CRC of a packet of n bytes differs by diff from
-// that of an identification of 0 and don't-fragment.
+// unseen finds the identification for which a packet's CRC differs by diff from the CRC for identification 0 with
+// don't-fragment. n is the length of the packet.
 func unseen(diff uint32, n int) (number uint16, whole, ok bool) {
-	// CRCs are linear: diff is that of the identification alone, carried on over all
-	// bytes behind it. Taken back over them, it is those two bytes.
+	// CRCs are linear: diff is the CRC of the identification alone, carried on over all bytes behind it. Undoing
+	// those bytes gives the identification.
 	if v := undo(diff, behindNumber+n+2); v>>16 == 0 {
 		return bits.ReverseBytes16(uint16(v)), true, true
 	}
-	// The byte behind the identification has don't-fragment.
+	// Don't-fragment is in the byte behind the identification.
 	v := undo(diff^redo(1<<6, behindNumber+n), behindNumber+n+2)
 	return bits.ReverseBytes16(uint16(v)), false, v>>16 == 0
 }
 
-// behindNumber is how many bytes of the IPv4 and UDP headers follow the identification.
+// behindNumber is the number of IPv4 and UDP header bytes behind the identification.
 const behindNumber = wire.IPv4Len + wire.UDPLen - 6
 
-// Renumber changes the CRC at the end of a UDP payload as it takes for another identification in
-// the IPv4 header.
+// Renumber corrects the CRC at the end of a UDP payload for a changed identification in the IPv4 header.
 func Renumber(b []byte, was, is uint16) {
 	n := len(b) - ICRCLen
 	binary.LittleEndian.PutUint32(b[n:], binary.LittleEndian.Uint32(b[n:])^ofNumber(was^is, n))
 }
 
-// ofNumber is the difference that an identification makes to the CRC of a packet of n bytes. A
-// byte's lowest bit is x^31 as it enters.
+// ofNumber is the difference that an identification makes to the CRC of a packet of n bytes. The lowest bit of a
+// byte enters the CRC as x^31.
 func ofNumber(number uint16, n int) uint32 {
-	const above = (31 - 7) / 8 // bytes, of its highest
+	const above = (31 - 7) / 8 // number of bytes above its highest bit
 	at := shifts()[0][behindNumber+n+1+above:]
 	return timesByte(at[0], uint8(number)) ^ timesByte(at[1], uint8(number>>8))
 }
 
-// timesByte is the product of a and of b, whose highest bit stands for 1 and lowest for x^7.
+// timesByte multiplies a by b, in which the highest bit stands for 1 and the lowest for x^7.
 func timesByte(a uint32, b uint8) (product uint32) {
 	for ; b != 0; b <<= 1 {
 		product ^= a & uint32(int32(uint32(b)<<24)>>31)
@@ -159,9 +155,9 @@ func times(a, b uint32) (product uint32) {
 	return product
 }
 
-const maxBehind = 1 << 16 // an IP packet
+const maxBehind = 1 << 16 // longest IP packet
 
-// shifts are x to the power of plus and minus eight times the index.
+// shifts[0][i] is x^(8i), shifts[1][i] is x^(-8i).
 var shifts = sync.OnceValue(func() *[2][maxBehind]uint32 {
 	var all [2][maxBehind]uint32
 	forth, back := uint32(1<<31), uint32(1<<31)
@@ -169,7 +165,7 @@ var shifts = sync.OnceValue(func() *[2][maxBehind]uint32 {
 		all[0][i], all[1][i] = forth, back
 		for range 8 {
 			forth = forth>>1 ^ polynomial&-(forth&1)
-			// The bit that was shifted out shows in the polynomial's highest.
+			// The bit that was shifted out is the highest bit of the polynomial.
 			top := back >> 31
 			back = (back^polynomial&-top)<<1 | top
 		}
@@ -177,7 +173,7 @@ var shifts = sync.OnceValue(func() *[2][maxBehind]uint32 {
 	return &all
 })
 
-// redo carries the difference of a byte on over itself and the bytes behind it.
+// redo carries the difference of a byte on over that byte and the following ones, n in all.
 func redo(v uint32, n int) uint32 { return times(shifts()[0][n], v) }
 
 // undo takes a difference back over n bytes.

@@ -2,8 +2,7 @@ package roce
 
 import "strconv"
 
-// Opcode is the first byte of a packet: the transport in the upper three bits, the
-// operation in the lower five.
+// Opcode is the first byte of a packet: transport in the upper three bits, operation in the lower five.
 type Opcode uint8
 
 // Transports.
@@ -19,7 +18,7 @@ const (
 // CNP is the congestion notification packet (annex A17).
 const CNP Opcode = 0x81
 
-// Operations, as reliable connections have them.
+// Operations, numbered as for reliable connections.
 const (
 	SendFirst          Opcode = 0
 	SendMiddle         Opcode = 1
@@ -51,7 +50,7 @@ var operationNames = [32]string{"Send First", "Send Middle", "Send Last", "Send 
 	"RDMA Read Request", "RDMA Read Response First", "RDMA Read Response Middle", "RDMA Read Response Last", "RDMA Read Response Only",
 	"Acknowledge", "Atomic Acknowledge", "Compare and Swap", "Fetch and Add", SendLastInvalidate: "Send Last with Invalidate", SendOnlyInvalidate: "Send Only with Invalidate"}
 
-// String is the operation, without the transport (InfiniBand vol. 1).
+// String names the operation, without the transport (InfiniBand vol. 1).
 func (o Opcode) String() string {
 	if o == CNP {
 		return "congestion notification"
@@ -62,10 +61,10 @@ func (o Opcode) String() string {
 	return "opcode " + strconv.Itoa(int(o))
 }
 
-// Traits are what an opcode says of its packet.
+// Traits are the properties of the packets with an opcode.
 type Traits uint16
 
-// Extension headers, in the order in which they stand, and places in a message.
+// Extension headers in the order of the packet, then the packet's place in its message.
 const (
 	hasDETH Traits = 1 << iota
 	hasXRCETH
@@ -75,21 +74,21 @@ const (
 	hasAtomicAckETH
 	HasImmediate
 	HasInvalidate
-	First    // of the packets of its message
-	Last     // likewise; a packet that is both is its message
-	Send     // of a message that takes a receive, other than a Write's
-	Write    // of an RDMA Write
-	Response // goes to the requester: an acknowledgement, or what a Read or an atomic has found
+	First    // first packet of its message
+	Last     // last packet of its message; First|Last is the only one
+	Send     // part of a message that consumes a receive, but not of a Write
+	Write    // part of an RDMA Write
+	Response // sent to the requester: an acknowledgement, or the result of a Read or an atomic
 	known
 )
 
-// Is reports whether an opcode has all of some traits.
+// Is reports whether t has all of the given traits.
 func (t Traits) Is(all Traits) bool { return t&all == all }
 
-// Traits are those of an opcode, 0 for one that nobody has.
+// Traits returns the traits of an opcode, 0 for an unassigned one.
 func (o Opcode) Traits() Traits { return traits[o] }
 
-// Transport is the opcode's.
+// Transport is the transport in the opcode.
 func (o Opcode) Transport() Opcode { return o & transportMask }
 
 // Operation is the opcode without its transport.
