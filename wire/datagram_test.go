@@ -25,7 +25,8 @@ func TestDatagram(t *testing.T) {
 		at   int
 		to   byte
 		want error
-	}{{8, 0x50, ErrDatagramOpcode}, {8, 0x70, ErrDatagramOpcode}, {10, 1, ErrDatagramQPN}, {14, 1, ErrDatagramQPN}, {9, 9, nil}, {25, 9, nil}} {
+	}{{8, 0x50, ErrDatagramOpcode}, {8, 0x70, ErrDatagramOpcode}, {10, 1, ErrDatagramQPN}, {14, 1, ErrDatagramQPN},
+		{9, 9, nil}, {25, 9, nil}} {
 		b := bytes.Clone(golden)
 		b[c.at] = c.to
 		if err := d.Parse(b); !errors.Is(err, c.want) {
@@ -67,7 +68,8 @@ func TestGRH(t *testing.T) {
 // TestMaxDatagram: a message of this length fits into a packet of the port, and one of the next larger MTU does
 // not.
 func TestMaxDatagram(t *testing.T) {
-	for mtu, want := range map[int]int{68: 256, 577: 256, 578: 512, 1089: 512, 1090: 1024, 1500: 1024, 2113: 1024, 2114: 2048, 4161: 2048,
+	for mtu, want := range map[int]int{68: 256, 577: 256, 578: 512, 1089: 512, 1090: 1024, 1500: 1024, 2113: 1024,
+		2114: 2048, 4161: 2048,
 		4162: 4096, 9000: 4096, 65535: 4096} {
 		if got := MaxDatagram(mtu, IPv4Len); got != want {
 			t.Errorf("MTU %d: %d, want %d", mtu, got, want)

@@ -71,7 +71,8 @@ func (d *DDP) parseUntagged(b []byte) (n int, err error) {
 	}
 	*d = DDP{}
 	d.Last, d.STag = b[0]&ddpLast != 0, STag(binary.BigEndian.Uint32(b[2:]))
-	d.QN, d.MSN, d.MO = binary.BigEndian.Uint32(b[6:]), MSN(binary.BigEndian.Uint32(b[10:])), binary.BigEndian.Uint32(b[14:])
+	d.QN, d.MSN, d.MO = binary.BigEndian.Uint32(b[6:]), MSN(binary.BigEndian.Uint32(b[10:])),
+		binary.BigEndian.Uint32(b[14:])
 	if d.QN > QueueAtomicResponse {
 		return 0, ErrDDPQueue
 	}

@@ -126,7 +126,8 @@ func TestOpcodePredicates(t *testing.T) {
 			t.Errorf("%v Solicited %v", op, got)
 		}
 	}
-	if OpSendSEInv.String() != "Send with Solicited Event and Invalidate" || Opcode(14).String() != "RDMAP opcode 14" || Opcode(200).String() != "RDMAP opcode 200" {
+	if OpSendSEInv.String() != "Send with Solicited Event and Invalidate" || Opcode(14).String() != "RDMAP opcode 14" ||
+		Opcode(200).String() != "RDMAP opcode 200" {
 		t.Error(OpSendSEInv, Opcode(14), Opcode(200))
 	}
 }

@@ -22,7 +22,8 @@ func TestEncap(t *testing.T) {
 		at   int
 		to   byte
 		want error
-	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion}, {3, 4, ErrEncapType}} {
+	}{{0, 0x74, ErrEncapMagic}, {1, 0, ErrEncapMagic}, {2, 0, ErrEncapVersion}, {2, 2, ErrEncapVersion},
+		{3, 4, ErrEncapType}} {
 		b := bytes.Clone(golden)
 		b[c.at] = c.to
 		if err := e.Parse(b); !errors.Is(err, c.want) {

@@ -16,18 +16,19 @@ var (
 	ErrIPv6Short     = packetError("ipv6: packet shorter than 40 bytes")
 	ErrIPv6Version   = packetError("ipv6: version field is not 6")
 	ErrIPv6Length    = packetError("ipv6: payload length beyond the end of the frame")
-	ErrIPv6Extension = packetError("ipv6: extension headers longer than 40 bytes or beyond the packet, or hop-by-hop options that are not the first")
-	ErrIPv6Option    = packetError("ipv6: option that must not be ignored, or beyond its header")
-	ErrIPv6Routing   = packetError("ipv6: routing header")
-	ErrIPv6Fragment  = packetError("ipv6: fragment, whole packet expected")
-	ErrUDPShort      = packetError("udp: datagram shorter than 8 bytes")
-	ErrUDPLength     = packetError("udp: length field below 8 or beyond the IP packet")
-	ErrARPShort      = packetError("arp: packet shorter than 28 bytes")
-	ErrARPKind       = packetError("arp: not Ethernet and IPv4 (types 1, 0x0800, lengths 6, 4)")
-	ErrICMPShort     = packetError("icmp: message shorter than 8 bytes")
-	ErrICMPKind      = packetError("icmp: not an echo request or echo reply")
-	ErrICMPChecksum  = packetError("icmp: checksum wrong")
-	ErrICMPRefused   = packetError("icmp: echo request that must not be answered (options or group address)")
+	ErrIPv6Extension = packetError("ipv6: extension headers longer than 40 bytes or beyond the packet, or hop-by-hop " +
+		"options that are not the first")
+	ErrIPv6Option   = packetError("ipv6: option that must not be ignored, or beyond its header")
+	ErrIPv6Routing  = packetError("ipv6: routing header")
+	ErrIPv6Fragment = packetError("ipv6: fragment, whole packet expected")
+	ErrUDPShort     = packetError("udp: datagram shorter than 8 bytes")
+	ErrUDPLength    = packetError("udp: length field below 8 or beyond the IP packet")
+	ErrARPShort     = packetError("arp: packet shorter than 28 bytes")
+	ErrARPKind      = packetError("arp: not Ethernet and IPv4 (types 1, 0x0800, lengths 6, 4)")
+	ErrICMPShort    = packetError("icmp: message shorter than 8 bytes")
+	ErrICMPKind     = packetError("icmp: not an echo request or echo reply")
+	ErrICMPChecksum = packetError("icmp: checksum wrong")
+	ErrICMPRefused  = packetError("icmp: echo request that must not be answered (options or group address)")
 
 	ErrNDPHopLimit = packetError("ndp: hop limit is not 255: not from this link")
 	ErrNDPShort    = packetError("ndp: message shorter than 24 bytes")
@@ -99,13 +100,14 @@ var (
 	ErrDDPNotLast         = &ProtocolError{TermUntaggedTooLong, "ddp: last flag missing in a message of one segment"}
 	ErrRDMAPVersion       = &ProtocolError{TermOperationVersion, "rdmap: version is not 1"}
 	ErrRDMAPOpcode        = &ProtocolError{TermOperationOpcode, "rdmap: opcode above 11"}
-	ErrRDMAPTagged        = &ProtocolError{TermOperationOpcode, "rdmap: opcode belongs to the other buffer model (tagged or untagged)"}
-	ErrRDMAPQueue         = &ProtocolError{TermOperationOpcode, "rdmap: opcode does not belong on this queue"}
-	ErrReadRequestShort   = &ProtocolError{TermOperationStream, "rdmap: read request shorter than 28 bytes"}
-	ErrReadRequestLong    = &ProtocolError{TermUntaggedTooLong, "rdmap: read request longer than 28 bytes"}
-	ErrAtomicShort        = &ProtocolError{TermOperationStream, "rdmap: atomic message shorter than its body"}
-	ErrAtomicLong         = &ProtocolError{TermUntaggedTooLong, "rdmap: atomic message longer than its body"}
-	ErrAtomicOpcode       = &ProtocolError{TermOperationOpcode, "rdmap: atomic opcode above 2 (CmpSwap)"}
-	ErrImmediateShort     = &ProtocolError{TermOperationStream, "rdmap: immediate data shorter than 8 bytes"}
-	ErrImmediateLong      = &ProtocolError{TermUntaggedTooLong, "rdmap: immediate data longer than 8 bytes"}
+	ErrRDMAPTagged        = &ProtocolError{TermOperationOpcode,
+		"rdmap: opcode belongs to the other buffer model (tagged or untagged)"}
+	ErrRDMAPQueue       = &ProtocolError{TermOperationOpcode, "rdmap: opcode does not belong on this queue"}
+	ErrReadRequestShort = &ProtocolError{TermOperationStream, "rdmap: read request shorter than 28 bytes"}
+	ErrReadRequestLong  = &ProtocolError{TermUntaggedTooLong, "rdmap: read request longer than 28 bytes"}
+	ErrAtomicShort      = &ProtocolError{TermOperationStream, "rdmap: atomic message shorter than its body"}
+	ErrAtomicLong       = &ProtocolError{TermUntaggedTooLong, "rdmap: atomic message longer than its body"}
+	ErrAtomicOpcode     = &ProtocolError{TermOperationOpcode, "rdmap: atomic opcode above 2 (CmpSwap)"}
+	ErrImmediateShort   = &ProtocolError{TermOperationStream, "rdmap: immediate data shorter than 8 bytes"}
+	ErrImmediateLong    = &ProtocolError{TermUntaggedTooLong, "rdmap: immediate data longer than 8 bytes"}
 )

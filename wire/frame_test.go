@@ -248,7 +248,8 @@ func TestAddressText(t *testing.T) {
 	if s := vm1IP.String(); s != "10.9.0.2" {
 		t.Error(s)
 	}
-	if !Broadcast.IsGroup() || vm1MAC.IsGroup() || vm1IP.IsGroup() || !(IPv4{255, 255, 255, 255}).IsGroup() || !(IPv4{}).IsGroup() {
+	if !Broadcast.IsGroup() || vm1MAC.IsGroup() || vm1IP.IsGroup() || !(IPv4{255, 255, 255, 255}).IsGroup() ||
+		!(IPv4{}).IsGroup() {
 		t.Error("IsGroup")
 	}
 }

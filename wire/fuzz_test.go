@@ -144,7 +144,8 @@ func FuzzFrame(f *testing.F) {
 	f.Add(withOptions(udpFrame(100, 1), 40), 0)
 	f.Add(echoFrame(56), 0)
 	f.Add(unhex(f, "ffffffffffff 525400a8282f 0806"+arpWho), 18)
-	for _, seed := range []string{udp6Frame, udp6OptionFrame, echo6Request, solicitFrame, advertiseFrame, probeFrame, joinFrame} {
+	for _, seed := range []string{udp6Frame, udp6OptionFrame, echo6Request, solicitFrame, advertiseFrame, probeFrame,
+		joinFrame} {
 		f.Add(unhex(f, seed), 0)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, more int) {
@@ -197,7 +198,8 @@ func FuzzICMPv6(f *testing.F) {
 		if len(header) < 40 || len(message) < 4 || len(message) > 1400 {
 			return
 		}
-		fr := Frame{Type: EtherTypeIPv6, Proto: ProtoICMPv6, TTL: header[7], Src6: IPv6(header[8:24]), Dst6: IPv6(header[24:40]), PayloadLen: len(message)}
+		fr := Frame{Type: EtherTypeIPv6, Proto: ProtoICMPv6, TTL: header[7], Src6: IPv6(header[8:24]),
+			Dst6: IPv6(header[24:40]), PayloadLen: len(message)}
 		putICMPv6Checksum(message, fr.Src6, fr.Dst6)
 		if !VerifyICMPv6Checksum(&fr, message) {
 			t.Fatalf("% x: checksum found wrong", message)

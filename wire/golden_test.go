@@ -30,7 +30,8 @@ var golden = []struct {
 		DDP{Last: true, Op: OpSendInv, MSN: 1}, nil},
 	{"siw-crc-vec-inv-se", "41 46 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00 61 62 63 64",
 		DDP{Last: true, Op: OpSendSEInv, MSN: 1}, nil},
-	{"siw-crc-rping-c3", "41 43 00 00 00 00 00 00 00 00 00 00 00 06 00 00 00 00 00 00 56 08 6f fc b8 10 94 a1 42 00 00 00 00 40",
+	{"siw-crc-rping-c3", "41 43 00 00 00 00 00 00 00 00 00 00 00 06 00 00 00 00 00 00 56 08 6f fc b8 10 94 a1 42 00 00 " +
+		"00 00 40",
 		DDP{Last: true, Op: OpSend, MSN: 6}, nil},
 	{"siw-crc-rping-c3", `41 41 00 00 00 00 00 00 00 01 00 00 00 01 00 00 00 00
 		03 a8 f8 00 00 00 55 d6 f8 89 f8 10 00 00 00 40 53 ac 23 00 00 00 56 08 6f fc f2 40`,

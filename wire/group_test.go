@@ -9,7 +9,8 @@ import (
 func TestIGMP(t *testing.T) {
 	b := make([]byte, IGMPFrameLen)
 	(&IGMP{IGMPReport, IPv4{239, 129, 2, 3}}).Put(b, MAC{2, 0, 0, 0, 0, 1}, IPv4{10, 0, 0, 1})
-	want := unhex(t, "01005e010203 020000000001 0800 46000020 00000000 01023f47 0a000001 ef810203 94040000 1600f8f9 ef810203")
+	want := unhex(t, "01005e010203 020000000001 0800 46000020 00000000 01023f47 0a000001 ef810203 94040000 1600f8f9 "+
+		"ef810203")
 	if !bytes.Equal(b[:24], want[:24]) || !bytes.Equal(b[26:40], want[26:40]) || !bytes.Equal(b[42:], want[42:]) {
 		t.Errorf("% x, want % x", b, want)
 	}

@@ -77,7 +77,8 @@ func TestEchoReply(t *testing.T) {
 			t.Errorf("%d bytes: IPv4 checksum wrong", n)
 		}
 		var e ICMPEcho
-		if _, err := e.Parse(frame[34 : len(frame)-1]); err != nil || e != (ICMPEcho{Type: ICMPEchoReply, ID: 0x1234, Seq: 9}) {
+		if _, err := e.Parse(frame[34 : len(frame)-1]); err != nil ||
+			e != (ICMPEcho{Type: ICMPEchoReply, ID: 0x1234, Seq: 9}) {
 			t.Errorf("%d bytes: reply %+v (%v)", n, e, err)
 		}
 		sameBytes(t, "payload", frame[42:len(frame)-1], request[42:])

@@ -30,12 +30,15 @@ func TestFrame6Golden(t *testing.T) {
 		name, hex string
 		want      Frame
 	}{
-		{"UDP", udp6Frame, Frame{Dst: macB, Src: macA, Type: EtherTypeIPv6, IPHeaderOff: 14, IPHeaderLen: 40, Proto: ProtoUDP, TTL: 64,
+		{"UDP", udp6Frame, Frame{Dst: macB, Src: macA, Type: EtherTypeIPv6, IPHeaderOff: 14, IPHeaderLen: 40, Proto: ProtoUDP,
+			TTL:  64,
 			Src6: ip6A, Dst6: ip6B, SrcPort: 49153, DstPort: 4791, UDPChecksum: 0xa1c1, PayloadOff: 62, PayloadLen: 7}},
-		{"UDP behind destination options", udp6OptionFrame, Frame{Dst: macB, Src: macA, Type: EtherTypeIPv6, IPHeaderOff: 14, IPHeaderLen: 48, Proto: ProtoUDP, TTL: 64,
-			Src6: ip6A, Dst6: ip6B, SrcPort: 49154, DstPort: 4791, UDPChecksum: 0xca8e, PayloadOff: 70, PayloadLen: 2}},
-		{"echo request", echo6Request, Frame{Dst: macB, Src: macA, Type: EtherTypeIPv6, IPHeaderOff: 14, IPHeaderLen: 40, Proto: ProtoICMPv6, TTL: 64,
-			Src6: ip6A, Dst6: ip6B, PayloadOff: 54, PayloadLen: 16}},
+		{"UDP behind destination options", udp6OptionFrame,
+			Frame{Dst: macB, Src: macA, Type: EtherTypeIPv6, IPHeaderOff: 14, IPHeaderLen: 48, Proto: ProtoUDP, TTL: 64,
+				Src6: ip6A, Dst6: ip6B, SrcPort: 49154, DstPort: 4791, UDPChecksum: 0xca8e, PayloadOff: 70, PayloadLen: 2}},
+		{"echo request", echo6Request,
+			Frame{Dst: macB, Src: macA, Type: EtherTypeIPv6, IPHeaderOff: 14, IPHeaderLen: 40, Proto: ProtoICMPv6, TTL: 64,
+				Src6: ip6A, Dst6: ip6B, PayloadOff: 54, PayloadLen: 16}},
 	} {
 		b := unhex(t, c.hex)
 		var f Frame
@@ -139,9 +142,11 @@ func TestFrame6Refusals(t *testing.T) {
 		{"40 bytes of options", with(60, long(40)...), nil},
 		{"48 bytes of options", with(60, long(48)...), ErrIPv6Extension},
 		{"40 bytes of options in two", with(60, append([]byte{60, 0, 1, 4, 0, 0, 0, 0}, long(40)...)...), ErrIPv6Extension},
-		{"hop-by-hop options behind others", with(60, 0, 0, 1, 4, 0, 0, 0, 0, ProtoUDP, 0, 1, 4, 0, 0, 0, 0), ErrIPv6Extension},
+		{"hop-by-hop options behind others", with(60, 0, 0, 1, 4, 0, 0, 0, 0, ProtoUDP, 0, 1, 4, 0, 0, 0, 0),
+			ErrIPv6Extension},
 		{"options beyond the packet", with(60, ProtoUDP, 4, 1, 4, 0, 0, 0, 0), ErrIPv6Extension},
-		{"nothing behind the header", func(b []byte) ([]byte, int) { b[20], b[19] = 60, 0; return whole(b) }, ErrIPv6Extension},
+		{"nothing behind the header", func(b []byte) ([]byte, int) { b[20], b[19] = 60, 0; return whole(b) },
+			ErrIPv6Extension},
 		{"jumbo payload", with(0, ProtoUDP, 0, 0xc2, 4, 0, 1, 0, 0), ErrIPv6Option},
 		{"an unknown option to be dropped for", with(60, ProtoUDP, 0, 0x45, 4, 0, 0, 0, 0), ErrIPv6Option},
 		{"an unknown option to be skipped", with(60, ProtoUDP, 0, 0x25, 4, 0, 0, 0, 0), nil},
@@ -158,7 +163,8 @@ func TestFrame6Refusals(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 			continue
 		}
-		if c.want == nil && (f.Proto != ProtoUDP || f.PayloadLen != 10 || f.DstPort != 0xc001 || !VerifyUDPChecksum(&f, b[f.PayloadOff-UDPLen:f.PayloadOff+10])) {
+		if c.want == nil && (f.Proto != ProtoUDP || f.PayloadLen != 10 || f.DstPort != 0xc001 ||
+			!VerifyUDPChecksum(&f, b[f.PayloadOff-UDPLen:f.PayloadOff+10])) {
 			t.Errorf("%s: %+v", c.name, f)
 		}
 	}
@@ -173,7 +179,8 @@ func TestHeadHoldsAllHeaders(t *testing.T) {
 		t.Errorf("with extension headers: %v, payload at %d", err, f.PayloadOff)
 	}
 	b = udp6(make([]byte, 1000))
-	if err := f.Parse(b[:MaxHeaderLen], len(b)); err != nil || f.PayloadOff+TRPExtLen+UntaggedLen+AtomicRequestLen > MaxHeaderLen {
+	if err := f.Parse(b[:MaxHeaderLen], len(b)); err != nil ||
+		f.PayloadOff+TRPExtLen+UntaggedLen+AtomicRequestLen > MaxHeaderLen {
 		t.Errorf("without: %v, payload at %d", err, f.PayloadOff)
 	}
 }

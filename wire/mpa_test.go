@@ -28,8 +28,10 @@ var capturedMPA = []struct {
 	{"siw-crc-vec-reject", request + "50 02 00 10 00 04 00 03 63 6c 69 65 6e 74 2d 64 61 74 61 00",
 		MPA{CRC: true, Enhanced: true, Revision: 2, IRD: 4, ORD: 3, PrivateData: []byte("client-data\x00")}},
 	{"siw-crc-vec-reject", reply + "70 02 00 0d 00 03 00 04 6e 6f 74 2d 74 6f 64 61 79",
-		MPA{Reply: true, CRC: true, Reject: true, Enhanced: true, Revision: 2, IRD: 3, ORD: 4, PrivateData: []byte("not-today")}},
-	{"siw-crc-gso-write-bw-16384", request + "58 02 00 04 00 00 00 00", MPA{CRC: true, Long: true, Enhanced: true, Revision: 2}},
+		MPA{Reply: true, CRC: true, Reject: true, Enhanced: true, Revision: 2, IRD: 3, ORD: 4,
+			PrivateData: []byte("not-today")}},
+	{"siw-crc-gso-write-bw-16384", request + "58 02 00 04 00 00 00 00",
+		MPA{CRC: true, Long: true, Enhanced: true, Revision: 2}},
 }
 
 func TestCapturedMPA(t *testing.T) {
@@ -81,7 +83,8 @@ func TestCapturedFPDUs(t *testing.T) {
 	for _, c := range []string{
 		"00 0e c1 40 00 00 00 01 00 00 00 00 00 00 00 00 eb d3 4c 5f",
 		"00 16 41 43 00 00 00 00 00 00 00 00 00 00 00 02 00 00 00 00 00 00 10 00 2f d8 88 6e",
-		"00 22 41 43 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00 36 2e 30 36 00 00 00 00 00 00 00 00 00 00 00 00 47 a2 28 f1",
+		"00 22 41 43 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 00 36 2e 30 36 00 00 00 00 00 00 00 00 00 00 00 00 47 " +
+			"a2 28 f1",
 	} {
 		b := unhex(t, c)
 		n := int(b[0])<<8 | int(b[1])

@@ -11,15 +11,20 @@ import (
 // probe, and multicast listener messages.
 const (
 	solicitFrame = `3333 ff00 000b 0200 0000 000a 86dd 6000 0000 0020 3aff fd00 0009 0000 0000 0000 0000 0000 000a
-		ff02 0000 0000 0000 0000 0001 ff00 000b 8700 7d61 0000 0000 fd00 0009 0000 0000 0000 0000 0000 000b 0101 0200 0000 000a`
+		ff02 0000 0000 0000 0000 0001 ff00 000b 8700 7d61 0000 0000 fd00 0009 0000 0000 0000 0000 0000 000b 0101 0200 0000
+		000a`
 	advertiseFrame = `0200 0000 000a 0200 0000 000b 86dd 6000 0000 0020 3aff fd00 0009 0000 0000 0000 0000 0000 000b
-		fd00 0009 0000 0000 0000 0000 0000 000a 8800 1c5b 6000 0000 fd00 0009 0000 0000 0000 0000 0000 000b 0201 0200 0000 000b`
+		fd00 0009 0000 0000 0000 0000 0000 000a 8800 1c5b 6000 0000 fd00 0009 0000 0000 0000 0000 0000 000b 0201 0200 0000
+		000b`
 	probeFrame = `3333 ff00 000a 0200 0000 000a 86dd 6000 0000 0020 3aff 0000 0000 0000 0000 0000 0000 0000 0000
-		ff02 0000 0000 0000 0000 0001 ff00 000a 8700 32ac 0000 0000 fd00 0009 0000 0000 0000 0000 0000 000a 0e01 2b86 9ebd 7291`
+		ff02 0000 0000 0000 0000 0001 ff00 000a 8700 32ac 0000 0000 fd00 0009 0000 0000 0000 0000 0000 000a 0e01 2b86 9ebd
+		7291`
 	joinFrame = `3333 0000 0016 0200 0000 000a 86dd 6000 0000 0024 0001 fe80 0000 0000 0000 0000 00ff fe00 000a
-		ff02 0000 0000 0000 0000 0000 0000 0016 3a00 0502 0000 0100 8f00 5eba 0000 0001 0400 0000 ff15 0000 0000 0000 0000 0000 0000 1234`
+		ff02 0000 0000 0000 0000 0000 0000 0016 3a00 0502 0000 0100 8f00 5eba 0000 0001 0400 0000 ff15 0000 0000 0000 0000
+		0000 0000 1234`
 	leaveFrame = `3333 0000 0016 0200 0000 000a 86dd 6000 0000 0024 0001 fe80 0000 0000 0000 0000 00ff fe00 000a
-		ff02 0000 0000 0000 0000 0000 0000 0016 3a00 0502 0000 0100 8f00 5fba 0000 0001 0300 0000 ff15 0000 0000 0000 0000 0000 0000 1234`
+		ff02 0000 0000 0000 0000 0000 0000 0016 3a00 0502 0000 0100 8f00 5fba 0000 0001 0300 0000 ff15 0000 0000 0000 0000
+		0000 0000 1234`
 )
 
 // ndpOf parses a frame with a message.
@@ -37,7 +42,8 @@ func TestNDPGolden(t *testing.T) {
 		want      NDP
 	}{
 		{"solicitation", solicitFrame, NDP{Type: ICMPv6Solicit, Target: ip6B, MAC: macA, HasMAC: true}},
-		{"advertisement", advertiseFrame, NDP{Type: ICMPv6Advertise, Solicited: true, Override: true, Target: ip6B, MAC: macB, HasMAC: true}},
+		{"advertisement", advertiseFrame,
+			NDP{Type: ICMPv6Advertise, Solicited: true, Override: true, Target: ip6B, MAC: macB, HasMAC: true}},
 	} {
 		b := unhex(t, c.hex)
 		f, got, err := ndpOf(t, b)
@@ -51,7 +57,8 @@ func TestNDPGolden(t *testing.T) {
 		sameBytes(t, c.name, out, b)
 	}
 	f, got, err := ndpOf(t, unhex(t, probeFrame)) // with a nonce (RFC 7527), which we ignore
-	if want := (NDP{Type: ICMPv6Solicit, Target: ip6A}); err != nil || got != want || f.Dst6 != SolicitedNode(ip6A) || f.Dst != Group6MAC(f.Dst6) {
+	if want := (NDP{Type: ICMPv6Solicit, Target: ip6A}); err != nil || got != want || f.Dst6 != SolicitedNode(ip6A) ||
+		f.Dst != Group6MAC(f.Dst6) {
 		t.Errorf("probe: %v %+v in %+v", err, got, f)
 	}
 }
@@ -83,7 +90,8 @@ func TestNDPRefusals(t *testing.T) {
 		{"from nobody to one host", probeFrame, at(38, ip6A[:]...), ErrNDPAddress},
 		{"answer from nobody", advertiseFrame, at(22, make([]byte, 16)...), ErrNDPAddress},
 		{"answer to a group", advertiseFrame, at(38, AllNodes[:]...), ErrNDPAddress},
-		{"news for a group", advertiseFrame, func(b []byte) []byte { b[58] = 0x20; copy(b[38:], AllNodes[:]); return b }, nil},
+		{"news for a group", advertiseFrame, func(b []byte) []byte { b[58] = 0x20; copy(b[38:], AllNodes[:]); return b },
+			nil},
 	} {
 		b := c.edit(unhex(t, c.frame))
 		var f Frame
@@ -149,10 +157,14 @@ func TestMLDQuery(t *testing.T) {
 		t.Errorf("%v %+v", err, q)
 	}
 	for name, edit := range map[string]func(b []byte){
-		"checksum":          func(b []byte) { b[64]++ },
-		"hop limit 2":       func(b []byte) { b[21] = 2 },
-		"not of the link":   func(b []byte) { b[22] = 0xfd; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
-		"a report":          func(b []byte) { b[62] = ICMPv6MLDReport; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
+		"checksum":        func(b []byte) { b[64]++ },
+		"hop limit 2":     func(b []byte) { b[21] = 2 },
+		"not of the link": func(b []byte) { b[22] = 0xfd; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
+		"a report": func(b []byte) {
+			b[62] = ICMPv6MLDReport
+			putICMPv6Checksum(b[62:], IPv6(b[22:38]),
+				AllMLDv2Routers)
+		},
 		"shorter than that": func(b []byte) { b[19] = 8 + 23 },
 		"of no version":     func(b []byte) { b[19] = 8 + 25; putICMPv6Checksum(b[62:87], IPv6(b[22:38]), AllMLDv2Routers) },
 		"sources missing":   func(b []byte) { b[89] = 1; putICMPv6Checksum(b[62:], IPv6(b[22:38]), AllMLDv2Routers) },
@@ -172,8 +184,10 @@ func TestQuerySources(t *testing.T) {
 		igmp, mld    bool
 	}{
 		{8, 0, true, false}, {9, 0, false, false}, {11, 0, false, false}, {12, 0, true, false}, {12, 1, false, false},
-		{16, 1, true, false}, {24, 3, true, true}, {25, 0, true, false}, {27, 0, true, false}, {28, 0, true, true}, {28, 1, true, false},
-		{43, 1, true, false}, {44, 1, true, true}, {45, 1, true, true}, {28 + 4*16, 4, true, true}, {28 + 4*16, 5, true, false}, {1024, 0xffff, false, false},
+		{16, 1, true, false}, {24, 3, true, true}, {25, 0, true, false}, {27, 0, true, false}, {28, 0, true, true},
+		{28, 1, true, false},
+		{43, 1, true, false}, {44, 1, true, true}, {45, 1, true, true}, {28 + 4*16, 4, true, true},
+		{28 + 4*16, 5, true, false}, {1024, 0xffff, false, false},
 	} {
 		b := make([]byte, c.length)
 		b[0] = byte(IGMPQuery)
@@ -207,10 +221,12 @@ func TestGroupAddresses(t *testing.T) {
 	if got := Group6MAC(SolicitedNode(a)).String(); got != "33:33:ff:cd:ef:12" {
 		t.Error(got)
 	}
-	if got := LinkLocal(MAC{0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde}).String(); got != "fe80::3656:78ff:fe9a:bcde" { // RFC 2464 section 5
+	// RFC 2464 section 5
+	if got := LinkLocal(MAC{0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde}).String(); got != "fe80::3656:78ff:fe9a:bcde" {
 		t.Error(got)
 	}
-	if !AllNodes.IsGroup() || !(IPv6{}).IsGroup() || a.IsGroup() || a.IsLinkLocal() || !LinkLocal(macA).IsLinkLocal() || AllNodes.IsLinkLocal() {
+	if !AllNodes.IsGroup() || !(IPv6{}).IsGroup() || a.IsGroup() || a.IsLinkLocal() || !LinkLocal(macA).IsLinkLocal() ||
+		AllNodes.IsLinkLocal() {
 		t.Error("IsGroup, IsLinkLocal")
 	}
 }

@@ -38,9 +38,11 @@ func (f *Frame) parseIPv6(b []byte) error {
 func (f *Frame) Addrs() (src, dst netip.AddrPort) {
 	switch f.Type {
 	case EtherTypeIPv4:
-		return netip.AddrPortFrom(netip.AddrFrom4(f.SrcIP), f.SrcPort), netip.AddrPortFrom(netip.AddrFrom4(f.DstIP), f.DstPort)
+		return netip.AddrPortFrom(netip.AddrFrom4(f.SrcIP), f.SrcPort),
+			netip.AddrPortFrom(netip.AddrFrom4(f.DstIP), f.DstPort)
 	case EtherTypeIPv6:
-		return netip.AddrPortFrom(netip.AddrFrom16(f.Src6), f.SrcPort), netip.AddrPortFrom(netip.AddrFrom16(f.Dst6), f.DstPort)
+		return netip.AddrPortFrom(netip.AddrFrom16(f.Src6), f.SrcPort),
+			netip.AddrPortFrom(netip.AddrFrom16(f.Dst6), f.DstPort)
 	}
 	return src, dst
 }

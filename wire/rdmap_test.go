@@ -134,11 +134,14 @@ func TestTerminateGolden(t *testing.T) {
 		{"code alone", "0207 0000", Terminate{Code: TermOperationStream}},
 		{"length alone", "0206 8000 0030", Terminate{Code: TermOperationOpcode, HasDDPLen: true, SegmentLen: 48}},
 		{"tagged", "1101 c000 004e c140 cafe0001 0000000000001000",
-			Terminate{Code: TermTaggedBounds, HasDDPLen: true, SegmentLen: 78, DDPHeader: unhex(t, "c140 cafe0001 0000000000001000")}},
+			Terminate{Code: TermTaggedBounds, HasDDPLen: true, SegmentLen: 78,
+				DDPHeader: unhex(t, "c140 cafe0001 0000000000001000")}},
 		{"untagged, length not valid", "1205 4000 0000 4143 00000000 00000000 00000001 00000000",
 			Terminate{Code: TermUntaggedTooLong, DDPHeader: unhex(t, sendHeader)}},
-		{"read request", "0102 e000 002e 4141 00000000 00000001 00000001 00000000 cafe0001 0000000000001000 00000040 cafe0002 0000000000002000",
-			Terminate{Code: TermProtectionAccess, HasDDPLen: true, SegmentLen: 46, DDPHeader: unhex(t, readHeader), ReadRequest: read}},
+		{"read request", "0102 e000 002e 4141 00000000 00000001 00000001 00000000 cafe0001 0000000000001000 00000040 " +
+			"cafe0002 0000000000002000",
+			Terminate{Code: TermProtectionAccess, HasDDPLen: true, SegmentLen: 46, DDPHeader: unhex(t, readHeader),
+				ReadRequest: read}},
 	} {
 		b := unhex(t, c.hex)
 		var got Terminate

@@ -8,7 +8,8 @@ import (
 // TestTCPChecksums: the checksums of built frames are correct, over IPv4 and IPv6.
 func TestTCPChecksums(t *testing.T) {
 	for _, ends := range [][2]string{{"10.0.0.1:7471", "10.0.0.2:49152"}, {"[fd00::1]:7471", "[fd00::2]:49152"}} {
-		s := TCP{Src: netip.MustParseAddrPort(ends[0]), Dst: netip.MustParseAddrPort(ends[1]), Seq: 1 << 31, Ack: 7, Flags: TCPAck}
+		s := TCP{Src: netip.MustParseAddrPort(ends[0]), Dst: netip.MustParseAddrPort(ends[1]), Seq: 1 << 31, Ack: 7,
+			Flags: TCPAck}
 		for _, payload := range []string{"", "a", "MPA ID Req Frame"} {
 			b := s.Append(nil, []byte(payload))
 			var f Frame

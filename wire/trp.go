@@ -23,7 +23,8 @@ const (
 	OpResolved TRPOp = 10 // the answer
 )
 
-var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry", "uc", "resolve", "resolved"}
+var trpOpNames = [...]string{"data", "request", "accept", "reject", "fin", "sack", "datagram", "retry", "uc", "resolve",
+	"resolved"}
 
 func (op TRPOp) String() string {
 	if op.known() {

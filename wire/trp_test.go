@@ -17,7 +17,8 @@ func TestTRPGolden(t *testing.T) {
 			TRP{PSN: 0xfffffffe, Ack: 3, Op: OpData, Credits: 4095, Flags: FlagAckRequested, Cookie: 0xdeadbeef}},
 		{"wide credits", "fffffffe 00000003 0fff 80ff deadbeef",
 			TRP{PSN: 0xfffffffe, Ack: 3, Op: OpData, Credits: 0xfffff, Flags: FlagAckRequested, Cookie: 0xdeadbeef}},
-		{"credits of 65,536", "00000001 00000003 0000 0010 deadbeef", TRP{PSN: 1, Ack: 3, Op: OpData, Credits: 1 << 16, Cookie: 0xdeadbeef}},
+		{"credits of 65,536", "00000001 00000003 0000 0010 deadbeef",
+			TRP{PSN: 1, Ack: 3, Op: OpData, Credits: 1 << 16, Cookie: 0xdeadbeef}},
 		{"request", "11223344 00000000 1000", TRP{PSN: 0x11223344, Op: OpRequest}},
 		{"retry", "00000000 11223344 7000", TRP{Ack: 0x11223344, Op: OpRetry}},
 		{"accept", "00000001 11223344 2400",
@@ -81,12 +82,15 @@ func TestConnectGolden(t *testing.T) {
 	}{
 		{"no block", plainBody, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc")}},
 		{"block", plainBody + extBlock, TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), Ext: extWant, HasExt: true}},
-		{"retry, or a request with its token", "0000 0000 0000  7552 01 20 00000000 00000000 0000 0000 00000000  00000000 89abcdef 00000000",
+		{"retry, or a request with its token",
+			"0000 0000 0000  7552 01 20 00000000 00000000 0000 0000 00000000  00000000 89abcdef 00000000",
 			TRPConnect{PrivateData: []byte{}, Ext: TRPExtension{Echo: 0x89abcdef}, HasExt: true}},
 		{"by number", plainBody + "7552 01 24 deadbeef 0000002a 05a0 0400 00000003 00000007 00000009 0c 000000 05 abcdef",
-			TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), HasExt: true, Ext: TRPExtension{Cookie: 0xdeadbeef, QPN: 42, MaxSegment: 1440,
-				RecvWindow: 1024, Capabilities: 3, Target: 7, Echo: 9, MinRNRTimer: 12, PathMTU: 5, RQPSN: 0xabcdef}}},
-		{"no private data", "0000 ffff 0000" + extBlock, TRPConnect{IRD: 0xffff, PrivateData: []byte{}, Ext: extWant, HasExt: true}},
+			TRPConnect{IRD: 1, ORD: 4, PrivateData: []byte("abc"), HasExt: true,
+				Ext: TRPExtension{Cookie: 0xdeadbeef, QPN: 42, MaxSegment: 1440,
+					RecvWindow: 1024, Capabilities: 3, Target: 7, Echo: 9, MinRNRTimer: 12, PathMTU: 5, RQPSN: 0xabcdef}}},
+		{"no private data", "0000 ffff 0000" + extBlock,
+			TRPConnect{IRD: 0xffff, PrivateData: []byte{}, Ext: extWant, HasExt: true}},
 	} {
 		b := unhex(t, c.hex)
 		var got TRPConnect

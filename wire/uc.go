@@ -68,7 +68,8 @@ func (u *UC) Put(b []byte) (n int) {
 	for _, f := range [...]struct {
 		set bool
 		bit uint32
-	}{{u.First, ucFirst}, {u.Last, ucLast}, {u.Write, ucWrite}, {u.HasImmediate, ucImmediate}, {u.Solicited, ucSolicited}} {
+	}{{u.First, ucFirst}, {u.Last, ucLast}, {u.Write, ucWrite}, {u.HasImmediate, ucImmediate},
+		{u.Solicited, ucSolicited}} {
 		if f.set {
 			flags |= f.bit
 		}

@@ -14,8 +14,10 @@ func TestUC(t *testing.T) {
 	}{
 		{"middle of a Send", UC{PSN: 0x01020304, Dst: 0x11, Src: 0x22},
 			"01 02 03 04 00 00 00 00 80 00 00 00 00 11 00 00 00 22 00 00 00 00 00 00 00 00"},
-		{"Write of one packet with immediate", UC{PSN: 5, Dst: 0xfffffe, Src: 2, First: true, Last: true, Write: true, HasImmediate: true,
-			Solicited: true, Immediate: binary.NativeEndian.Uint32([]byte{0xa1, 0xb2, 0xc3, 0xd4}), STag: 0x99aabbcc, TO: 0x1122334455667788},
+		{"Write of one packet with immediate",
+			UC{PSN: 5, Dst: 0xfffffe, Src: 2, First: true, Last: true, Write: true, HasImmediate: true,
+				Solicited: true, Immediate: binary.NativeEndian.Uint32([]byte{0xa1, 0xb2, 0xc3, 0xd4}), STag: 0x99aabbcc,
+				TO: 0x1122334455667788},
 			"00 00 00 05 00 00 00 00 80 00 00 ff ff fe 00 00 00 02 f8 00 00 00 a1 b2 c3 d4 99 aa bb cc 11 22 33 44 55 66 77 88"},
 	} {
 		want := unhex(t, c.b)

@@ -22,22 +22,26 @@ var captured = []struct {
 		00000000000000000000ffff0a09000300000000000000000000ffff0a090002aaab60000040009800000000000000000000000000000000
 		000000000000000000000000000000000000000000000000000000000040db500000000000000000000000000a090003000000000000000000
 		0000000a090002`,
-		Message{Kind: REQ, TID: 0x2d5530bd8, Local: 0xd80b53d5, Service: 0x1061c06, GUID: 0x505400fffee0a744, QPN: 0x11, Responder: 1, Initiator: 1,
+		Message{Kind: REQ, TID: 0x2d5530bd8, Local: 0xd80b53d5, Service: 0x1061c06, GUID: 0x505400fffee0a744, QPN: 0x11,
+			Responder: 1, Initiator: 1,
 			PSN: 0xa39984, Retries: 7, PKey: 0xffff, PathMTU: 3, RNRRetry: 7, HopLimit: 64, AckTimeout: 19,
 			Src: netip.MustParseAddr("10.9.0.3").As16(), Dst: netip.MustParseAddr("10.9.0.2").As16()},
 		"0040db500000000000000000000000000a0900030000000000000000000000000a090002", 3}, // a flow label
 	{"rxe-rping-c3 REP", `010702030000000000000002d5530bd80013000000000000
 		3e4cc974d80b53d5000000000000110000000000d8af4b00010178e0505400fffea8282f`,
-		Message{Kind: REP, TID: 0x2d5530bd8, Local: 0x3e4cc974, Remote: 0xd80b53d5, QPN: 0x11, PSN: 0xd8af4b, Responder: 1, Initiator: 1,
-			RNRRetry: 7, GUID: 0x505400fffea8282f}, "", 1}, // differs in the delay of acknowledgements
+		Message{Kind: REP, TID: 0x2d5530bd8, Local: 0x3e4cc974, Remote: 0xd80b53d5, QPN: 0x11, PSN: 0xd8af4b, Responder: 1,
+			Initiator: 1,
+			RNRRetry:  7, GUID: 0x505400fffea8282f}, "", 1}, // differs in the delay of acknowledgements
 	{"rxe-rping-c3 RTU", "010702030000000000000002d5530bd80014000000000000 d80b53d53e4cc974",
 		Message{Kind: RTU, TID: 0x2d5530bd8, Local: 0xd80b53d5, Remote: 0x3e4cc974}, "", 0},
 	{"rxe-rping-c3 DREQ", "010702030000000000000002d5530bd80015000000000000 d80b53d53e4cc974000011",
 		Message{Kind: DREQ, TID: 0x2d5530bd8, Local: 0xd80b53d5, Remote: 0x3e4cc974, QPN: 0x11}, "", 0},
 	{"rxe-rping-c3 DREP", "010702030000000000000002d5530bd80016000000000000 3e4cc974d80b53d5",
 		Message{Kind: DREP, TID: 0x2d5530bd8, Local: 0x3e4cc974, Remote: 0xd80b53d5}, "", 0},
-	{"rxe-vec-reject REJ", "01070203000000000000000457864f080012000000000000 a5d8325d084f86570000001c" + strings.Repeat("00", 72) + "6e6f742d746f646179",
-		Message{Kind: REJ, TID: 0x457864f08, Local: 0xa5d8325d, Remote: 0x084f8657, Reason: ConsumerDefined}, hex.EncodeToString([]byte("not-today")), 0},
+	{"rxe-vec-reject REJ", "01070203000000000000000457864f080012000000000000 a5d8325d084f86570000001c" +
+		strings.Repeat("00", 72) + "6e6f742d746f646179",
+		Message{Kind: REJ, TID: 0x457864f08, Local: 0xa5d8325d, Remote: 0x084f8657, Reason: ConsumerDefined},
+		hex.EncodeToString([]byte("not-today")), 0},
 }
 
 func whole(t testing.TB, s string) []byte {
@@ -143,12 +147,14 @@ func TestRefused(t *testing.T) {
 
 // TestXRC: the request's transport and the reply's target stand where Linux reads them.
 func TestXRC(t *testing.T) {
-	for _, m := range []Message{{Kind: REQ, Transport: XRC, Private: make([]byte, requestPrivate)}, {Kind: REP, Target: 0x123456, Private: make([]byte, replyPrivate)}} {
+	for _, m := range []Message{{Kind: REQ, Transport: XRC, Private: make([]byte, requestPrivate)},
+		{Kind: REP, Target: 0x123456, Private: make([]byte, replyPrivate)}} {
 		b := make([]byte, Len)
 		if err := m.Put(b); err != nil {
 			t.Fatal(err)
 		}
-		if m.Kind == REQ && (b[headerLen+43]>>1&3 != 3 || b[headerLen+51]&7 != 1) || m.Kind == REP && word24(b[headerLen+16:]) != 0x123456 {
+		if m.Kind == REQ && (b[headerLen+43]>>1&3 != 3 || b[headerLen+51]&7 != 1) ||
+			m.Kind == REP && word24(b[headerLen+16:]) != 0x123456 {
 			t.Errorf("%+v is written as % x", m, b)
 		}
 		var got Message
@@ -161,8 +167,10 @@ func TestXRC(t *testing.T) {
 // TestGivenUp: a REJ says which message it rejects, and who gave up, where Linux reads it.
 func TestGivenUp(t *testing.T) {
 	for want, m := range map[string]Message{
-		"80100004 1122334455667788": {Kind: REJ, Refused: RefusedNone, Reason: TimedOut, GUID: 0x1122334455667788, Private: make([]byte, rejectPrivate)},
-		"40000006 0000000000000000": {Kind: REJ, Refused: RefusedREP, Reason: InvalidCommID, Private: make([]byte, rejectPrivate)},
+		"80100004 1122334455667788": {Kind: REJ, Refused: RefusedNone, Reason: TimedOut, GUID: 0x1122334455667788,
+			Private: make([]byte, rejectPrivate)},
+		"40000006 0000000000000000": {Kind: REJ, Refused: RefusedREP, Reason: InvalidCommID,
+			Private: make([]byte, rejectPrivate)},
 	} {
 		b := make([]byte, Len)
 		if err := m.Put(b); err != nil {

@@ -17,7 +17,8 @@ var golden = []struct {
 	want            Header
 	payload         int // bytes
 }{
-	{"rxe-vec-ops", `45 00 00 40 2a 8f 40 00 40 11 fc 07 0a 09 00 03 0a 09 00 02 eb d7 12 b7 00 2c 00 00 04 30 ff ff 00 00 00 11
+	{"rxe-vec-ops", `45 00 00 40 2a 8f 40 00 40 11 fc 07 0a 09 00 03 0a 09 00 02 eb d7 12 b7 00 2c 00 00 04 30 ff ff 00
+		00 00 11
 		80 4f 05 7b 61 62 63 64 65 66 67 68 69 6a 6b 6c 6d 6e 6f 70 71 00 00 00 df 37 c2 c1`,
 		Header{Opcode: SendOnly, Pad: 3, Dst: 0x11, AckReq: true, PSN: 0x4f057b}, 17},
 	{"rxe-vec-imm", `4500004433 1f40004011f3730a0900030a090002ff4012b700300000 0510ffff0000001380d95a5e 11223344
@@ -26,22 +27,31 @@ var golden = []struct {
 	{"rxe-vec-inv", `45000044358b40004011f1070a0900030a090002e34f12b700300000 1700ffff0000001480b32ed5 0000045f
 		6162636465666768696a6b6c6d6e6f7071727374 de73fcab`,
 		Header{Opcode: SendOnlyInvalidate, Dst: 0x14, AckReq: true, PSN: 0xb32ed5, Dead: 0x45f}, 20},
-	{"rxe-rping-c3", `4500007ce99140 0040113cc90a0900020a090003ea9c12b700680000 0a00ffff0000001180a39986 00005565838838100000044f00000040
-		72646d612d70696e672d303a204142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f606162636465666768696a6b6c6d6e6f70717200 184cc45d`,
+	{"rxe-rping-c3", `4500007ce99140 0040113cc90a0900020a090003ea9c12b700680000 0a00ffff0000001180a39986
+		00005565838838100000044f00000040
+		72646d612d70696e672d303a204142434445464748494a4b4c4d4e4f50515253
+		5455565758595a5b5c5d5e5f606162636465666768696a6b6c6d6e6f70717200 184cc45d`,
 		Header{Opcode: WriteOnly, Dst: 0x11, AckReq: true, PSN: 0xa39986, VA: 0x556583883810, RKey: 0x44f, Length: 64}, 64},
-	{"rxe-rstream", `450000500c0e400040111a790a0900030a090002c4d812b7003c0000 0b00ffff00000026805a9291 00007f616000301000001ad300000010
+	{"rxe-rstream", `450000500c0e400040111a790a0900030a090002c4d812b7003c0000 0b00ffff00000026805a9291
+		00007f616000301000001ad300000010
 		80000180 00001b3bdb7f0000eb1c000000000800 baa655c8`,
-		Header{Opcode: WriteOnlyImmediate, Dst: 0x26, AckReq: true, PSN: 0x5a9291, VA: 0x7f6160003010, RKey: 0x1ad3, Length: 16, Immediate: native("80000180")}, 16},
-	{"rxe-read-bw-64", `4500003cfb3c400040112b5e0a0900030a090002eb1912b700280000 0c00ffff0000001b8065efcc 000055a0fd7c100000000e1000000040 14c6d302`,
+		Header{Opcode: WriteOnlyImmediate, Dst: 0x26, AckReq: true, PSN: 0x5a9291, VA: 0x7f6160003010, RKey: 0x1ad3,
+			Length: 16, Immediate: native("80000180")}, 16},
+	{"rxe-read-bw-64", `4500003cfb3c400040112b5e0a0900030a090002eb1912b700280000 0c00ffff0000001b8065efcc
+		000055a0fd7c100000000e1000000040 14c6d302`,
 		Header{Opcode: ReadRequest, Dst: 0x1b, AckReq: true, PSN: 0x65efcc, VA: 0x55a0fd7c1000, RKey: 0xe10, Length: 64}, 0},
 	{"rxe-read-bw-64", `45000070f69f400040112fc70a0900020a090003eb1912b7005c0000 1000ffff0000001b0065efcc 1f000001
-		e107968446eb9afcfe48f367858b599b5f7c18d15fe17a52415442814f41203048b6b48ea14f8b9f977e061c095fb768dcd0393bb1b48df308cf745710948859 f50f6db9`,
+		e107968446eb9afcfe48f367858b599b5f7c18d15fe17a52415442814f412030
+		48b6b48ea14f8b9f977e061c095fb768dcd0393bb1b48df308cf745710948859 f50f6db9`,
 		Header{Opcode: ResponseOnly, Dst: 0x1b, PSN: 0x65efcc, AETH: AETH{NoCredits, 1}}, 64},
-	{"rxe-atomic-lat-cas", `45000030fa7f400040112c270a0900020a090003c49b12b7001c0000 1100ffff00000020003203b2 1f000001 3507d73d`,
+	{"rxe-atomic-lat-cas", `45000030fa7f400040112c270a0900020a090003c49b12b7001c0000 1100ffff00000020003203b2 1f000001
+		3507d73d`,
 		Header{Opcode: Acknowledge, Dst: 0x20, PSN: 0x3203b2, AETH: AETH{NoCredits, 1}}, 0},
-	{"rxe-loss-write-bw-8191", `4500003093f34000401192b30a0900020a090003c09312b7001c0000 1100ffff00000012009ad050 60000000 93c5b29e`,
+	{"rxe-loss-write-bw-8191", `4500003093f34000401192b30a0900020a090003c09312b7001c0000 1100ffff00000012009ad050
+		60000000 93c5b29e`,
 		Header{Opcode: Acknowledge, Dst: 0x12, PSN: 0x9ad050, AETH: AETH{NAKSequence, 0}}, 0},
-	{"rxe-vec-norecv", `45000030e1b14000401144f50a0900020a090003e00212b7001c0000 1100ffff0000001800709e9a 20000000 715dfabb`,
+	{"rxe-vec-norecv", `45000030e1b14000401144f50a0900020a090003e00212b7001c0000 1100ffff0000001800709e9a 20000000
+		715dfabb`,
 		Header{Opcode: Acknowledge, Dst: 0x18, PSN: 0x709e9a, AETH: AETH{NotReady(0), 0}}, 0},
 	{"rxe-atomic-lat-cas", `4500004801c74000401124c80a0900030a090002eae912b700340000 1300ffff0000002180847821
 		000055b59e067000 00001459 0000000000000000 0000000000000000 0706ae35`,
@@ -49,14 +59,19 @@ var golden = []struct {
 	{"rxe-atomic-lat-faa", `45000048003b4000401126540a0900030a090002c99c12b700340000 1400ffff0000001f80e6438d
 		0000557b1ef83000 000012eb 0000000000000001 0000000000000000 6dcdb51e`,
 		Header{Opcode: FetchAdd, Dst: 0x1f, AckReq: true, PSN: 0xe6438d, VA: 0x557b1ef83000, RKey: 0x12eb, Swap: 1}, 0},
-	{"rxe-atomic-lat-cas", `45000038fac3400040112bdb0a0900020a090003eae912b700240000 1200ffff0000002100847821 1f000001 81156e8399f6b6f5 c8598ff0`,
-		Header{Opcode: AtomicAcknowledge, Dst: 0x21, PSN: 0x847821, AETH: AETH{NoCredits, 1}, Original: 0x81156e8399f6b6f5}, 0},
+	{"rxe-atomic-lat-cas", `45000038fac3400040112bdb0a0900020a090003eae912b700240000 1200ffff0000002100847821 1f000001
+		81156e8399f6b6f5 c8598ff0`,
+		Header{Opcode: AtomicAcknowledge, Dst: 0x21, PSN: 0x847821, AETH: AETH{NoCredits, 1}, Original: 0x81156e8399f6b6f5},
+		0},
 	{"rxe-uc-pingpong", `4500006c0b42400040111b290a0900030a090002c55912b700580000 2400ffff0000002500c17964
-		7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b dba50f68`,
+		7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b
+		7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b dba50f68`,
 		Header{Opcode: UC | SendOnly, Dst: 0x25, PSN: 0xc17964}, 64},
-	{"made by hand (no rxe has XRC)", `4500003400004000401126a30a0900020a090003c00012b700200000 a440ffff0000001180000001 00000007 61626364 98346ac8`,
+	{"made by hand (no rxe has XRC)",
+		`4500003400004000401126a30a0900020a090003c00012b700200000 a440ffff0000001180000001 00000007 61626364 98346ac8`,
 		Header{Opcode: XRC | SendOnly, Migrated: true, Dst: 0x11, AckReq: true, PSN: 1, SRQ: 7}, 4},
-	{"rxe-ud-send-lat-64", `4500003c04ab4000401121f00a0900030a090002d79a12b700280000 6500ffff0000002300000000 01234567 00000023 00000023 57c59f78 73dc03f6`,
+	{"rxe-ud-send-lat-64", `4500003c04ab4000401121f00a0900030a090002d79a12b700280000 6500ffff0000002300000000 01234567
+		00000023 00000023 57c59f78 73dc03f6`,
 		Header{Opcode: UD | SendOnlyImmediate, Dst: 0x23, QKey: 0x1234567, Src: 0x23, Immediate: native("00000023")}, 4},
 }
 
@@ -84,7 +99,8 @@ func TestCapturedPackets(t *testing.T) {
 		from, to, err := h.Payload(packet, len(packet))
 		c.want.PKey = DefaultPKey
 		if err != nil || h != c.want || to-from != c.payload {
-			t.Errorf("%s: %v, %d bytes of payload, expected %d\n got %+v\nwant %+v", c.capture, err, to-from, c.payload, h, c.want)
+			t.Errorf("%s: %v, %d bytes of payload, expected %d\n got %+v\nwant %+v", c.capture, err, to-from, c.payload, h,
+				c.want)
 			continue
 		}
 		out := make([]byte, from)
@@ -93,7 +109,8 @@ func TestCapturedPackets(t *testing.T) {
 		}
 		var s Sums
 		if !s.Right(ip, packet) {
-			t.Errorf("%s: CRC %08x, the packet has % x", c.capture, s.Of(ip, packet[:len(packet)-ICRCLen]), packet[len(packet)-ICRCLen:])
+			t.Errorf("%s: CRC %08x, the packet has % x", c.capture, s.Of(ip, packet[:len(packet)-ICRCLen]),
+				packet[len(packet)-ICRCLen:])
 		}
 		if slow := slowICRC(ip, packet[:len(packet)-ICRCLen]); slow != s.Of(ip, packet[:len(packet)-ICRCLen]) {
 			t.Errorf("%s: the slow CRC is %08x", c.capture, slow)
@@ -230,7 +247,8 @@ func TestPSN(t *testing.T) {
 	for _, c := range []struct {
 		a, b PSN
 		diff int32
-	}{{0, 0, 0}, {5, 3, 2}, {0, 0xffffff, 1}, {0xffffff, 0, -1}, {0x800000, 1, 0x7fffff}, {0x7fffff, 0, 0x7fffff}, {0, 0x7fffff, -0x7fffff}} {
+	}{{0, 0, 0}, {5, 3, 2}, {0, 0xffffff, 1}, {0xffffff, 0, -1}, {0x800000, 1, 0x7fffff}, {0x7fffff, 0, 0x7fffff},
+		{0, 0x7fffff, -0x7fffff}} {
 		if got := c.a.Sub(c.b); got != c.diff {
 			t.Errorf("%#x - %#x is %d, expected %d", c.a, c.b, got, c.diff)
 		}

@@ -141,7 +141,8 @@ func (h *Header) parse(b []byte, t Traits) (n int) {
 		n += xrcLen
 	}
 	if t.Is(hasRETH) {
-		h.VA, h.RKey, h.Length = binary.BigEndian.Uint64(b[n:]), wire.STag(binary.BigEndian.Uint32(b[n+8:])), binary.BigEndian.Uint32(b[n+12:])
+		h.VA, h.RKey, h.Length = binary.BigEndian.Uint64(b[n:]), wire.STag(binary.BigEndian.Uint32(b[n+8:])),
+			binary.BigEndian.Uint32(b[n+12:])
 		n += rethLen
 	}
 	if t.Is(hasAtomicETH) {

@@ -45,10 +45,14 @@ const (
 	SendOnlyInvalidate Opcode = 23
 )
 
-var operationNames = [32]string{"Send First", "Send Middle", "Send Last", "Send Last with Immediate", "Send Only", "Send Only with Immediate",
-	"RDMA Write First", "RDMA Write Middle", "RDMA Write Last", "RDMA Write Last with Immediate", "RDMA Write Only", "RDMA Write Only with Immediate",
-	"RDMA Read Request", "RDMA Read Response First", "RDMA Read Response Middle", "RDMA Read Response Last", "RDMA Read Response Only",
-	"Acknowledge", "Atomic Acknowledge", "Compare and Swap", "Fetch and Add", SendLastInvalidate: "Send Last with Invalidate", SendOnlyInvalidate: "Send Only with Invalidate"}
+var operationNames = [32]string{"Send First", "Send Middle", "Send Last", "Send Last with Immediate", "Send Only",
+	"Send Only with Immediate",
+	"RDMA Write First", "RDMA Write Middle", "RDMA Write Last", "RDMA Write Last with Immediate", "RDMA Write Only",
+	"RDMA Write Only with Immediate",
+	"RDMA Read Request", "RDMA Read Response First", "RDMA Read Response Middle", "RDMA Read Response Last",
+	"RDMA Read Response Only",
+	"Acknowledge", "Atomic Acknowledge", "Compare and Swap", "Fetch and Add",
+	SendLastInvalidate: "Send Last with Invalidate", SendOnlyInvalidate: "Send Only with Invalidate"}
 
 // String names the operation, without the transport (InfiniBand vol. 1).
 func (o Opcode) String() string {
@@ -98,8 +102,9 @@ var operations = [32]Traits{
 	SendFirst: Send | First, SendMiddle: Send, SendLast: Send | Last, SendLastImmediate: Send | Last | HasImmediate,
 	SendOnly: Send | First | Last, SendOnlyImmediate: Send | First | Last | HasImmediate,
 	SendLastInvalidate: Send | Last | HasInvalidate, SendOnlyInvalidate: Send | First | Last | HasInvalidate,
-	WriteFirst: Write | First | hasRETH, WriteMiddle: Write, WriteLast: Write | Last, WriteLastImmediate: Write | Last | HasImmediate,
-	WriteOnly: Write | First | Last | hasRETH, WriteOnlyImmediate: Write | First | Last | hasRETH | HasImmediate,
+	WriteFirst: Write | First | hasRETH, WriteMiddle: Write, WriteLast: Write | Last,
+	WriteLastImmediate: Write | Last | HasImmediate,
+	WriteOnly:          Write | First | Last | hasRETH, WriteOnlyImmediate: Write | First | Last | hasRETH | HasImmediate,
 	ReadRequest: First | Last | hasRETH, CompareSwap: First | Last | hasAtomicETH, FetchAdd: First | Last | hasAtomicETH,
 	ResponseFirst: Response | First | hasAETH, ResponseMiddle: Response, ResponseLast: Response | Last | hasAETH,
 	ResponseOnly: Response | First | Last | hasAETH, Acknowledge: Response | First | Last | hasAETH,
