@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Config is the effective configuration: what the file says, and defaults
-// where it says nothing.
+// Config is the effective configuration: the values of the file, with defaults for all that the file leaves out.
 type Config struct {
 	// Source is the file's name, or "built-in default".
 	Source string
@@ -26,77 +25,74 @@ type Config struct {
 	Socket string
 	// SocketGroup is a group's name or number; "" leaves the socket 0600.
 	SocketGroup string
-	// SysfsDir is the absolute path of the tree that stands for /sys.
+	// SysfsDir is the absolute path of the directory tree that programs see as /sys.
 	SysfsDir string
-	// Fabric is the absolute path of a simulated InfiniBand subnet; "" is one switch.
+	// Fabric is the absolute path of the file that describes a simulated InfiniBand subnet; "" simulates one
+	// switch.
 	Fabric string
-	// FabricHosts are hosts whose urdmads' ports are in the subnet beside those that were found.
+	// FabricHosts are hosts whose urdmads' ports belong to the subnet, in addition to those discovered.
 	FabricHosts []netip.Addr
-	// RecorderDir is the absolute path of the directory for files of the flight recorder;
-	// "": none are written.
+	// RecorderDir is the absolute path of the directory for the flight recorder's files; "" writes none.
 	RecorderDir string
-	// StatsInterval is the time between two lines of statistics; 0 is none.
+	// StatsInterval is the time between two lines of statistics in the log; 0 logs none.
 	StatsInterval time.Duration
-	// Transport and Placement are what ports without their own have. Without a Transport
-	// ("") each port has the one that fits it.
+	// Transport and Placement apply to ports that set none of their own. With Transport "" each port gets the
+	// transport that fits it.
 	Transport, Placement string
 	Workers              []Worker
-	// AutoWorkers: of several Workers one alone runs, unless a port has a queue for each.
+	// AutoWorkers: unless every port has a queue for each of the Workers, only one runs.
 	AutoWorkers bool
 	Polling     Polling
 	Limits      Limits
 	// DeathTimeout is how long a peer may be silent with packets to acknowledge.
 	DeathTimeout time.Duration
-	// Responder is one of the Responder constants: what urdma ping of
-	// other hosts gets. ResponderAllow are the networks that get it; none: all.
+	// Responder is one of the Responder constants: whether urdmad answers urdma ping of other hosts. ResponderAllow
+	// lists the networks that are answered; none: all.
 	Responder      string
 	ResponderAllow []netip.Prefix
-	// MetricsAddress is host:port, or "" for no metrics.
+	// MetricsAddress is HOST:PORT, or "" for no metrics.
 	MetricsAddress      string
 	LogLevel, LogFormat string
 	// Settings lists every value above with the place it came from.
 	Settings []Setting
 }
 
-// Port is one network port. Where both PCIAddress and Vdev are "", as the C urdma's
-// configurations have it, urdmad does not start; Warnings says so.
+// Port is one network port. If PCIAddress and Vdev are both "", as in configurations of the C urdma, urdmad does
+// not start, and Warnings says so.
 type Port struct {
-	// Name is unique: the device's name in programs, or behind that a slash and Number where Device
-	// was given.
+	// Name is unique. It is the name of the device in programs; for a port with Device set, a slash and Number
+	// follow.
 	Name string
-	// Device is the device's name in programs, and Number the port's on it, from 1. Ports of a
-	// device follow each other.
+	// Device is the device's name in programs, Number the port's number on it, from 1. The ports of a device stand
+	// together in the file.
 	Device string
 	Number int
-	// PCIAddress has the form 0000:03:00.0, in lower case with its domain.
+	// PCIAddress has the form 0000:03:00.0, in lower case and with the domain.
 	PCIAddress string
 	// Vdev is "loopback", "memif,…" or a DPDK device; see ParseVdev.
 	Vdev string
-	// Address is the port's own address, of IPv4 or IPv6, with its network's prefix
-	// length. On a udp port 0.0.0.0 or :: stands for the address that the kernel
-	// would choose, beside a KernelInterface for the one that this will have.
+	// Address is the port's IPv4 or IPv6 address with the prefix length of its network. On a udp port, 0.0.0.0 or
+	// :: stands for the address that the kernel chooses; on a port with a KernelInterface, for that interface's
+	// address.
 	Address netip.Prefix
-	// Gateway is the zero Addr where there is none.
+	// Gateway is the zero Addr if there is no gateway.
 	Gateway netip.Addr
-	// MTU is the largest IP packet in bytes; 0 takes that of the network
-	// interface below.
+	// MTU is the largest IP packet in bytes; 0 takes the MTU of the network interface under the port.
 	MTU int
-	// RaiseMTU: where that interface's is less, raise it.
+	// RaiseMTU: raise the MTU of that interface if it is lower.
 	RaiseMTU bool
-	// VLAN numbers the VLAN of the port's frames; 0: none.
+	// VLAN is the VLAN ID of the port's frames; 0: untagged.
 	VLAN int
-	// KernelInterface names a network interface that the kernel gets on the port; "" for
-	// none.
+	// KernelInterface names a network interface of the kernel that urdmad creates on the port; "" creates none.
 	KernelInterface string
-	// MAC is "" for the device's own.
+	// MAC is the port's Ethernet address; "" is the device's own.
 	MAC string
-	// Allow are the networks whose datagrams a udp port looks at; none: all.
+	// Allow lists the networks from which a udp port accepts datagrams; none: all.
 	Allow []netip.Prefix
-	// CRC is CRCAsked or CRCAlways, on a tcp port.
+	// CRC is CRCAsked or CRCAlways; tcp ports only.
 	CRC string
-	// MaxQP is the most queue pairs at a time. RxDesc and TxDesc are
-	// descriptors per queue, 0 for the driver's choice. RxBurst and TxBurst
-	// are packets.
+	// MaxQP is the largest number of queue pairs at a time. RxDesc and TxDesc are descriptors per queue, 0 for the
+	// driver's default. RxBurst and TxBurst are in packets.
 	MaxQP, RxDesc, TxDesc, RxBurst, TxBurst int
 	// Protocol is ProtocolTRP or ProtocolRoCE.
 	Protocol string
@@ -113,16 +109,16 @@ func (p *Port) AddressSetting() string {
 	return "ipv4_address"
 }
 
-// UDP reports whether the port is a UDP socket of the kernel's, with TCP or without.
+// UDP reports whether the port uses a UDP socket of the kernel, with TCP or without.
 func (p *Port) UDP() bool {
 	v, err := ParseVdev(p.Vdev)
 	return err == nil && v.Kind == VdevUDP
 }
 
-// roceUDPPort is where RoCEv2 packets go.
+// roceUDPPort is the destination UDP port number of RoCEv2 packets.
 const roceUDPPort = 4791
 
-// SocketPort is the UDP port number of a udp port, 0 of any other.
+// SocketPort is the UDP port number of a udp port, or 0 for any other port.
 func (p *Port) SocketPort() uint16 {
 	switch v, _ := ParseVdev(p.Vdev); {
 	case v.Kind == VdevUDP && p.RoCE():
@@ -132,7 +128,7 @@ func (p *Port) SocketPort() uint16 {
 	}
 }
 
-// usesEAL reports whether the port is DPDK's.
+// usesEAL reports whether DPDK drives the port.
 func (p *Port) usesEAL() bool {
 	v, err := ParseVdev(p.Vdev)
 	return err == nil && (v.Kind == VdevNone || v.Kind == VdevDPDK)
@@ -167,21 +163,21 @@ const (
 
 // Worker is one poll loop.
 type Worker struct {
-	Core int // -1 binds it to none
+	Core int // -1: not bound to a core
 }
 
-// Polling is what a worker does when it finds no work.
+// Polling says what a worker does when it finds no work.
 type Polling struct {
 	Spin, Yield time.Duration
 	// MaxSleep 0 never sleeps.
 	MaxSleep time.Duration
-	// Slice 0 leaves the kernel's own.
+	// Slice 0 keeps the kernel's default time slice.
 	Slice time.Duration
 	Nice  int
 }
 
-// Limits bounds each client; Clients bounds their number, and UserShare, in
-// percent, what one user's clients may have of what there is for all.
+// Limits bounds what each client may use; Clients bounds the number of clients, and UserShare, in percent, the part
+// of all resources that the clients of one user may use.
 type Limits struct {
 	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains  int
 	SharedReceiveQueues                                             int
@@ -193,15 +189,14 @@ type Limits struct {
 //go:embed default.json
 var defaultFile []byte
 
-// defaultSource is Config.Source of Default.
+// defaultSource is the Source of Default.
 const defaultSource = "built-in default"
 
-// Default is what urdmad runs with when it is given no file: one loopback
-// port that needs neither root nor hugepages.
+// Default is the configuration without a file: one loopback port that needs neither root nor hugepages.
 func Default() *Config {
 	c, err := parse(defaultSource, defaultFile, refuseUnknown)
 	if err != nil {
-		panic(err) // the file is part of the program, and a test parses it
+		panic(err) // the file is embedded, and a test parses it
 	}
 	return c
 }
@@ -209,8 +204,8 @@ func Default() *Config {
 //go:embed default-udp.json
 var defaultUDPFile []byte
 
-// DefaultSockets is what urdmad --udp and --tcp run with, by vdev: one port that reaches
-// whatever the kernel reaches, and needs neither root nor hugepages either.
+// DefaultSockets is the configuration of urdmad --udp and --tcp, by vdev: one port that reaches all that the kernel
+// reaches, without root or hugepages.
 func DefaultSockets(vdev string) *Config {
 	c, err := parse(defaultSource, bytes.Replace(defaultUDPFile, []byte(`"udp"`), []byte(strconv.Quote(vdev)), 1), refuseUnknown)
 	if err != nil {
@@ -219,9 +214,8 @@ func DefaultSockets(vdev string) *Config {
 	return c
 }
 
-// Load reads a file for urdmad. It calls warn, which may be nil, for each
-// unknown property, and goes on; everything else wrong is an error, of type
-// Errors or *Error.
+// Load reads a file for urdmad. For each unknown property it calls warn, which may be nil, and goes on. Any other
+// mistake is an error, of type Errors or *Error.
 func Load(path string, warn func(string)) (*Config, error) {
 	return load(path, func(e *Error) error {
 		if warn != nil {
@@ -231,12 +225,11 @@ func Load(path string, warn func(string)) (*Config, error) {
 	})
 }
 
-// LoadStrict is Load that refuses unknown properties too: the error tells everything
-// that is wrong with a file.
+// LoadStrict is Load that refuses unknown properties, too. Its error lists all mistakes in the file.
 func LoadStrict(path string) (*Config, error) { return load(path, refuseUnknown) }
 
-// CheckBytes tells what LoadStrict would for a file's content that is at hand; errors
-// call it name.
+// CheckBytes returns the error that LoadStrict would return for a file of this content; the error calls the file
+// name.
 func CheckBytes(name string, src []byte) error {
 	_, err := parse(name, src, refuseUnknown)
 	return err
@@ -252,11 +245,11 @@ func load(path string, unknown func(*Error) error) (*Config, error) {
 	return parse(path, src, unknown)
 }
 
-// Standard is the name of standard input.
+// Standard is the file name that stands for standard input.
 const Standard = "-"
 
-// readFile never waits for a writer: a FIFO without one is empty, and one that
-// has one is read until it closes.
+// readFile never waits for a writer: a FIFO without a writer is empty, and one with a writer is read until it
+// closes.
 func readFile(path string) ([]byte, error) {
 	if path == Standard {
 		return io.ReadAll(io.LimitReader(os.Stdin, maxBytes+1))
@@ -267,7 +260,7 @@ func readFile(path string) ([]byte, error) {
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
-	_ = f.SetReadDeadline(time.Now().Add(readTime)) // a regular file has none
+	_ = f.SetReadDeadline(time.Now().Add(readTime)) // fails for a regular file, which needs none
 	src, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, unreadable(path, err)
@@ -288,7 +281,7 @@ func unreadable(path string, err error) *Error {
 		Allowed: "a readable file", Err: err}
 }
 
-// parse passes one file through its doors; see the package's comment.
+// parse passes one file through the three checks in the package comment.
 func parse(file string, src []byte, unknown func(*Error) error) (*Config, error) {
 	d, err := decode(file, src)
 	if err != nil {
@@ -315,8 +308,7 @@ func parse(file string, src []byte, unknown func(*Error) error) (*Config, error)
 	return c, nil
 }
 
-// wrongForm tells whether values may be missing or of the wrong type, so
-// that reading them makes no sense.
+// wrongForm reports whether values are missing or of the wrong type, so that they cannot be read.
 func wrongForm(found Errors) bool {
 	for _, e := range found {
 		if !e.Unknown {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares text with a file beside the input.
+// golden compares text with a golden file beside the input.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -35,7 +35,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// inFolder makes messages name the file alone.
+// inFolder changes the directory, so that messages name the file alone.
 func inFolder(t *testing.T, dir string) []string {
 	t.Helper()
 	t.Chdir(dir)
@@ -63,7 +63,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// holdForm checks that each error has the parts that every error must have.
+// holdForm checks that each error has all required parts.
 func holdForm(t *testing.T, file string, err error) {
 	t.Helper()
 	var list Errors
@@ -106,8 +106,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
-// holdRoundTrip checks that the effective configuration, written out, is a
-// file that gives the same one.
+// holdRoundTrip checks that the effective configuration, written to a file, loads as the same configuration.
 func holdRoundTrip(t *testing.T, c *Config) {
 	t.Helper()
 	again, err := parse("again.json", c.JSON(), refuseUnknown)
@@ -121,7 +120,7 @@ func holdRoundTrip(t *testing.T, c *Config) {
 	}
 }
 
-// The file the C urdma's README gives must keep its meaning.
+// The file in the README of the C urdma must keep its meaning.
 func TestFileOfTheCUrdma(t *testing.T) {
 	c, err := Load("testdata/good/c-urdma.json", nil)
 	if err != nil {
@@ -221,7 +220,7 @@ func TestLoadWarnsOfUnknownProperties(t *testing.T) {
 	if _, err := Load("unknown-typo.json", nil); err != nil {
 		t.Errorf("without a warn function: %v", err)
 	}
-	// A misspelt required property stays an error, and is warned of as well.
+	// A misspelt required property is an error, and gives a warning, too.
 	warned = nil
 	if _, err := Load("unknown-typo-required.json", func(w string) { warned = append(warned, w) }); err == nil || len(warned) != 1 {
 		t.Errorf("error %v, warnings %q", err, warned)
@@ -247,7 +246,7 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 }
 
-// TestFittingTransport: what a port is shown as where no file says it.
+// TestFittingTransport: the transport shown for a port for which the file sets none.
 func TestFittingTransport(t *testing.T) {
 	for _, c := range []struct{ top, port, want string }{
 		{"", `"vdev": "loopback", "ipv4_address": "10.0.0.1"`, personality.IB},
@@ -276,7 +275,7 @@ func TestFittingTransport(t *testing.T) {
 	}
 }
 
-// TestTransports: the schema takes the personalities there are.
+// TestTransports: the schema accepts exactly the existing personalities.
 func TestTransports(t *testing.T) {
 	for _, path := range []string{"transport", "ports[].transport"} {
 		p, ok := schema.Lookup(path)

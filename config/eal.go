@@ -7,10 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// ealArgs flattens eal_args into arguments, in the file's order. As in the C
-// urdma, a name of one letter gives "-l" "0-3", a longer one
-// "--log-level=7"; an array repeats the option, and true or "" gives the option
-// alone.
+// ealArgs flattens eal_args into arguments, in the order of the file. As in the C urdma, a name of one letter gives
+// "-l" "0-3" and a longer one "--log-level=7"; an array repeats the option, and true or "" gives the option alone.
 func ealArgs(object gjson.Result) []string {
 	var args []string
 	object.ForEach(func(name, value gjson.Result) bool {
@@ -45,7 +43,7 @@ func dashes(name string) string {
 	return "--" + name
 }
 
-// ealText gives a number without an exponent: EAL doesn't read one.
+// ealText formats a number without an exponent, which EAL doesn't parse.
 func ealText(v gjson.Result) string {
 	if v.Type == gjson.Number && strings.ContainsAny(v.Raw, ".eE") {
 		return strconv.FormatFloat(v.Num, 'f', -1, 64)

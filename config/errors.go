@@ -8,21 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Error is one thing wrong with a configuration file.
+// Error is one mistake in a configuration file.
 type Error struct {
 	File string
 	// Path is the JSON path, such as "ports[0].mtu"; "" for the whole file.
 	Path string
-	// Line counts from 1; 0 where the file could not be read at all.
+	// Line counts from 1; 0 if the file could not be read.
 	Line int
-	// Found and Allowed say what stands there and what may.
+	// Found is the value in the file, Allowed says which values are allowed.
 	Found, Allowed string
-	// Hint is the nearest known name of an unknown property, in a sentence.
+	// Hint suggests, in a sentence, the nearest known name for an unknown property.
 	Hint string
-	// Unknown marks a property the schema doesn't have: an error to Check, a
-	// warning to Load.
+	// Unknown marks a property that the schema doesn't have: an error for Check, a warning for Load.
 	Unknown bool
-	// Err is the cause, where the system gave one.
+	// Err is the underlying error of a system call, if any.
 	Err error
 }
 
@@ -46,7 +45,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// shortPath keeps a name of a megabyte out of a log.
+// shortPath keeps a name of a megabyte out of the log.
 func shortPath(path string) string {
 	const limit = 200
 	if utf8.RuneCountInString(path) <= limit {
@@ -57,12 +56,12 @@ func shortPath(path string) string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors is everything wrong with one file, in the file's order.
+// Errors are all mistakes in one file, in the order of the file.
 type Errors []*Error
 
 const linesShown = 50
 
-// Error has one line for each, up to a number that someone would read.
+// Error has one line for each mistake, up to a number that a person would read.
 func (es Errors) Error() string {
 	var lines []string
 	for _, e := range es[:min(len(es), linesShown)] {
@@ -88,7 +87,7 @@ func (es Errors) sort() {
 	})
 }
 
-// orNil keeps an empty list from becoming a non-nil error.
+// orNil turns an empty list into a nil error.
 func (es Errors) orNil() error {
 	if len(es) == 0 {
 		return nil

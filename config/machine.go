@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cores are the processor cores that this process may use, in order.
+// Cores are the processor cores that this process may use, in ascending order.
 func Cores() []int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -24,8 +24,7 @@ func Cores() []int {
 	return cores
 }
 
-// CheckCores holds the workers' cores against those there are. Its error is of
-// type Errors.
+// CheckCores checks the workers' cores against the list of existing ones. Its error is of type Errors.
 func (c *Config) CheckCores(there []int) error {
 	var errs Errors
 	for i, w := range c.Workers {
@@ -55,15 +54,15 @@ func ranges(list []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Warnings tells what is allowed and seldom meant: networks that overlap, where
-// only one of the ports is ever used, drivers that look misspelt, cores that are not
-// there, ports without a device, and options for an EAL that is not started.
+// Warnings lists what is allowed but rarely intended: overlapping networks, of which only one port is ever used;
+// drivers that look misspelt; cores that don't exist; ports without a device; and options for an EAL that is not
+// started.
 func (c *Config) Warnings() []string {
 	var out []string
 	for i := range c.Ports {
 		for k := range i {
 			a, b := c.Ports[i].Address, c.Ports[k].Address
-			ofTheLink := a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() // programs name the link
+			ofTheLink := a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() // programs choose the link
 			if a.Overlaps(b) && !ofTheLink {
 				e := c.wrong(indexPath("ports", i)+"."+c.Ports[i].AddressSetting(), fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
 					"packets for both leave by one of them", k, b.Masked()))
@@ -93,7 +92,7 @@ func (c *Config) Warnings() []string {
 	return out
 }
 
-// PortError says that a port's setting does not fit this machine.
+// PortError is an error for a port's setting that this machine does not support.
 func (c *Config) PortError(port, setting, allowed string) error {
 	for i := range c.Ports {
 		if c.Ports[i].Name == port {
@@ -103,7 +102,7 @@ func (c *Config) PortError(port, setting, allowed string) error {
 	return &Error{File: c.Source, Path: setting, Allowed: allowed}
 }
 
-// wrong describes the effective value of a setting as wrong.
+// wrong is an error for the effective value of a setting.
 func (c *Config) wrong(path, allowed string) *Error {
 	e := &Error{File: c.Source, Path: path, Allowed: allowed}
 	for _, s := range c.Settings {

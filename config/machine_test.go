@@ -15,7 +15,7 @@ func TestCheckCores(t *testing.T) {
 		want  string
 	}{
 		{[]int{0, 1, 2, 3, 4}, ""},
-		{nil, ""}, // unknown
+		{nil, ""}, // not known
 		{[]int{0, 1, 2, 3, 6}, "urdma.json:2: workers[0].core: found 4, allowed: a core that urdmad may use here: 0-3, 6; or -1 for any"},
 	} {
 		got := ""
@@ -31,8 +31,8 @@ func TestCheckCores(t *testing.T) {
 	}
 }
 
-// TestAutoWorkers: "auto" is a worker for every four processors, where each has sockets of its
-// own or may have a queue of its own, and nothing that the file itself could not say.
+// TestAutoWorkers: "auto" gives one worker for every four processors, if every port can have a socket or queue for
+// each worker, and never a value that the file itself could not set.
 func TestAutoWorkers(t *testing.T) {
 	was := processors
 	defer func() { processors = was }()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A memif's MTU is what shared memory makes best; where there may be a network
-// below, it is that network's.
+// The default MTU of a memif is the fastest for shared memory; a port on a network interface takes that interface's
+// MTU.
 func TestDefaultMTU(t *testing.T) {
 	for vdev, want := range map[string]int{
 		`"vdev": "memif,role=server,socket=/run/w.sock"`: 9000,

@@ -9,9 +9,8 @@ import (
 	"urdma/schema"
 )
 
-// suggest finds what the writer of an unknown property probably meant: a
-// known name of the same object that differs by a slip of the keyboard, or
-// the same name in another place.
+// suggest finds the property that an unknown one probably stands for: a similar name in the same object, or the
+// same name elsewhere in the file.
 func suggest(parent, name string) string {
 	siblings := childrenOf(schema.Generic(parent))
 	if best := nearest(name, siblings); best != "" {
@@ -25,13 +24,11 @@ func suggest(parent, name string) string {
 	return "known here: " + strings.Join(siblings, ", ")
 }
 
-// drivers are DPDK's of virtual devices, as far as a port may be one. The first three are
-// those of the documentation.
+// drivers are DPDK's drivers of virtual devices that can be a port. The first three are in the documentation.
 var drivers = []string{"net_af_packet", "net_af_xdp", "net_tap", "net_bonding", "net_failsafe", "net_memif", "net_null", "net_pcap", "net_ring",
 	"net_softnic", "net_vdev_netvsc", "net_vhost", "net_virtio_user"}
 
-// suggestVdev finds the device that the writer of an unknown one probably meant;
-// "" where none is near.
+// suggestVdev finds the device that an unknown one probably stands for, or "" if none is similar.
 func suggestVdev(text string) string {
 	name, args, given := strings.Cut(text, ",")
 	base := strings.TrimRight(name, "0123456789")
@@ -51,7 +48,7 @@ func suggestVdev(text string) string {
 	return fmt.Sprintf("did you mean %q?", best+args)
 }
 
-// suggestDriver is suggestVdev of a DPDK device whose driver may be misspelt.
+// suggestDriver is suggestVdev for a DPDK device with a misspelt driver.
 func suggestDriver(vdev string) string {
 	name, _, _ := strings.Cut(vdev, ",")
 	driver, ofNet := strings.CutPrefix(strings.TrimRight(name, "0123456789"), "net_")
@@ -61,8 +58,7 @@ func suggestDriver(vdev string) string {
 	return suggestVdev(vdev)
 }
 
-// suggestNetwork gives a host's address, which stands where a network should, the prefix
-// length of one host.
+// suggestNetwork adds the prefix length of a single host to an address given in place of a network.
 func suggestNetwork(text string) string {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -83,8 +79,7 @@ func childrenOf(generic string) []string {
 
 func lastStep(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// nearest returns the candidate at the least edit distance, or "" where none
-// is within a third of the name's length.
+// nearest returns the candidate at the least edit distance, or "" if none is within a third of the name's length.
 func nearest(name string, candidates []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
@@ -97,8 +92,7 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance counts insertions, deletions, replacements and swaps of
-// neighbours (optimal string alignment).
+// distance counts insertions, deletions, replacements and swaps of adjacent characters (optimal string alignment).
 func distance(a, b string) int {
 	if len(a) > 100 {
 		return len(a)

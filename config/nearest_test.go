@@ -66,7 +66,7 @@ func TestSuggestDriver(t *testing.T) {
 	}
 }
 
-// TestMisspeltDriver: a device whose name has the right form is warned of.
+// TestMisspeltDriver: a device name of the right form with an unknown driver gives a warning.
 func TestMisspeltDriver(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "urdma.json")
 	if err := os.WriteFile(file, []byte(`{"ports":[{"ipv4_address":"10.2.0.1","vdev":"net_af_packt0,iface=e"}]}`), 0o600); err != nil {

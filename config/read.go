@@ -17,17 +17,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// reader takes values by gjson from a document that passed the schema, and
-// defaults from the schema where the document has none.
+// reader reads values with gjson from a document that passed the schema, and defaults from the schema for all that
+// the document leaves out.
 type reader struct {
 	doc      *document
 	json     gjson.Result
 	settings []Setting
 }
 
-// read makes the effective configuration. It trusts types and ranges; what
-// it cannot make sense of (an address of 999.0.0.1) it leaves zero for
-// checkRules to refuse.
+// read builds the effective configuration. It trusts types and ranges. A value that it cannot parse (an address of
+// 999.0.0.1) stays zero, and checkRules refuses it.
 func read(d *document) *Config {
 	r := &reader{doc: d, json: gjson.ParseBytes(d.src)}
 	c := &Config{Source: d.file}
@@ -53,9 +52,8 @@ func read(d *document) *Config {
 	return c
 }
 
-// value finds a setting in the document, or its default in the schema, and
-// notes which. A setting without a constant default gives a Result that
-// doesn't exist, and notes nothing.
+// value finds a setting in the document, or its default in the schema, and records which. For a setting without a
+// constant default it returns a Result that doesn't exist, and records nothing.
 func (r *reader) value(path string) gjson.Result {
 	if v := r.json.Get(gjsonPath(path)); v.Exists() {
 		r.note(path, v.Raw, r.origin(path))
@@ -74,7 +72,7 @@ func (r *reader) value(path string) gjson.Result {
 
 func (r *reader) origin(path string) string {
 	if r.doc.file == defaultSource {
-		return defaultSource // which has no lines a user could look at
+		return defaultSource // it has no lines that a user could look at
 	}
 	return fmt.Sprintf("%s:%d", r.doc.file, r.doc.line(path))
 }
@@ -83,8 +81,7 @@ func (r *reader) note(path, value, origin string) {
 	r.settings = append(r.settings, Setting{Path: path, Value: compact(value), Origin: origin})
 }
 
-// amend corrects the value noted last to what came of it: a file's
-// "10.2.0.100" is 10.2.0.100/24 in effect.
+// amend replaces the last recorded value by its effective form: a file's "10.2.0.100" becomes 10.2.0.100/24.
 func (r *reader) amend(value string) { r.settings[len(r.settings)-1].Value = value }
 
 func compact(value string) string {
@@ -95,9 +92,8 @@ func compact(value string) string {
 	return b.String()
 }
 
-// gjsonPath turns "ports[0].mtu" into "ports.0.mtu". Names of the schema have
-// no character that gjson gives a meaning, but for the first of "$schema",
-// which is never read.
+// gjsonPath turns "ports[0].mtu" into "ports.0.mtu". No name in the schema has a character with a meaning for
+// gjson, except "$schema", which is never read.
 func gjsonPath(path string) string {
 	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
@@ -115,7 +111,7 @@ func (r *reader) duration(path string, unit time.Duration) time.Duration {
 	return time.Duration(r.number(path)) * unit
 }
 
-// textOr reads a setting whose default is computed, not constant.
+// textOr reads a setting whose default is computed.
 func (r *reader) textOr(path, fallback, origin string) string {
 	if v := r.value(path); v.Exists() {
 		return v.String()
@@ -124,7 +120,7 @@ func (r *reader) textOr(path, fallback, origin string) string {
 	return fallback
 }
 
-// container notes a setting that is shown whole.
+// container records a setting that is shown as a whole.
 func (r *reader) container(path string) { r.value(path) }
 
 func (r *reader) ports(c *Config) []Port {
@@ -175,8 +171,8 @@ func (r *reader) port(at string, before []Port, c *Config) Port {
 	return p
 }
 
-// firstPort is that of the device whose next port is read, nil where it is that itself; number is the
-// next port's.
+// firstPort returns the first port of a device, nil if the next port is itself the first, and the number of the
+// next port.
 func firstPort(device string, before []Port) (of *Port, number int) {
 	n := len(before)
 	if device == "" || n == 0 || before[n-1].Device != device {
@@ -186,7 +182,7 @@ func firstPort(device string, before []Port) (of *Port, number int) {
 	return &before[n+1-number], number
 }
 
-// name of port i, which of one of a named device is not a setting.
+// name is the name of port i. The port of a named device has no setting for it.
 func (r *reader) name(at, device string, number, i int) string {
 	if device != "" {
 		return fmt.Sprintf("%s/%d", device, number)
@@ -194,33 +190,33 @@ func (r *reader) name(at, device string, number, i int) string {
 	return r.textOr(at+".name", fmt.Sprintf("urdma%d", i), "default")
 }
 
-// fittingTransport is the transport under which most programs run on such a port
-// (docs/VERBS.md, "Which transport"), and the setting of the port at path at that decides.
+// fittingTransport returns the transport under which most programs run on such a port (docs/VERBS.md, "Which
+// transport"), and the setting that decides it. at is the path of the port.
 func (p *Port) fittingTransport(at string) (transport, from string) {
 	v, _ := ParseVdev(p.Vdev)
 	_, lid := personality.UnicastLID(p.Address.Addr())
 	switch {
 	case p.RoCE():
 		return personality.RoCE, at + ".protocol"
-	case v.TCP: // its peers may be RNICs, and perftest wants both ends alike
+	case v.TCP: // peers may be RNICs, and perftest wants the same on both ends
 		return personality.IWARP, at + ".vdev"
-	case lid && !p.Gateway.IsValid() && (v.Kind == VdevLoopback || v.Kind == VdevMemif): // no peer beyond the network, for which a LID can't stand
+	// without a gateway no peer is outside the network, where LIDs have no meaning
+	case lid && !p.Gateway.IsValid() && (v.Kind == VdevLoopback || v.Kind == VdevMemif):
 		return personality.IB, at + ".vdev"
 	default:
 		return personality.RoCE, at + ".vdev"
 	}
 }
 
-// A port without a network interface below it has an Ethernet's MTU, if DPDK
-// drives it, which may be a NIC. A memif has no wire: there what a packet costs
-// counts, not its length, until the buffers of a burst outgrow the cache
-// (bench/suite, "memif with its default MTU").
+// A port without a network interface under it, if DPDK drives it, may be a NIC and has an Ethernet's MTU. A memif
+// has no wire: its cost is per packet, not per byte, until the buffers of a burst outgrow the cache (bench/suite,
+// "memif with its default MTU").
 const (
 	defaultMTU      = 1500
 	defaultMemifMTU = 9000
 )
 
-// mtu is 0 for that of the network interface, which nobody has asked yet.
+// mtu returns 0 for the MTU of the network interface, which is not known yet.
 func (r *reader) mtu(path, vdev string) int {
 	if r.json.Get(gjsonPath(path)).Exists() {
 		return r.number(path)
@@ -237,7 +233,7 @@ func (r *reader) mtu(path, vdev string) int {
 	return mtu
 }
 
-// normal reads a text that has several forms in a file and one in effect.
+// normal reads a text that has several forms in a file and a single one in effect.
 func (r *reader) normal(path string, form func(string) string) string {
 	text := r.text(path)
 	if text == "" {
@@ -255,7 +251,7 @@ func (r *reader) prefix(path string) netip.Prefix {
 	return p
 }
 
-// address is that of a port, of either family.
+// address is the address of a port, IPv4 or IPv6.
 func (r *reader) address(at string) netip.Prefix {
 	four, six := r.prefix(at+".ipv4_address"), r.prefix(at+".ipv6_address")
 	if six.IsValid() && !four.IsValid() {
@@ -264,7 +260,7 @@ func (r *reader) address(at string) netip.Prefix {
 	return four
 }
 
-// prefixes gives the zero Prefix for each element that is none.
+// prefixes has the zero Prefix for each element that cannot be parsed.
 func (r *reader) prefixes(path string) (list []netip.Prefix) {
 	for _, v := range r.value(path).Array() {
 		p, _ := netip.ParsePrefix(v.String())
@@ -273,13 +269,13 @@ func (r *reader) prefixes(path string) (list []netip.Prefix) {
 	return list
 }
 
-// addr gives the zero Addr for what is absent or no address.
+// addr is the zero Addr if the value is absent or cannot be parsed.
 func (r *reader) addr(path string) netip.Addr {
 	a, _ := netip.ParseAddr(r.text(path))
 	return a
 }
 
-// maxQP takes 0 for the default, as the C urdma did. A device has its first port's.
+// maxQP takes 0 for the default, as the C urdma did. All ports of a device have the value of its first.
 func (r *reader) maxQP(path string, of *Port) int {
 	if of != nil && !r.json.Get(gjsonPath(path)).Exists() {
 		r.note(path, strconv.Itoa(of.MaxQP), strings.TrimSuffix(path, "max_qp")+"device")
@@ -294,13 +290,13 @@ func (r *reader) maxQP(path string, of *Port) int {
 	return n
 }
 
-// The network of an address that names none.
+// The network of an address without a prefix length.
 const (
 	defaultPrefixBits  = 24
 	defaultPrefixBits6 = 64
 )
 
-// parsePrefix returns the zero Prefix for what is no address.
+// parsePrefix returns the zero Prefix if text cannot be parsed.
 func parsePrefix(text string) netip.Prefix {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p
@@ -316,7 +312,7 @@ func parsePrefix(text string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// fullPCI gives a PCI address its domain, in lower case, as DPDK prints it.
+// fullPCI adds the domain to a PCI address and turns it to lower case, as DPDK prints it.
 func fullPCI(text string) string {
 	if strings.Count(text, ":") == 1 {
 		text = "0000:" + text
@@ -356,16 +352,16 @@ func (r *reader) workers(ports []Port) []Worker {
 	return workers
 }
 
-// processors are those that this process may use, by its affinity and its cgroup's quota, as
-// Go's runtime has found them before anybody changed its GOMAXPROCS.
+// processors is the number of processors that this process may use, by its affinity and its cgroup's quota. Go's
+// runtime determines it at start-up; it is read before anybody changes GOMAXPROCS.
 var processors = runtime.GOMAXPROCS(0)
 
-// maxWorkers is the schema's.
+// maxWorkers is the schema's maximum.
 const maxWorkers = 8
 
-// autoWorkers is how many workers "auto" is at most: each busy one has programs that poll besides.
-// Ports that are asked by one worker, for all, gain little by others. A memif has a queue for each;
-// whether a device of DPDK has one is known once it is open.
+// autoWorkers is the upper bound on the number of workers for "auto". Each busy worker has polling programs, which
+// need processors, too. More workers gain little for ports that a single worker polls for all. A memif has a queue
+// for each worker; a DPDK device's queues are known only after it is opened.
 func autoWorkers(processors int, ports []Port) int {
 	wire := func(p Port) bool {
 		v, _ := ParseVdev(p.Vdev)

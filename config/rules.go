@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// rules collects what is wrong with a configuration beyond what the schema
-// can say.
+// rules collects the mistakes in a configuration that the schema can't express.
 type rules struct {
 	doc  *document
 	cfg  *Config
@@ -34,7 +33,7 @@ func checkRules(d *document, c *Config) Errors {
 	return r.errs
 }
 
-// refuse notes a wrong value; without words it repeats the schema's.
+// refuse records a wrong value; without allowed it repeats the schema's text.
 func (r *rules) refuse(path, allowed string) {
 	e := r.doc.wrong(path)
 	if allowed != "" {
@@ -45,7 +44,7 @@ func (r *rules) refuse(path, allowed string) {
 
 func (r *rules) has(path string) bool { return r.doc.at[path] != nil }
 
-// hosts holds that addresses are hosts'.
+// hosts checks that the addresses belong to single hosts.
 func (r *rules) hosts(path string, list []netip.Addr) {
 	for i, a := range list {
 		if !a.IsValid() || a.IsMulticast() || a.IsUnspecified() || a.IsLoopback() || a.Is4In6() {
@@ -54,7 +53,7 @@ func (r *rules) hosts(path string, list []netip.Addr) {
 	}
 }
 
-// paths looks at bytes, where the schema counts characters.
+// paths checks lengths in bytes; the schema counts characters.
 func (r *rules) paths() {
 	if s := r.cfg.Socket; r.has("socket") && (len(s) > maxSocketPath || s != filepath.Clean(s)) {
 		r.refuse("socket", "an absolute path of at most 107 bytes (unix(7)), without \"//\", \".\", \"..\" or a slash at its end")
@@ -79,7 +78,7 @@ func (r *rules) metrics() {
 	}
 }
 
-// distinctPorts holds that no two ports claim one thing.
+// distinctPorts checks that no two ports use the same device, address or name.
 func (r *rules) distinctPorts() {
 	claims := []struct {
 		member, what string
@@ -106,8 +105,8 @@ func (r *rules) distinctPorts() {
 	}
 }
 
-// devices holds that each has a name of its own, and that its ports stand together and fit each
-// other.
+// devices checks that each device has a name of its own, and that its ports stand together and have matching
+// settings.
 func (r *rules) devices() {
 	first := map[string]int{}
 	for i := range r.cfg.Ports {
@@ -136,7 +135,7 @@ func (r *rules) devices() {
 	}
 }
 
-// workers holds that several have a core each.
+// workers checks that each of several workers has its own core.
 func (r *rules) workers() {
 	list := r.cfg.Workers
 	for i, w := range list {
@@ -146,7 +145,7 @@ func (r *rules) workers() {
 	}
 }
 
-// sharedClaim also names a value that a port has by default.
+// sharedClaim refuses a value of port i that another port has, too, even if it is a default.
 func (r *rules) sharedClaim(i int, member, allowed string) {
 	path := indexPath("ports", i) + "." + member
 	r.refuse(path, allowed)
@@ -155,15 +154,15 @@ func (r *rules) sharedClaim(i int, member, allowed string) {
 	}
 }
 
-// vdevClaim is what a second port may not also use: DPDK's name of the
-// device, or one end of a memif. Loopback ports are independent wires.
+// vdevClaim is the resource that no second port may use: DPDK's name of the device, or one end of a memif. Loopback
+// ports are independent of each other.
 func vdevClaim(p *Port) string {
 	v, err := ParseVdev(p.Vdev)
 	switch {
 	case err != nil || v.Kind == VdevNone || v.Kind == VdevLoopback:
 		return ""
 	case v.Kind == VdevUDP:
-		return "" // the address tells them apart
+		return "" // two ports differ in their addresses
 	case v.Kind == VdevMemif:
 		return fmt.Sprintf("memif %v %s %d", v.Server, v.Socket, v.ID)
 	}

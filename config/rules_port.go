@@ -8,7 +8,7 @@ import (
 	"urdma/verbs/personality"
 )
 
-// port checks one port's own values.
+// port checks the values of one port.
 func (r *rules) port(at string, p *Port) {
 	r.device(at, p)
 	r.address(at, p)
@@ -37,7 +37,7 @@ func (r *rules) kernelInterface(path string, p *Port) {
 	}
 }
 
-// minDescriptors is what the drivers need at least.
+// minDescriptors is the minimum of all drivers.
 const minDescriptors = 32
 
 func (r *rules) descriptors(path string, n int) {
@@ -79,8 +79,8 @@ func (r *rules) allow(path string, p *Port) {
 	}
 }
 
-// networks takes no addresses within networks: one that was meant narrower
-// would let others in.
+// networks refuses addresses with bits beyond their prefix length: the user may have meant a longer prefix, and a
+// short one would let others in.
 func (r *rules) networks(path string, list []netip.Prefix) {
 	for i, n := range list {
 		if !n.IsValid() || n != n.Masked() || n.Addr().Is4In6() {
@@ -98,7 +98,7 @@ func (r *rules) device(at string, p *Port) {
 	}
 }
 
-// address holds that a port has one address, and one that is fit to be a host's.
+// address checks that a port has one address, and that a host may have it.
 func (r *rules) address(at string, p *Port) {
 	four, six := at+".ipv4_address", at+".ipv6_address"
 	switch {
@@ -113,7 +113,7 @@ func (r *rules) address(at string, p *Port) {
 	}
 }
 
-// ipv6 refuses what no host may have as its own (RFC 4291).
+// ipv6 refuses addresses that no host may have (RFC 4291).
 func (r *rules) ipv6(path string, p *Port) {
 	addr := p.Address.Addr()
 	switch {
@@ -125,18 +125,18 @@ func (r *rules) ipv6(path string, p *Port) {
 		r.refuse(path, "a prefix length from 1 to 128")
 	case addr.IsMulticast(), addr.IsUnspecified(), addr.IsLoopback():
 		r.refuse(path, "a unicast address other than :: and ::1")
-	case p.Address.Bits() < 127 && addr == p.Address.Masked().Addr(): // of the subnet's routers (section 2.6.1)
+	// the subnet-router anycast address (section 2.6.1)
+	case p.Address.Bits() < 127 && addr == p.Address.Masked().Addr():
 		r.refuse(path, fmt.Sprintf("an address other than the first of %s", p.Address.Masked()))
 	case p.MTU != 0 && p.MTU < minMTU6:
 		r.refuse(path, fmt.Sprintf("an MTU of at least %d bytes beside it (RFC 8200), or none", minMTU6))
 	}
 }
 
-// minMTU6 is the least of a link of IPv6, in bytes.
+// minMTU6 is the smallest MTU of an IPv6 link, in bytes.
 const minMTU6 = 1280
 
-// ipv4 refuses what no host may have as its own (RFC 1122, section
-// 3.2.1.3).
+// ipv4 refuses addresses that no host may have (RFC 1122, section 3.2.1.3).
 func (r *rules) ipv4(path string, p *Port) {
 	addr := p.Address.Addr()
 	switch {
@@ -155,7 +155,7 @@ func (r *rules) ipv4(path string, p *Port) {
 	}
 }
 
-// broadcast is the last address of an IPv4 network, and none of an IPv6 one.
+// broadcast is the last address of an IPv4 network; an IPv6 network has none.
 func broadcast(p netip.Prefix) netip.Addr {
 	if p.Addr().Is6() {
 		return netip.Addr{}
@@ -179,7 +179,7 @@ func (r *rules) gateway(path string, p *Port) {
 		r.refuse(path, "")
 	case g == p.Address.Addr():
 		r.refuse(path, "an address other than the port's own")
-	case g.Is6() && g.IsLinkLocalUnicast() && p.Address.Addr().Is6(): // as routers are
+	case g.Is6() && g.IsLinkLocalUnicast() && p.Address.Addr().Is6(): // usual for routers
 	case !network.Contains(g) || edge:
 		r.refuse(path, fmt.Sprintf("a host's address in the port's own network, %s", network))
 	}
@@ -196,7 +196,7 @@ func (r *rules) mac(path string, p *Port) {
 	}
 }
 
-// lid holds that under "ib" the low half of the address can be a LID.
+// lid checks that with the transport "ib" the low half of the address can be a LID.
 func (r *rules) lid(at string, p *Port) {
 	if p.Transport != personality.IB || !p.Address.IsValid() || p.Address.Addr().IsUnspecified() && (p.Address.Addr().Is6() || p.KernelInterface != "") {
 		return

@@ -14,25 +14,25 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// Setting is one effective value and where it came from.
+// Setting is one effective value and its origin.
 type Setting struct {
 	// Path is the JSON path, such as "ports[0].mtu".
 	Path string
 	// Value is JSON text.
 	Value string
-	// Origin is "FILE:LINE", "default", an environment variable ("$…"), or
-	// the name of the setting that this one follows.
+	// Origin is "FILE:LINE", "default", an environment variable ("$…"), or the name of the setting that determines
+	// this one.
 	Origin string
 }
 
-// JSON gives the effective configuration as a urdma.json with every default
-// filled in; Check accepts it.
+// JSON returns the effective configuration as a urdma.json with every default filled in; Check accepts it.
 func (c *Config) JSON() []byte {
 	text := []byte("{}")
 	for _, s := range c.Settings {
 		var err error
 		if text, err = sjson.SetRawBytes(text, gjsonPath(s.Path), []byte(s.Value)); err != nil {
-			panic(fmt.Sprintf("config: %s of %s: %v", s.Path, s.Value, err)) // a fuzz target holds this
+			// a fuzz target checks that this cannot happen
+			panic(fmt.Sprintf("config: %s of %s: %v", s.Path, s.Value, err))
 		}
 	}
 	var b bytes.Buffer
@@ -43,8 +43,7 @@ func (c *Config) JSON() []byte {
 	return b.Bytes()
 }
 
-// SetResponder overrides Responder, as an option of the command line does; origin
-// names it.
+// SetResponder overrides Responder, for an option of the command line; origin names the option.
 func (c *Config) SetResponder(value, origin string) error {
 	p, _ := schema.Lookup("responder")
 	if !slices.Contains(p.Enum, value) {
@@ -55,7 +54,7 @@ func (c *Config) SetResponder(value, origin string) error {
 	return nil
 }
 
-// SetSocket overrides Socket likewise, and with it the default of SysfsDir.
+// SetSocket overrides Socket, and with it the default of SysfsDir.
 func (c *Config) SetSocket(path, origin string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *Config) SetSocket(path, origin string) error {
 	return nil
 }
 
-// sysfsBeside is the default of SysfsDir.
+// sysfsBeside is the default of SysfsDir: next to the socket.
 func sysfsBeside(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".sysfs" }
 
 func (c *Config) override(path, value, origin string) {
@@ -84,14 +83,13 @@ func (c *Config) override(path, value, origin string) {
 	}
 }
 
-// quoteJSON writes a string as JSON; strconv.Quote writes Go, whose \x7f is
-// none.
+// quoteJSON writes a string as JSON. strconv.Quote writes Go syntax, whose \x7f is not JSON.
 func quoteJSON(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic(fmt.Sprintf("config: a string gave no JSON: %v", err)) // cannot be
+		panic(fmt.Sprintf("config: a string gave no JSON: %v", err)) // cannot happen
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// places is what the choice of a socket looks at, so that a test can give it
-// a machine of its own.
+// places is the environment that determines the socket's path. Tests replace it.
 type places struct {
 	env     func(string) string
 	run     string // "/run"
@@ -23,7 +22,7 @@ type places struct {
 	isDir   func(string) bool
 	exists  func(string) bool
 	canMake func(dir string) bool
-	// trusted tells that no other user could have put the socket there.
+	// trusted reports whether no other user could have put the socket there.
 	trusted func(socket string) bool
 }
 
@@ -37,8 +36,7 @@ func systemPlaces() places {
 	}
 }
 
-// canMake tells whether a file can be made in dir, which may itself have to
-// be made in its parent.
+// canMake reports whether a file can be created in dir. dir itself may have to be created first.
 func canMake(dir string) bool {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		dir = filepath.Dir(dir)
@@ -46,10 +44,9 @@ func canMake(dir string) bool {
 	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil
 }
 
-// defaultSocket is where urdmad makes its control socket when nothing says
-// otherwise: $URDMA_SOCKET, or urdma/urdmad.sock in $XDG_RUNTIME_DIR, or
-// /run/urdma/urdmad.sock where it exists or can be made, or
-// /tmp/urdma-UID/urdmad.sock. origin tells which of them.
+// defaultSocket is the control socket that urdmad creates if nothing else is configured: $URDMA_SOCKET, or
+// urdma/urdmad.sock in $XDG_RUNTIME_DIR, or /run/urdma/urdmad.sock if it exists or can be created, or
+// /tmp/urdma-UID/urdmad.sock. origin says which of them.
 func defaultSocket(p places) (path, origin string) {
 	if s := p.env("URDMA_SOCKET"); s != "" {
 		if absolute, err := filepath.Abs(s); err == nil {
@@ -68,8 +65,8 @@ func defaultSocket(p places) (path, origin string) {
 
 func (p places) system() string { return filepath.Join(p.run, "urdma", "urdmad.sock") }
 
-// login is the user's runtime directory as logind makes it: also for what runs
-// without $XDG_RUNTIME_DIR (cron, su, ssh without a terminal).
+// login is the user's runtime directory that logind makes, also for processes without $XDG_RUNTIME_DIR (cron, su,
+// ssh without a terminal).
 func (p places) login() string {
 	return filepath.Join(p.run, "user", strconv.Itoa(p.uid), "urdma", "urdmad.sock")
 }
@@ -78,11 +75,9 @@ func (p places) private() string {
 	return filepath.Join(p.tmp, "urdma-"+strconv.Itoa(p.uid), "urdmad.sock")
 }
 
-// FindSocket is where a program looks for a running urdmad: $URDMA_SOCKET
-// alone where it is set, otherwise the first of the default places that has a
-// socket, so that a user without a urdmad of their own finds the system's.
-// A place that another user could have prepared is passed over. Where none
-// has a socket, it is where urdmad would make one.
+// FindSocket is the path at which a program looks for a running urdmad. It is $URDMA_SOCKET if set. Otherwise it is
+// the first default place with a socket, so that a user without a urdmad of their own finds the system's. It skips
+// a place that another user could have prepared. If no place has a socket, it is the path that urdmad would create.
 func FindSocket() string { return findSocket(systemPlaces()) }
 
 func findSocket(p places) string {
@@ -98,7 +93,7 @@ func findSocket(p places) string {
 	return fallback
 }
 
-// looked are the places that FindSocket looks at, in order.
+// looked lists the places that FindSocket checks, in order.
 func (p places) looked() (list []string) {
 	fallback, _ := defaultSocket(p)
 	if p.env("URDMA_SOCKET") != "" {
@@ -112,16 +107,16 @@ func (p places) looked() (list []string) {
 	return list
 }
 
-// SocketPlaces are the places where FindSocket looks, in order.
+// SocketPlaces lists the places that FindSocket checks, in order.
 func SocketPlaces() []string { return systemPlaces().looked() }
 
-// AllSockets are the sockets of this machine's urdmads in any default place, of
-// all users, as far as the caller can see them.
+// AllSockets are the sockets of all urdmads in default places of this machine, of all users, as far as the caller
+// can see them.
 func AllSockets() (list []string) {
 	p := systemPlaces()
 	patterns := append(p.looked(), filepath.Join(p.run, "user", "*", "urdma", "urdmad.sock"), filepath.Join(p.tmp, "urdma-*", "urdmad.sock"))
 	for _, pattern := range patterns {
-		found, _ := filepath.Glob(pattern) // of which none is malformed
+		found, _ := filepath.Glob(pattern) // the pattern is well-formed
 		for _, path := range found {
 			if !slices.Contains(list, path) {
 				list = append(list, path)
@@ -131,12 +126,12 @@ func AllSockets() (list []string) {
 	return list
 }
 
-// MakeSocketDir makes the directory of the control socket, with mode 0700,
-// or 0755 where a group is to reach the socket through it; one that exists
-// keeps its mode. A directory below a world-writable one such as /tmp must
-// be the caller's own and nobody else's to write, or another user could put
-// a socket of theirs in its place; the group's members, of number gid, may write it, as
-// those of a volume that containers share. Without a group gid is NoGroup.
+// MakeSocketDir creates the directory of the control socket, with mode 0700, or 0755 if a group is to reach the
+// socket through it. An existing directory keeps its mode.
+//
+// A directory inside a world-writable one such as /tmp must belong to the caller, and nobody else may write it;
+// otherwise another user could put a socket of their own in its place. Only members of group gid may write it, for
+// example in a volume that containers share. gid is NoGroup if the socket has no group.
 func MakeSocketDir(socket string, gid int) error {
 	dir := filepath.Dir(socket)
 	mode := fs.FileMode(0o700)
@@ -148,7 +143,7 @@ func MakeSocketDir(socket string, gid int) error {
 	}
 	err := os.Mkdir(dir, mode)
 	if err == nil {
-		return os.Chmod(dir, mode) // past the umask
+		return os.Chmod(dir, mode) // regardless of the umask
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("directory of the socket %s: %w", socket, err)
@@ -156,12 +151,11 @@ func MakeSocketDir(socket string, gid int) error {
 	return checkSocketDir(socket, gid)
 }
 
-// NoGroup stands for no socket_group.
+// NoGroup means that socket_group is not set.
 const NoGroup = -1
 
-// CheckSocketDir refuses a socket whose directory another user could have
-// prepared: one below a sticky directory that belongs to someone else than
-// the caller or root, is a symbolic link, or that others may write.
+// CheckSocketDir refuses a socket in a directory that another user could have prepared: inside a sticky directory
+// it must belong to the caller or root, must not be a symbolic link, and must not be writable by others.
 func CheckSocketDir(socket string) error { return checkSocketDir(socket, NoGroup) }
 
 func checkSocketDir(socket string, gid int) error {

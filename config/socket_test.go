@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is a places whose files are the ones named.
+// machine is a places with the given environment, in which only the given files exist.
 func machine(env map[string]string, files ...string) places {
 	has := func(p string) bool {
 		for _, f := range files {

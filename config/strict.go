@@ -17,19 +17,19 @@ import (
 const (
 	// maxBytes bounds a configuration file; real ones have a few KiB.
 	maxBytes = 1 << 20
-	// maxDepth is far more than the schema's depth, and little stack.
+	// maxDepth is far more than the depth of the schema, and needs little stack.
 	maxDepth = 32
 )
 
-// strict decodes JSON (RFC 8259) and refuses what the later readers would
-// take differently from each other: gjson takes the first of two equal keys,
-// the schema validator's reader the last, and neither looks past the end.
+// strict decodes JSON (RFC 8259) and refuses documents that the later readers would read differently. Of two equal
+// keys gjson takes the first and the schema validator the last, and neither reads beyond the end of the first
+// value.
 type strict struct {
 	file string
 	src  []byte
 	json *json.Decoder
-	line int // of what was read last
-	pos  int // up to which line counts
+	line int // line of the last token
+	pos  int // lines are counted up to this offset
 }
 
 // decode reads one whole file.
@@ -74,12 +74,12 @@ func (s *strict) checkBytes() error {
 	return nil
 }
 
-// fail is an error at what was read last.
+// fail is an error at the last token.
 func (s *strict) fail(path, found, allowed string) *Error {
 	return &Error{File: s.file, Path: path, Line: s.line, Found: found, Allowed: allowed}
 }
 
-// reached counts the lines up to where the decoder is.
+// reached counts the lines up to the decoder's position.
 func (s *strict) reached() int {
 	at := int(s.json.InputOffset())
 	s.line += bytes.Count(s.src[s.pos:at], []byte("\n"))
@@ -105,7 +105,7 @@ func (s *strict) token(path string) (json.Token, error) {
 	}
 }
 
-// inWords says what encoding/json complains of.
+// inWords turns an error of encoding/json into our words.
 func inWords(e *json.SyntaxError) (found, allowed string) {
 	text := strings.TrimPrefix(e.Error(), "invalid character ")
 	for _, where := range [][2]string{
@@ -122,7 +122,7 @@ func inWords(e *json.SyntaxError) (found, allowed string) {
 	return text, "correct JSON"
 }
 
-// slip explains the usual slips in JSON that is written by hand.
+// slip explains the usual mistakes in hand-written JSON.
 func slip(c byte) string {
 	switch c {
 	case '/', '#':
@@ -143,7 +143,7 @@ func (s *strict) value(path string, depth int) (*node, error) {
 	}
 	n := &node{line: s.line}
 	switch t := t.(type) {
-	case json.Delim: // an opening one: others are errors here
+	case json.Delim: // an opening one: the decoder refuses others
 		if n.kind = kindArray; t == '{' {
 			n.kind = kindObject
 			return n, s.object(n, path, depth)
@@ -176,13 +176,13 @@ func (s *strict) array(n *node, path string, depth int) error {
 }
 
 func (s *strict) object(n *node, path string, depth int) error {
-	first := map[string]int{} // the line of each name seen
+	first := map[string]int{} // line of each name
 	for s.json.More() {
 		t, err := s.token(path)
 		if err != nil {
 			return err
 		}
-		m := member{name: t.(string), line: s.line} // or the token was an error
+		m := member{name: t.(string), line: s.line} // otherwise the token was an error
 		own := joinPath(path, m.name)
 		if err := s.text(path, m.name); err != nil {
 			return err
@@ -200,8 +200,8 @@ func (s *strict) object(n *node, path string, depth int) error {
 	return err
 }
 
-// text refuses NUL, which would end a path early in a system call, and U+FFFD, which
-// the decoder makes of half a surrogate pair.
+// text refuses NUL, which would end a path early in a system call, and U+FFFD, which the decoder substitutes for
+// half a surrogate pair.
 func (s *strict) text(path, text string) error {
 	switch {
 	case strings.ContainsRune(text, 0):
@@ -212,7 +212,7 @@ func (s *strict) text(path, text string) error {
 	return nil
 }
 
-// allowedInteger is the setting's own range, if it is one.
+// allowedInteger is the allowed range of an integer setting.
 func allowedInteger(path string) string {
 	if p, ok := schema.Lookup(schema.Generic(path)); ok && p.IsNumber() {
 		return p.Allowed()
@@ -220,9 +220,9 @@ func allowedInteger(path string) string {
 	return fmt.Sprintf("an integer from %d to %d", math.MinInt64, math.MaxInt64)
 }
 
-// number refuses integers that don't fit 64 bits, and else what is no finite float64
-// of ordinary size: the schema validator computes with exact fractions, which an
-// exponent of a billion would turn into gigabytes.
+// number refuses integers that don't fit into 64 bits, and other numbers that are not finite float64 values of
+// ordinary size. The schema validator computes with exact fractions, so an exponent of a billion would take
+// gigabytes.
 func (s *strict) number(path, raw string) error {
 	if !strings.ContainsAny(raw, ".eE") {
 		if _, err := strconv.ParseInt(raw, 10, 64); err != nil {
@@ -236,7 +236,7 @@ func (s *strict) number(path, raw string) error {
 	return nil
 }
 
-// tiny tells whether a number other than zero became zero, or nearly so.
+// tiny reports whether a number other than zero was rounded to zero or nearly zero.
 func tiny(raw string, f float64) bool {
 	if f != 0 {
 		return math.Abs(f) < 1e-300

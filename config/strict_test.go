@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// generic is a node as encoding/json would give it.
+// generic returns a node as encoding/json would decode it.
 func (n *node) generic(t *testing.T) any {
 	switch n.kind {
 	case kindObject:
@@ -38,8 +38,8 @@ func (n *node) generic(t *testing.T) any {
 	return v
 }
 
-// FuzzStrict holds that the strict decode never panics, that what it accepts
-// encoding/json accepts, and that all three readers then see one value.
+// FuzzStrict: the strict decode never panics, encoding/json accepts what it accepts, and all three readers then see
+// the same value.
 func FuzzStrict(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.json", "testdata/bad/*.json"} {
 		files, _ := filepath.Glob(pattern)
@@ -75,15 +75,14 @@ func FuzzStrict(f *testing.F) {
 	})
 }
 
-// sameValue is DeepEqual, but for an empty array, which gjson may give as nil.
+// sameValue is DeepEqual, but gjson may return nil for an empty array.
 func sameValue(a, b any) bool {
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
 	return reflect.DeepEqual(a, b) || bytes.Equal(x, y)
 }
 
-// FuzzParse sends any bytes through all the doors: an error or a
-// configuration that is one again when written out, never a panic.
+// FuzzParse: any input gives an error, or a configuration that loads again after it is written out, never a panic.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.json", "testdata/bad/*.json"} {
 		files, _ := filepath.Glob(pattern)
@@ -135,8 +134,8 @@ func TestStrictLinesAndPaths(t *testing.T) {
 	}
 }
 
-// A configuration file must not make the reader work for long, whoever
-// wrote it: what takes time by the square takes longer here than go test allows.
+// No configuration file may keep the reader busy for long. An algorithm of quadratic time takes longer here than go
+// test allows.
 func TestStrictIsBounded(t *testing.T) {
 	var unknown strings.Builder
 	for i := range 20_000 {

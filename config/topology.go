@@ -7,7 +7,7 @@ import (
 	"urdma/topology"
 )
 
-// Topology reads the file of Fabric; nil: there is none.
+// Topology reads the Fabric file. It returns nil if Fabric is "".
 func (c *Config) Topology() (*topology.Topology, error) {
 	if c.Fabric == "" {
 		return nil, nil

@@ -17,11 +17,11 @@ const (
 	kindObject
 )
 
-// node is one value of the strict decode with the place it came from.
+// node is one value of the strict decode and its place in the file.
 type node struct {
 	kind kind
 	line int
-	// raw is the value's text in the file.
+	// raw is the value as written in the file.
 	raw string
 	// text is the decoded string of a kindString.
 	text    string
@@ -31,17 +31,17 @@ type node struct {
 
 type member struct {
 	name  string
-	line  int // of the name, which may differ from the value's
+	line  int // line of the name, which may differ from the value's line
 	value *node
 }
 
-// document is a decoded file, its values reachable by JSON path.
+// document is a decoded file. Values are found by their JSON path.
 type document struct {
 	file string
 	src  []byte
 	root *node
 	at   map[string]*node
-	// nameLine is where the member of that path has its name.
+	// nameLine is the line of a member's name, by the member's path.
 	nameLine map[string]int
 }
 
@@ -63,8 +63,7 @@ func (d *document) enter(path string, n *node) {
 	}
 }
 
-// line is where the value of path stands; for a path that is absent, the
-// object that lacks it.
+// line is the line of the value at path, or of the object that lacks it.
 func (d *document) line(path string) int {
 	for {
 		if n, ok := d.at[path]; ok {
@@ -77,8 +76,8 @@ func (d *document) line(path string) int {
 	}
 }
 
-// joinPath appends a member's name; a name that isn't plain is quoted, so
-// that distinct places have distinct paths and no control byte gets out.
+// joinPath appends a member's name to a path. A name that isn't plain is quoted, so that different places have
+// different paths and no control byte reaches a message.
 func joinPath(path, name string) string {
 	switch {
 	case !plainName(name):
@@ -111,7 +110,7 @@ func parentPath(path string) string {
 	return ""
 }
 
-const foundLimit = 60 // runes of a value that an error repeats
+const foundLimit = 60 // runes of a value that an error shows
 
 // found describes a value for an error, without control bytes.
 func (n *node) found() string {

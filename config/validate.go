@@ -15,8 +15,7 @@ var compiled = sync.OnceValues(func() (*gojsonschema.Schema, error) {
 	return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(schema.JSON))
 })
 
-// validate compares a decoded document with the schema. Unknown properties
-// are among the errors, marked as such.
+// validate checks a decoded document against the schema. Errors for unknown properties are marked as such.
 func validate(d *document) (Errors, error) {
 	s, err := compiled()
 	if err != nil {
@@ -42,8 +41,7 @@ func validate(d *document) (Errors, error) {
 	return errs, nil
 }
 
-// schemaError says in our words what the validator found at one place; nil
-// where it repeats itself.
+// schemaError turns an error of the validator into our words. It returns nil for a repetition.
 func (d *document) schemaError(r gojsonschema.ResultError) *Error {
 	path := d.pathOf(r.Context())
 	switch property, _ := r.Details()["property"].(string); r.Type() {
@@ -55,7 +53,7 @@ func (d *document) schemaError(r gojsonschema.ResultError) *Error {
 		return d.badName(path, property)
 	case "pattern":
 		if n := d.at[path]; n != nil && n.kind == kindObject {
-			return nil // the pattern of a name, reported as invalid_property_name too
+			return nil // invalid_property_name reports it, too
 		}
 		e := d.wrong(path)
 		switch step := lastStep(path); {
@@ -92,8 +90,8 @@ func (d *document) badName(parent, name string) *Error {
 	return e
 }
 
-// wrong reports the value at path against what its nearest described
-// container allows: elements of eal_args have no description of their own.
+// wrong is an error for the value at path. It takes the allowed values from the nearest container that has a
+// description: elements of eal_args have none.
 func (d *document) wrong(path string) *Error {
 	e := &Error{File: d.file, Path: path, Line: d.line(path), Allowed: "an object"}
 	if n, ok := d.at[path]; ok {
@@ -112,10 +110,10 @@ func (d *document) wrong(path string) *Error {
 	return e
 }
 
-// pathOf rebuilds our path from the validator's context, whose steps are
-// names and indices alike; the document tells which is which.
+// pathOf converts the validator's context into our path. In the context names and indices look alike; the document
+// says which is which.
 func (d *document) pathOf(context *gojsonschema.JsonContext) string {
-	const separator = "\x00" // in no name: the strict decode refuses NUL
+	const separator = "\x00" // occurs in no name: the strict decode refuses NUL
 	steps := strings.Split(context.String(separator), separator)[1:]
 	path := ""
 	for _, step := range steps {

@@ -12,15 +12,15 @@ import (
 type VdevKind int
 
 const (
-	// VdevNone is no virtual device: a NIC.
+	// VdevNone is no virtual device: the port is a NIC.
 	VdevNone VdevKind = iota
-	// VdevLoopback carries packets between programs of one urdmad.
+	// VdevLoopback carries packets between the programs of one urdmad.
 	VdevLoopback
-	// VdevMemif is our own driver of shared-memory rings.
+	// VdevMemif is urdma's own driver for shared-memory rings.
 	VdevMemif
-	// VdevUDP is a UDP socket of the kernel's, and with TCP sockets of it.
+	// VdevUDP is a UDP socket of the kernel; with Vdev.TCP also TCP sockets.
 	VdevUDP
-	// VdevDPDK is a device of DPDK's, with arguments for --vdev.
+	// VdevDPDK is a DPDK device, with arguments for --vdev.
 	VdevDPDK
 )
 
@@ -29,19 +29,18 @@ type Vdev struct {
 	Kind VdevKind
 	// Name is DPDK's name of the device, such as "net_af_packet0".
 	Name string
-	// Server, Socket and ID belong to a memif: which end this is, where the
-	// two meet, and which of several wires on that socket.
+	// Server, Socket and ID describe a memif: which end this is, the socket where the two ends meet, and the number
+	// of the link on that socket.
 	Server bool
 	Socket string
 	ID     uint32
-	// Port is the UDP port number of a udp or tcp device, here and at its peers.
+	// Port is the UDP port number of a udp or tcp device, the same at its peers.
 	Port uint16
-	// TCP: connections of rdma_cm go over TCP (the device "tcp").
+	// TCP: connections of rdma_cm use TCP (the device "tcp").
 	TCP bool
 }
 
-// OnInterface tells whether the device shares a network interface of the
-// kernel's.
+// OnInterface reports whether the device shares a network interface with the kernel.
 func (v Vdev) OnInterface() bool {
 	driver := strings.TrimRight(v.Name, "0123456789")
 	_, driver, _ = strings.Cut(driver, "_") // net_, or in older texts eth_
@@ -69,7 +68,7 @@ func ParseVdev(text string) (Vdev, error) {
 	return Vdev{Kind: VdevDPDK, Name: name}, nil
 }
 
-// defaultUDPPort is where urdmads expect each other (docs/WIRE.md chapter 11).
+// defaultUDPPort is the port number at which urdmads expect each other (docs/WIRE.md chapter 11).
 const defaultUDPPort = 30035
 
 func parseUDP(name, text string) (Vdev, error) {

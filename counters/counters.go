@@ -1,8 +1,7 @@
-// Package counters copies counts from the packages that make them to the snapshot
-// that shows them. Where a count is made, its field has the tag counter:"name". The
-// snapshot's field with that JSON name (package inspect) says in its own tags what
-// the count means and how metrics call it; nothing else has to be written for a new
-// count. The package knows neither the packages that count nor snapshots.
+// Package counters copies counts from the packages that count to the snapshot that shows them. In the counting
+// package, a field has the tag counter:"name". The field with that JSON name in the snapshot (package inspect) has
+// tags with the count's meaning and its name in metrics. A new count needs nothing else. The package knows neither
+// the counting packages nor snapshots.
 package counters
 
 import (
@@ -11,18 +10,16 @@ import (
 	"strings"
 )
 
-// tag is the key of the tag of fields that count.
+// tag is the tag of fields that are counts.
 const tag = "counter"
 
-// Copy adds the counts of a From to those of a To, by their names. It is made
-// once; Into allocates nothing.
+// Copy adds the counts of a From to the counts of a To, by their names. Make it once; Into allocates nothing.
 type Copy[From, To any] struct{ pairs []pair }
 
 type pair struct{ from, to []int }
 
-// NewCopy finds, for every count of From, the field of To with that JSON name.
-// It panics where there is none: a program with a count that nobody would see
-// doesn't start.
+// NewCopy finds, for every count of From, the field of To with that JSON name. It panics if there is none, so that
+// a program with an invisible count doesn't start.
 func NewCopy[From, To any]() *Copy[From, To] {
 	c := new(Copy[From, To])
 	shown := byName(reflect.TypeFor[To](), "json")
@@ -31,14 +28,14 @@ func NewCopy[From, To any]() *Copy[From, To] {
 		if len(to) != 1 {
 			panic(fmt.Sprintf("counters: %v counts %q, and %v has %d such fields", reflect.TypeFor[From](), name, reflect.TypeFor[To](), len(to)))
 		}
-		for _, index := range from { // several packages may count the same
+		for _, index := range from { // several packages may count under one name
 			c.pairs = append(c.pairs, pair{index, to[0]})
 		}
 	}
 	return c
 }
 
-// Into adds from's counts to to.
+// Into adds the counts of from to those of to.
 func (c *Copy[From, To]) Into(to *To, from *From) {
 	f, t := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
 	for _, p := range c.pairs {
@@ -63,7 +60,7 @@ func NewSum[T any](key string) *Sum[T] {
 	return s
 }
 
-// Into adds from's counts to to.
+// Into adds the counts of from to those of to.
 func (s *Sum[T]) Into(to, from *T) {
 	f, t := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
 	for _, index := range s.fields {
@@ -75,8 +72,7 @@ func (s *Sum[T]) Into(to, from *T) {
 	}
 }
 
-// byName finds the integers of a struct, and of structs in it, by what their tag
-// key says before a comma.
+// byName finds the integers of a struct, and of structs inside it, by the part of their tag before a comma.
 func byName(t reflect.Type, key string) map[string][][]int {
 	found := map[string][][]int{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -1,6 +1,5 @@
-// Package event says in words what abi.TraceEvent says in numbers: the one table of names and
-// texts from which traces, files of the flight recorder and explanations are made. It must not
-// know where events come from nor where they go.
+// Package event turns the numbers of an abi.TraceEvent into words. It has the only table of names and texts for
+// traces, flight recorder files and explanations. It must not know where events come from nor where they go.
 package event
 
 import (
@@ -22,25 +21,25 @@ type Event struct {
 	PID      uint32        `json:"pid,omitempty"`
 	QPN      uint32        `json:"qpn,omitempty"`
 	What     string        `json:"what"`             // call, operation, state, event, packet or text
-	Status   string        `json:"status,omitempty"` // errno or completion status, if it is an error
+	Status   string        `json:"status,omitempty"` // errno or completion status of an error
 	Bytes    uint32        `json:"bytes,omitempty"`
-	WRID     *uint64       `json:"wr_id,omitempty"`       // nil: it has none
-	Address  string        `json:"address,omitempty"`     // where an RDMA Write goes
-	Program  string        `json:"program,omitempty"`     // of kind CLIENT: its name
+	WRID     *uint64       `json:"wr_id,omitempty"`       // nil: the event has none
+	Address  string        `json:"address,omitempty"`     // target address of an RDMA Write
+	Program  string        `json:"program,omitempty"`     // of kind CLIENT: the program's name
 	Reason   reason.Number `json:"reason,omitempty"`      // of kind WHY
-	Text     string        `json:"text,omitempty"`        // likewise: what it is about
+	Text     string        `json:"text,omitempty"`        // of kind WHY: the objects concerned
 	Duration time.Duration `json:"duration_ns,omitempty"` // of a call
 }
 
-// Kinds are the kinds of events; PACKET is that of captures.
+// Kinds are the kinds of events; PACKET appears in captures.
 var Kinds = []string{"API", "SEND", "RCV", "PLACE", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "WHY", "BOOKMARK", "PACKET"}
 
 var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
 	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK",
 	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY", abi.TracePlaced: "PLACE"}
 
-// Decode makes an Event of the bytes of an abi.TraceEvent, behind which stands the text of a
-// reason; note is a bookmark's text, or a name.
+// Decode converts the bytes of an abi.TraceEvent, which the text of a reason may follow. note is the text of a
+// bookmark, or a name.
 func Decode(at time.Time, body, note []byte) (Event, error) {
 	size := min(abi.Size[abi.TraceEvent](), len(body))
 	e, ok := abi.Decode[abi.TraceEvent](body[:size])
@@ -114,7 +113,7 @@ func came(code uint32, yes, no string) string {
 	return no
 }
 
-// errnoName is an errno's name and what it says: "EINVAL (invalid argument)".
+// errnoName is the name and meaning of an errno: "EINVAL (invalid argument)".
 func errnoName(e syscall.Errno) string {
 	if name := unix.ErrnoName(e); name != "" {
 		return name + " (" + e.Error() + ")"
@@ -122,18 +121,18 @@ func errnoName(e syscall.Errno) string {
 	return e.Error()
 }
 
-// Head is the line above those of String.
+// Head is the heading for lines of String.
 var Head = fmt.Sprintf("%-18s %7s %6s %-8s %s", "TIME", "PID", "QPN", "KIND", "EVENT")
 
-// Timed is the event as a line of text.
+// Timed formats the event as a line of text, with its time.
 func (e *Event) Timed() string { return e.Time.Format("15:04:05.000000000 ") + e.String() }
 
-// String is the event without its time, as a line of text.
+// String formats the event as a line of text, without its time.
 func (e *Event) String() string {
 	return fmt.Sprintf("%7s %6s %-8s %s", number(e.PID, "%d"), number(e.QPN, "%06x"), e.Kind, e.Line())
 }
 
-// Line is the event without its time, kind and owner.
+// Line formats the event without its time, kind and owner.
 func (e *Event) Line() string {
 	var b strings.Builder
 	b.WriteString(e.What)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLine: a queue pair has the number that urdma show and the log give it.
+// TestLine: a queue pair has the number that urdma show and the log use.
 func TestLine(t *testing.T) {
 	e := Event{PID: 7, QPN: 0x7e, Kind: "SEND", What: "x"}
 	if got, want := e.String(), "      7 00007e SEND     x"; got != want {

@@ -1,8 +1,7 @@
-// Package inject is the language in which urdma inject, URDMA_INJECT and scenario files
-// say what is to go wrong on purpose, and the drawing of chances. parse.go reads it,
-// strict.go has the behaviours of urdma exec --strict, names.go the names of
-// libibverbs's and the kernel's numbers, rule.go decides when a rule hits: from what it
-// has seen and its seed, so that the same events meet the same fate.
+// Package inject parses the statements of urdma inject, URDMA_INJECT and scenario files, which say what is to fail
+// on purpose, and decides by chance when a rule hits. parse.go is the parser, strict.go the behaviours of urdma
+// exec --strict, names.go the names of libibverbs's and the kernel's constants. rule.go decides by the events seen
+// and a seed when a rule hits: the same events always give the same result.
 //
-// It must not know what is failed, nor clocks, sockets, queue pairs.
+// It must not know clocks, sockets, queue pairs, nor the code that fails.
 package inject

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses: what is wrong is named, and what is allowed.
+// TestParseRefuses: errors name the wrong word, and what is allowed.
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                        "no statement",
@@ -115,7 +115,7 @@ func hits(r Rule, n int) (at []int) {
 	return at
 }
 
-// TestDraw: which of the events a rule hits.
+// TestDraw: which events a rule hits.
 func TestDraw(t *testing.T) {
 	for _, c := range []struct {
 		rule Rule
@@ -134,8 +134,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestSeed: the same seed draws the same, another something else, and about as many as
-// the probability says.
+// TestSeed: the same seed gives the same hits, another seed others, and their number fits the probability.
 func TestSeed(t *testing.T) {
 	const n = 10000
 	a, b, c := hits(Rule{P: 0.1, Seed: 1}, n), hits(Rule{P: 0.1, Seed: 1}, n), hits(Rule{P: 0.1, Seed: 2}, n)
@@ -147,7 +146,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// FuzzParse: a stranger's text gives statements or an error.
+// FuzzParse: any text gives statements or an error, never a panic.
 func FuzzParse(f *testing.F) {
 	f.Add("send status=FATAL_ERR p=10%; wait 1s\nafter cm type=REJECTED\nqp 7e")
 	f.Fuzz(func(t *testing.T, text string) {

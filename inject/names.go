@@ -22,17 +22,16 @@ var Events = [...]string{"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "C
 	"DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED",
 	"QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL"}
 
-// PortErrors are the names that the kernel gives InfiniBand's error counters
-// (/sys/class/infiniband/*/ports/*/counters), in PortCounters' order.
+// PortErrors are the kernel's names of InfiniBand's error counters (/sys/class/infiniband/*/ports/*/counters), in
+// the order of the MAD PortCounters.
 var PortErrors = [...]string{"symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
 	"port_rcv_switch_relay_errors", "port_xmit_discards", "port_xmit_constraint_errors", "port_rcv_constraint_errors",
 	"local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped"}
 
-// EventNone stands for an event that is no asynchronous one.
+// EventNone is the Event of a completion event, which is not an asynchronous event.
 const EventNone = -1
 
-// eventsOf are the asynchronous events of each kind of object; the first is what happens
-// to it unless another is named.
+// eventsOf are the asynchronous events of each kind of object; the first is the default.
 var eventsOf = map[string][]string{
 	"cq":     {"CQ_ERR"},
 	"qp":     {"QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "QP_LAST_WQE_REACHED"},
@@ -48,7 +47,7 @@ var cmEvents = []string{"ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_
 
 var answers = []string{Access: "access", Operation: "operation", Invalid: "invalid", NotReady: "rnr"}
 
-// answersTo are the answers that each message can have: those of a reliable connection's responder.
+// answersTo are the messages to which a responder of a reliable connection can give each answer.
 var answersTo = map[Answer][]int64{
 	Access:    {MessageWrite, MessageRead, MessageAtomic},
 	Operation: {MessageSend, MessageWrite, MessageRead, MessageAtomic},
@@ -56,16 +55,16 @@ var answersTo = map[Answer][]int64{
 	NotReady:  {MessageSend},
 }
 
-// Answers reports whether a message can have an answer.
+// Answers reports whether a can be the answer to a message.
 func Answers(a Answer, message int64) bool { return slices.Contains(answersTo[a], message) }
 
-// posts are the functions that the library carries out without a request.
+// posts are the functions that the library carries out without a request to urdmad.
 var posts = []string{"ibv_post_send", "ibv_post_recv", "ibv_post_srq_recv"}
 
-// PostNumber is the place of a function among those.
+// PostNumber is the index of a function in posts.
 func PostNumber(function string) int { return slices.Index(posts, function) }
 
-// functions are those that requests stand for.
+// functions are the functions that send a request to urdmad.
 var functions = func() (all []string) {
 	for t := range abi.Type(128) {
 		for name := range strings.SplitSeq(t.Call(), ", ") {
@@ -78,7 +77,7 @@ var functions = func() (all []string) {
 	return slices.Compact(all)
 }()
 
-// Makes reports whether a request is a call of a function.
+// Makes reports whether a request comes from a call of function.
 func Makes(t abi.Type, function string) bool {
 	return t.Call() == function || slices.Contains(strings.Split(t.Call(), ", "), function)
 }
@@ -94,7 +93,7 @@ func opcodes() (all []string) {
 	return all
 }
 
-// number finds a name in a list, in any case and also with its prefix.
+// number finds a name in a list, in any case, with or without its prefix.
 func number(names []string, what, name, prefix string) (int64, error) {
 	short := strings.TrimPrefix(strings.ToUpper(name), prefix)
 	if i := slices.IndexFunc(names, func(n string) bool { return n != "" && strings.EqualFold(n, short) }); i >= 0 {

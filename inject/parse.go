@@ -10,48 +10,48 @@ import (
 	"time"
 )
 
-// Statement is one statement. Verb says which fields count.
+// Statement is one statement. Verb says which fields are valid.
 type Statement struct {
-	Text string // as it was written
+	Text string // as written
 	Verb Verb
 
-	Object string        // Raise: "cq", "qp", "srq", "device", "port", or "link": the port's link goes down or up
-	ID     string        // of that: a handle, a queue pair number, a port's name
-	Event  int64         // Raise: enum ibv_event_type, or EventNone: a completion event
-	Rule   Rule          // Apply and After; of Raise its PID alone
+	Object string        // Raise: "cq", "qp", "srq", "device", "port", or "link" (the port's link goes down or up)
+	ID     string        // which object: a handle, a queue pair number, a port's name
+	Event  int64         // Raise: enum ibv_event_type, or EventNone for a completion event
+	Rule   Rule          // Apply and After; Raise uses only its PID
 	Wait   time.Duration // Pause
-	Clear  uint32        // Clear: the number of a rule; 0: all
+	Clear  uint32        // Clear: the number of a rule; 0: all rules
 
-	At     string                  // Errors, Rename, Link: a port, or a node, of the subnet
-	Errors [len(PortErrors)]uint64 // Errors: how many more of PortErrors it counts
-	Name   string                  // Rename: what the node is called from now on
+	At     string                  // Errors, Rename, Link: a port or a node of the subnet
+	Errors [len(PortErrors)]uint64 // Errors: how much to add to each of PortErrors
+	Name   string                  // Rename: the new name of the node
 	Up     bool                    // Link
 }
 
-// Verb is what a statement asks for.
+// Verb is the action of a statement.
 type Verb uint8
 
 // The verbs.
 const (
-	Raise  Verb = iota + 1 // an event, now
-	Apply                  // a rule, from now on
-	After                  // the statements behind it wait until the rule hits
-	Pause                  // they wait for a time
-	Clear                  // the end of a rule, or of all
-	Errors                 // errors counted by a port of the subnet
-	Rename                 // another name of one of its nodes
-	Link                   // Raise of a link that no port of urdmad's has: the subnet's
+	Raise  Verb = iota + 1 // raise an event, now
+	Apply                  // add a rule
+	After                  // wait with the following statements until the rule hits
+	Pause                  // wait with the following statements for a time
+	Clear                  // remove a rule, or all
+	Errors                 // add errors to the counters of a port of the subnet
+	Rename                 // rename a node of the subnet
+	Link                   // set a link of the subnet that belongs to no port of urdmad
 )
 
 const (
-	// MaxDelay bounds how long a call or an event is delayed.
+	// MaxDelay is the longest delay of a call or an event.
 	MaxDelay = time.Minute
 	maxWait  = 24 * time.Hour
 	maxCount = 1 << 40
 )
 
-// Parse reads statements, separated by semicolons or ends of lines; # begins a comment.
-// An error names the statement and what is allowed.
+// Parse reads statements, separated by semicolons or line ends; # begins a comment. An error names the statement
+// and what is allowed.
 func Parse(text string) ([]Statement, error) {
 	var all []Statement
 	for i, line := range strings.Split(text, "\n") {
@@ -116,7 +116,7 @@ func parse(text string) (Statement, error) {
 	return s, err
 }
 
-// raise reads which object, and which event.
+// raise reads the object and the event.
 func (s *Statement) raise(words []string) error {
 	var plain []string
 	for _, w := range words {
@@ -166,7 +166,7 @@ func (s *Statement) clear(words []string) error {
 	return err
 }
 
-// errors reads which port counts how many more of what.
+// errors reads a port and its new errors.
 func (s *Statement) errors(words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("expected: errors PORT COUNTER[=N] …, of %s", strings.Join(PortErrors[:], ", "))
@@ -187,7 +187,7 @@ func (s *Statement) errors(words []string) error {
 	return nil
 }
 
-// maxNodeName is the bytes of a NodeDescription.
+// maxNodeName is the size of a NodeDescription in bytes.
 const maxNodeName = 64
 
 func (s *Statement) rename(words []string) error {
@@ -203,7 +203,7 @@ func (s *Statement) rename(words []string) error {
 
 var points = map[string]Point{"send": Send, "receive": Receive, "respond": Respond, "call": Call, "event": Notify, "cm": CM}
 
-// rule reads a rule; acts: it says what happens, else only when.
+// rule reads a rule. With acts it says what happens and when, otherwise only when.
 func rule(point string, words []string, acts bool) (Rule, error) {
 	r := Rule{Point: points[point], Code: AnyCode, Seed: 1}
 	if r.Point == 0 {
@@ -234,7 +234,7 @@ func rule(point string, words []string, acts bool) (Rule, error) {
 	return r, r.check(acts)
 }
 
-// named reads what stands behind the point: a function, or reject.
+// named reads the word after the point: a function, or reject.
 func (r *Rule) named(word string) error {
 	switch {
 	case r.Point == CM && word == "reject":
@@ -301,7 +301,7 @@ func (r *Rule) set(key, value string) (err error) {
 	return err
 }
 
-// check says what does not go together.
+// check refuses combinations without a meaning.
 func (r *Rule) check(acts bool) error {
 	outcomes := [...]struct {
 		name string

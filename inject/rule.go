@@ -6,76 +6,76 @@ import (
 	"time"
 )
 
-// Point is a place where urdmad, or the library, asks whether something goes wrong.
+// Point is a place in urdmad or the library where a rule can make something fail.
 type Point uint8
 
-// The points. What Code is at each is said there.
+// The points, with the meaning of Code at each.
 const (
-	Send     Point = iota + 1 // a posted send is taken; Code: enum ibv_wr_opcode
+	Send     Point = iota + 1 // a posted send is accepted; Code: enum ibv_wr_opcode
 	Receive                   // a message begins to fill a receive
-	Respond                   // a message of the peer's is looked at; Code: Message*
-	Call                      // a request of a program; named by Function
-	Post                      // ibv_post_send and its like, in the library; named by Function
+	Respond                   // a message of the peer is checked; Code: Message*
+	Call                      // a request of a program; Function names it
+	Post                      // ibv_post_send and similar, in the library; Function names it
 	Notify                    // a completion event is sent
 	CM                        // an event of rdma_cm is sent; Code: enum rdma_cm_event_type
-	OnWire                    // a packet of a port; Wire says what happens
-	Strictly                  // several of them; Strict says what happens
+	OnWire                    // a packet passes a port; Wire says what happens
+	Strictly                  // several points; Strict says what happens
 )
 
-// What a peer's message is, at Respond.
+// Kinds of a peer's message, at Respond.
 const (
-	MessageSend   = iota // takes a receive
+	MessageSend   = iota // consumes a receive
 	MessageWrite         // RDMA Write
 	MessageRead          // RDMA Read
 	MessageAtomic        // atomic operation
 )
 
-// Answer is what a responder makes of a message.
+// Answer is a responder's answer to a message.
 type Answer uint8
 
 // The answers.
 const (
 	NoAnswer  Answer = iota
-	Access           // the peer has no right to the memory: IBV_WC_REM_ACCESS_ERR there
-	Operation        // the responder fails: IBV_WC_REM_OP_ERR
-	Invalid          // the request is not valid: IBV_WC_REM_INV_REQ_ERR
+	Access           // the peer has no right to the memory: the peer sees IBV_WC_REM_ACCESS_ERR
+	Operation        // the responder fails: the peer sees IBV_WC_REM_OP_ERR
+	Invalid          // the request is not valid: the peer sees IBV_WC_REM_INV_REQ_ERR
 	NotReady         // no receive is posted: RNR; the message waits
-	Reject           // of a connection request: the listener refuses it
+	Reject           // the listener refuses a connection request
 )
 
-// AnyCode is the Code of a rule for all.
+// AnyCode in a Rule matches every Code.
 const AnyCode = -1
 
-// Rule says what happens at a point, and to which of those who pass it.
+// Rule says what happens at a point, and which events it hits.
 type Rule struct {
 	Point    Point
 	Code     int64  // AnyCode: any
-	Function string // at Call and Post: of libibverbs or librdmacm
+	Function string // at Call and Post: a function of libibverbs or librdmacm
 	QPN      uint32 // 0: any
 	PID      int    // 0: any
 
-	Nth   uint64        // the first that it hits, from 1
-	Count uint64        // how many it hits at most; 0: all
-	P     float64       // probability of each; 0: 1
-	Seed  uint64        // of the chance
-	For   time.Duration // it ends by itself after that; 0: it doesn't
+	Nth   uint64        // the first matching event that it hits, from 1
+	Count uint64        // how many events it hits at most; 0: all
+	P     float64       // probability for each event; 0: 1
+	Seed  uint64        // of the random numbers
+	For   time.Duration // how long the rule lasts; 0: no limit
 
 	Status uint32        // enum ibv_wc_status, at Send and Receive
-	Answer Answer        // at Respond, and of connection requests
+	Answer Answer        // at Respond, and for connection requests
 	Errno  syscall.Errno // at Call and Post
 	Delay  time.Duration // at Call, Notify and CM
 	Wire   *Wire         // at OnWire
 	Strict *Strict       // at Strictly
 }
 
-// Draw is a rule at work.
+// Draw is an active rule.
 type Draw struct {
 	Rule
-	Seen, Hits uint64 // that it was asked about, and that it hit
+	Seen, Hits uint64 // matching events, and those that it hit
 	rand       *rand.Rand
 }
 
-// NewDraw returns a rule at its beginning.
+// NewDraw activates a rule.
 func NewDraw(r Rule) *Draw { return &Draw{Rule: r, rand: rand.New(rand.NewPCG(r.Seed, 0))} }
 
 // Next counts one that the rule is for, and says whether it hits.

@@ -15,10 +15,10 @@ type Behaviour struct {
 	Name    string
 	Bit     uint32 // abi.Strict*
 	Does    string
-	Allowed string // by which sentence of which specification
+	Allowed string // the specification and the sentence in it that allows the behaviour
 }
 
-// Behaviours are those of urdma exec --strict, in the order of docs/debugging.md.
+// Behaviours are the behaviours of urdma exec --strict, in the order of docs/debugging.md.
 var Behaviours = [...]Behaviour{
 	{"garbage", abi.StrictGarbage, "what a failed completion has beside wr_id, status, qp_num and vendor_err is random",
 		"ibv_poll_cq(3): if the status is other than IBV_WC_SUCCESS, only these are valid"},
@@ -43,7 +43,7 @@ var Behaviours = [...]Behaviour{
 		"ibv_create_qp(3) and ibv_reg_mr(3) promise no number or key that was not there before"},
 }
 
-// limits are what limits of struct ibv_device_attr can be lowered.
+// limits are the fields of struct ibv_device_attr that can be lowered.
 var limits = [...]struct {
 	name string
 	of   func(*abi.Device) *uint32
@@ -66,14 +66,14 @@ func Limits() (names []string) {
 	return names
 }
 
-// Strict is what a process wants to meet.
+// Strict is the set of behaviours that a process asked for.
 type Strict struct {
 	Behaviours uint32 // abi.Strict*
 	limits     [len(limits)]uint32
-	lowered    uint32 // a bit for each of those that counts
+	lowered    uint32 // a bit for each lowered limit
 }
 
-// Lower lowers what a device is said to be able to.
+// Lower lowers the limits of a device.
 func (s *Strict) Lower(d *abi.Device) {
 	for i := range limits {
 		if v := limits[i].of(d); s.lowered>>i&1 != 0 {
@@ -82,8 +82,8 @@ func (s *Strict) Lower(d *abi.Device) {
 	}
 }
 
-// strict reads a strict statement: names, -names, limits and a seed, separated by commas.
-// Nothing but a seed or what is taken away stands for all behaviours.
+// strict reads a strict statement: names, -names, limits and a seed, separated by commas. Without a name that adds
+// a behaviour, all behaviours apply but those removed.
 func strict(words []string) (Rule, error) {
 	r := Rule{Point: Strictly, Code: AnyCode, Seed: 1, Strict: &Strict{}}
 	named, without := false, uint32(0)

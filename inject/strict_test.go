@@ -50,8 +50,7 @@ func TestLower(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the table of docs/debugging.md")
 
-// TestBehavioursInDocs: docs/debugging.md has the table of behaviours and the limits as
-// they are here.
+// TestBehavioursInDocs: the tables of behaviours and limits in docs/debugging.md match this package.
 func TestBehavioursInDocs(t *testing.T) {
 	const file = "../docs/debugging.md"
 	b, err := os.ReadFile(file)

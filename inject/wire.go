@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Wire says what becomes of a port's packets. Probabilities are those of each packet.
+// Wire says what happens to the packets of a port. Probabilities apply to each packet.
 type Wire struct {
 	Port      string
 	In, Out   bool
-	Peer      netip.Addr // the other end's; not valid: any
+	Peer      netip.Addr // address of the other end; not valid: any
 	Loss      float64
-	Burst     int // how many packets a loss takes; 0: 1
+	Burst     int // how many packets a loss drops; 0: 1
 	Duplicate float64
 	Corrupt   float64
-	Reorder   float64       // of coming Late later than the others
+	Reorder   float64       // probability that a packet is delayed by Late
 	Late      time.Duration // 0: DefaultLate
-	Delay     time.Duration // of each
-	Jitter    time.Duration // up to so much more, which keeps the order
+	Delay     time.Duration // of each packet
+	Jitter    time.Duration // largest additional delay; it keeps the order
 	Rate      uint64        // bits per second; 0: no limit
-	MTU       int           // longer IP packets are lost; 0: none is
-	Cut       bool          // nothing passes
+	MTU       int           // drop longer IP packets; 0: none
+	Cut       bool          // drop all packets
 }
 
-// DefaultLate has some tens of packets overtake one.
+// DefaultLate lets some tens of packets overtake one.
 const DefaultLate = 200 * time.Microsecond
 
 const maxBurst = 1 << 20

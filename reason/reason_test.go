@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTable: Find needs the order, and people need each text.
+// TestTable: Find needs the order, and users need each text.
 func TestTable(t *testing.T) {
 	if !slices.IsSortedFunc(table, func(a, b Reason) int { return int(a.Number) - int(b.Number) }) {
 		t.Error("the table is not sorted by number")
@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestErrno: every errno has a reason, also those without a row.
+// TestErrno: every errno has a reason, also without a row in the table.
 func TestErrno(t *testing.T) {
 	for e := syscall.Errno(1); e < 140; e++ {
 		n := OfErrno(e)
@@ -39,7 +39,8 @@ func TestErrno(t *testing.T) {
 			t.Errorf("errno %d: %+v, %v", e, r, ok)
 		}
 	}
-	for _, e := range []syscall.Errno{syscall.ENODEV, syscall.ENETUNREACH, syscall.EDQUOT} { // of programs' first steps
+	// frequent errors in first programs
+	for _, e := range []syscall.Errno{syscall.ENODEV, syscall.ENETUNREACH, syscall.EDQUOT} {
 		if r, _ := Find(OfErrno(e)); r.Means == "" || r.Change == "" {
 			t.Errorf("errno %d has no advice: %+v", e, r)
 		}

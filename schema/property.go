@@ -10,21 +10,19 @@ import (
 
 // Property is one setting of urdma.json as the schema describes it.
 type Property struct {
-	// Path names the setting with every array index left out:
-	// "ports[].mtu", "polling.spin_us".
+	// Path names the setting without array indices: "ports[].mtu", "polling.spin_us".
 	Path string
 	// Types are the JSON types allowed, in the schema's order.
 	Types       []string
 	Description string
-	// Unit says what a number counts; "" where the value is no number.
+	// Unit is the unit of a number; "" for other types.
 	Unit string
-	// Default is the JSON text of the default, or "null" where it is not a
-	// constant; Computed then says in words what holds.
+	// Default is the JSON text of the default, or "null" if it is not a constant; Computed then describes it.
 	Default  string
 	Computed string
 	// Examples are JSON texts.
 	Examples []string
-	// Enum holds the only values allowed, where there is such a list.
+	// Enum lists the only allowed values, if there is such a list.
 	Enum     []string
 	Required bool
 	// Depth is 0 for a top-level setting.
@@ -34,8 +32,8 @@ type Property struct {
 	node    gjson.Result
 }
 
-// Properties returns every setting in the schema's order, a container before
-// what it contains. The slice is shared and must not be changed.
+// Properties returns every setting in the schema's order, a container before its contents. The slice is shared and
+// must not be changed.
 func Properties() []Property { return parsed().list }
 
 // Lookup finds a setting by a path without indices ("ports[].mtu"). The path
@@ -63,12 +61,12 @@ func Generic(path string) string {
 	return b.String()
 }
 
-// IsNumber tells whether the setting is a number, which then has a unit.
+// IsNumber reports whether the setting is a number, which then has a unit.
 func (p Property) IsNumber() bool {
 	return len(p.Types) == 1 && (p.Types[0] == "integer" || p.Types[0] == "number")
 }
 
-// Allowed says in words which values the setting may have.
+// Allowed describes the allowed values in words.
 func (p Property) Allowed() string {
 	if p.allowed != "" {
 		return p.allowed
@@ -117,7 +115,7 @@ var parsed = sync.OnceValue(func() *index {
 	return idx
 })
 
-// walk adds the settings below one object of the schema.
+// walk adds the settings of one object of the schema.
 func (idx *index) walk(path string, object gjson.Result, depth int) {
 	required := map[string]bool{}
 	for _, r := range object.Get("required").Array() {

@@ -1,13 +1,11 @@
-// Package schema holds the JSON Schema (draft-07) of urdma.json and reads it
-// as a list of properties. It is the one place that says which settings
-// exist, what they may be and what they default to: package config validates
-// against it and takes its defaults from it, and the manual page
-// urdma.json(5) is printed from it. It knows nothing of files or values.
+// Package schema holds the JSON Schema (draft-07) of urdma.json and reads it as a list of properties. It is the
+// only place that says which settings exist, which values they may have and what their defaults are. Package config
+// validates files against it and takes its defaults from it; the manual page urdma.json(5) is printed from it. It
+// knows nothing of files or values.
 //
-// Beside the keywords of draft-07, which let a validator ignore unknown ones,
-// each property carries "unit" (what a number counts), "allowed" (in words,
-// where a pattern would be unreadable) and "computed" (where the default is
-// no constant).
+// Each property has three keywords beyond draft-07 (a validator may ignore unknown keywords): "unit" (of a number),
+// "allowed" (allowed values in words, if a pattern would be unreadable) and "computed" (how the default is
+// determined, if it is no constant).
 package schema
 
 import _ "embed"

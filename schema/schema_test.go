@@ -53,7 +53,7 @@ func TestEveryPropertyIsExplained(t *testing.T) {
 	}
 }
 
-// A default or an example that the schema itself refuses would mislead.
+// A default or an example that the schema refuses would mislead.
 func TestDefaultsAndExamplesObeyTheirSchema(t *testing.T) {
 	for _, p := range Properties() {
 		values := append([]string{}, p.Examples...)
@@ -123,7 +123,7 @@ func TestAllowedInWords(t *testing.T) {
 	}
 }
 
-// TestAllowedHasBounds: no bound is missing from what is allowed.
+// TestAllowedHasBounds: the text of Allowed contains every bound.
 func TestAllowedHasBounds(t *testing.T) {
 	bounds := regexp.MustCompile(`^an (array of \d+ to \d+ elements|integer from -?\d+ to \d+)`)
 	for path, p := range parsed().byPath {

@@ -13,64 +13,62 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// identifier is what journalctl -t and the lines themselves call us.
+// identifier is the name in journalctl -t and in the lines themselves.
 const identifier = "urdmad"
 
-// fieldPrefix keeps our keys apart from the journal's own fields
-// (systemd.journal-fields(7)).
+// fieldPrefix separates our keys from the journal's own fields (systemd.journal-fields(7)).
 const fieldPrefix = "URDMA_"
 
-// maxField is the longest name of a field that the journal takes.
+// maxField is the longest name of a field that the journal accepts.
 const maxField = 64
 
-// StderrIsJournal tells whether standard error leads to the journal.
+// StderrIsJournal reports whether standard error is connected to the journal.
 func StderrIsJournal() bool {
 	is, err := journal.StderrIsJournalStream()
 	return err == nil && is
 }
 
-// JournalRuns tells whether there is a journal to send to.
+// JournalRuns reports whether a journal is running.
 func JournalRuns() bool { return journal.Enabled() }
 
-// Line is what the journal gets of a log record.
+// Line is a log record in the journal's form.
 type Line struct {
 	text     string
 	priority journal.Priority
 	fields   map[string]string
 }
 
-// Send hands the line to the journal, or writes it to standard error if that fails.
+// Send sends the line to the journal, or writes it to standard error if that fails.
 func (l Line) Send() {
 	if err := journal.Send(l.text, l.priority, l.fields); err != nil {
 		fmt.Fprintf(os.Stderr, "<%d>%s (journal: %v)\n", l.priority, l.text, err) // sd-daemon(3)
 	}
 }
 
-// SendLost tells the journal how many lines it did not take in time.
+// SendLost logs the number of lines that were lost because the journal was too slow.
 func SendLost(lines uint64) {
 	Line{fmt.Sprintf("%d log lines lost: the journal took them too slowly", lines), journal.PriWarning,
 		map[string]string{"SYSLOG_IDENTIFIER": identifier}}.Send()
 }
 
-// NewHandler returns a slog.Handler that makes a line of each record of level and
-// above, with its priority and its attributes as fields, and passes it to put.
+// NewHandler returns a slog.Handler that converts each record of at least level into a Line, with its priority and
+// its attributes as fields, and passes it to put.
 func NewHandler(level slog.Leveler, put func(Line)) slog.Handler {
 	return &handler{put: put, level: level}
 }
 
-// handler has the attributes of a logger made by With already in their two
-// forms.
+// handler keeps the attributes of a logger made by With in both their forms.
 type handler struct {
 	put    func(Line)
 	level  slog.Leveler
-	group  string // "a.b." inside groups a and b
+	group  string // "a.b." inside the groups a and b
 	suffix string // " key=value …" for the message
 	fields map[string]string
 }
 
 func (h *handler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
 
-// Handle is slog.Handler's.
+// Handle implements slog.Handler.
 func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	n := h.clone()
 	n.fields["SYSLOG_IDENTIFIER"] = identifier
@@ -110,8 +108,7 @@ func (h *handler) clone() *handler {
 	return &n
 }
 
-// add puts one attribute into the message, for readers of lines, and into a
-// field of its own, for searches.
+// add appends one attribute to the message, for people, and as a field of its own, for searches.
 func (h *handler) add(group string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if a.Key == "" && v.Kind() != slog.KindGroup {
@@ -139,7 +136,7 @@ func (h *handler) addSource(pc uintptr) {
 	h.fields["CODE_FILE"], h.fields["CODE_LINE"], h.fields["CODE_FUNC"] = f.File, strconv.Itoa(f.Line), f.Function
 }
 
-// quoted leaves plain words as they are.
+// quoted quotes text that is not a plain word.
 func quoted(text string) string {
 	odd := func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || !strconv.IsPrint(r) }
 	if text == "" || strings.ContainsFunc(text, odd) {
@@ -148,7 +145,7 @@ func quoted(text string) string {
 	return text
 }
 
-// fieldName makes "peer.udp-port" URDMA_PEER_UDP_PORT.
+// fieldName turns "peer.udp-port" into URDMA_PEER_UDP_PORT.
 func fieldName(key string) string {
 	name := fieldPrefix + strings.Map(func(r rune) rune {
 		switch {
@@ -162,7 +159,7 @@ func fieldName(key string) string {
 	return name[:min(len(name), maxField)]
 }
 
-// priority is syslog(3)'s.
+// priority is the syslog(3) priority of a level.
 func priority(l slog.Level) journal.Priority {
 	switch {
 	case l >= slog.LevelError:

@@ -56,7 +56,7 @@ func TestFieldNames(t *testing.T) {
 	}
 }
 
-// TestHandlerContract is what slog asks of every handler.
+// TestHandlerContract runs slog's own test of handlers.
 func TestHandlerContract(t *testing.T) {
 	var got []Line
 	var times []time.Time
@@ -76,8 +76,8 @@ func TestHandlerContract(t *testing.T) {
 	}
 }
 
-// timed keeps each record's time, which the contract asks for: the handler
-// sends none, since the journal stamps lines itself.
+// timed adds each record's time, which slog's test demands: the handler sends none, since the journal stamps lines
+// itself.
 type timed struct {
 	slog.Handler
 	times *[]time.Time
@@ -91,7 +91,7 @@ func (h timed) Handle(ctx context.Context, r slog.Record) error {
 func (h timed) WithAttrs(a []slog.Attr) slog.Handler { return timed{h.Handler.WithAttrs(a), h.times} }
 func (h timed) WithGroup(name string) slog.Handler   { return timed{h.Handler.WithGroup(name), h.times} }
 
-// parsed rebuilds the nested form from a message's key=value words.
+// parsed rebuilds the nested attributes from the key=value words of a message.
 func parsed(l Line) map[string]any {
 	out := map[string]any{slog.LevelKey: l.priority}
 	words := strings.Fields(l.text)

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listener returns the control socket that systemd opened for us, or nil where
-// it opened none. The caller owns it; closing it leaves the socket's file
-// alone, which is systemd's, so that the next client starts urdmad again.
+// Listener returns the control socket that systemd opened for us, or nil if it opened none. The caller owns it.
+// Closing it does not remove the socket's file: that is systemd's, and the next client starts urdmad again.
 func Listener() (*net.UnixListener, error) { return choose(activation.Files(true)) }
 
-// choose takes the one listening SOCK_SEQPACKET socket among files and closes
-// them all. Anything else passed with it is a mistake in the socket unit.
+// choose returns the only listening SOCK_SEQPACKET socket among files and closes all files. Any other file is a
+// mistake in the socket unit.
 func choose(files []*os.File) (found *net.UnixListener, err error) {
 	var errs []error
 	for _, f := range files {
@@ -39,7 +38,7 @@ func choose(files []*os.File) (found *net.UnixListener, err error) {
 	return found, errors.Join(errs...)
 }
 
-// unixListener duplicates f.
+// unixListener duplicates the descriptor of f.
 func unixListener(f *os.File) (*net.UnixListener, error) {
 	const expected = "expected a listening unix socket, ListenSequentialPacket= in urdmad.socket"
 	fd := int(f.Fd())

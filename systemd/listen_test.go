@@ -53,7 +53,7 @@ func TestChoose(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		files []func(*testing.T) *os.File
-		wrong string // what the error has in it; "" none
+		wrong string // part of the error; "" for no error
 	}{
 		{"none", nil, ""},
 		{"the one", []func(*testing.T) *os.File{good}, ""},
@@ -98,7 +98,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestActivated is a process with descriptors as systemd passes them.
+// TestActivated runs a process with descriptors that are passed as systemd passes them.
 func TestActivated(t *testing.T) {
 	if os.Getenv("URDMA_TEST_ACTIVATED") != "" {
 		l, err := Listener()
@@ -120,7 +120,7 @@ func TestActivated(t *testing.T) {
 	f := sock(t, unix.SOCK_SEQPACKET, true)
 	defer f.Close()
 	path := f.Name()
-	// The client is there before the daemon.
+	// The client connects before the daemon runs.
 	c, err := net.Dial("unixpacket", path)
 	if err != nil {
 		t.Fatal(err)

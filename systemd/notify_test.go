@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manager plays the service manager: what arrives on its notify socket.
+// manager returns a notify socket: the test plays the service manager.
 func manager(t *testing.T) *net.UnixConn {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -27,7 +27,7 @@ func manager(t *testing.T) *net.UnixConn {
 	return c
 }
 
-// next waits for a message; "" when none comes in time.
+// next waits for a message; "" if none comes in time.
 func next(t *testing.T, c *net.UnixConn, limit time.Duration) string {
 	t.Helper()
 	b := make([]byte, 4096)
@@ -67,7 +67,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestReloading: systemd compares the time with its own clock's.
+// TestReloading: the time is on the clock that systemd compares it with.
 func TestReloading(t *testing.T) {
 	c := manager(t)
 	clock := func() int64 {
@@ -131,12 +131,12 @@ func TestStatusIsToldWhenItChanges(t *testing.T) {
 	}
 }
 
-// TestWatchdogStarves: no food as long as one of two loops stands still.
+// TestWatchdogStarves: the watchdog is not fed while one of two loops stands still.
 func TestWatchdogStarves(t *testing.T) {
 	c := manager(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
 	t.Setenv("WATCHDOG_PID", "")
-	var steady, stalls, looks atomic.Uint64 // looks: at the one that stands still
+	var steady, stalls, looks atomic.Uint64 // looks counts readings of the loop that stands still
 	var stalled atomic.Bool
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -153,10 +153,10 @@ func TestWatchdogStarves(t *testing.T) {
 		t.Fatalf("said %q while both loops turn", got)
 	}
 	stalled.Store(true)
-	for looks.Load() < 2 { // and has seen it stand still since the last food
+	for looks.Load() < 2 { // and has read it twice since the last feeding
 		time.Sleep(time.Millisecond)
 	}
-	for next(t, c, 50*time.Millisecond) != "" { // at most what was under way
+	for next(t, c, 50*time.Millisecond) != "" { // only messages that were under way
 	}
 	if got := next(t, c, 100*time.Millisecond); got != "" {
 		t.Errorf("said %q while one loop stands still", got)

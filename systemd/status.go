@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// statusEvery is how often Keep looks whether the status changed.
+// statusEvery is the interval at which Keep checks for a changed status.
 const statusEvery = time.Second
 
-// Reporter tells the service manager how we are.
+// Reporter reports urdmad's status to the service manager.
 type Reporter struct {
 	text func() string
 
 	mu   sync.Mutex
-	told string // "" before the first time
+	told string // last status sent; "" before the first
 }
 
-// NewReporter makes a Reporter whose status line text writes. It is not called
-// where no service manager listens.
+// NewReporter makes a Reporter whose status line comes from text. text is not called without a service manager.
 func NewReporter(text func() string) *Reporter { return &Reporter{text: text} }
 
-// Ready says that start-up, or a reload, is complete.
+// Ready reports that start-up, or a reload, is complete.
 func (r *Reporter) Ready() error { return r.tell(Ready) }
 
-// tell passes the present status to how.
+// tell sends the current status by how.
 func (r *Reporter) tell(how func(status string) error) error {
 	if !Supervised() {
 		return nil
@@ -35,8 +34,7 @@ func (r *Reporter) tell(how func(status string) error) error {
 	return how(r.told)
 }
 
-// Keep refreshes the status about once a second, where it changed, until ctx
-// ends.
+// Keep sends the status about once a second if it changed, until ctx ends.
 func (r *Reporter) Keep(ctx context.Context) error { return r.keep(ctx, statusEvery) }
 
 func (r *Reporter) keep(ctx context.Context, every time.Duration) error {

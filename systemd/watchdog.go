@@ -8,16 +8,15 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Beat is a counter that grows as long as one poll loop turns.
+// Beat returns a counter that grows as long as one poll loop runs.
 type Beat func() uint64
 
-// feedsPerInterval: systemd kills after one interval without food, so a
-// reading that comes a little early or late must not matter.
+// feedsPerInterval: systemd kills the service after one interval without food, so a check that comes a little early
+// or late must not matter.
 const feedsPerInterval = 4
 
-// Watchdog feeds systemd's watchdog until ctx ends, but only while every beat
-// grows: a poll loop that stands still starves it, as does a process that
-// stands still as a whole. It returns at once where no watchdog was asked for.
+// Watchdog feeds systemd's watchdog until ctx ends, but only while every beat grows. If one poll loop or the whole
+// process stands still, systemd restarts the service. It returns at once if no watchdog is configured.
 func Watchdog(ctx context.Context, beats ...Beat) error {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -44,7 +43,7 @@ func Watchdog(ctx context.Context, beats ...Beat) error {
 	}
 }
 
-// pulse compares beats with what they were when all had last grown.
+// pulse keeps the values of the beats at the last time that all had grown.
 type pulse struct {
 	beats []Beat
 	last  []uint64
@@ -62,7 +61,7 @@ func (p *pulse) read(into []uint64) {
 	}
 }
 
-// alive tells whether every loop has turned since alive was last true.
+// alive reports whether every loop has run since alive last returned true.
 func (p *pulse) alive() bool {
 	now := make([]uint64, len(p.beats))
 	p.read(now)

@@ -2,20 +2,20 @@ package topology
 
 import "fmt"
 
-// Size is how large a generated subnet is.
+// Size is the size of a generated subnet.
 type Size struct {
-	Hosts    int // channel adapters of one port
-	Switches int // that hosts are plugged into
-	Spines   int // that each of those is linked to; 0: they are linked with each other
+	Hosts    int // channel adapters with one port each
+	Switches int // leaf switches, to which the hosts are connected
+	Spines   int // spine switches, each linked to every leaf switch; 0: the leaf switches are linked with each other
 }
 
-// usual is how many ports a switch has at least, as hardware's.
+// usual is the smallest number of ports of a switch, as in real ones.
 const usual = 36
 
-// spare are ports of each switch that hosts are plugged into, for urdmad's own devices.
+// spare is the number of ports that each leaf switch keeps free for urdmad's own devices.
 const spare = 4
 
-// Generate makes a subnet: hosts take turns at the switches.
+// Generate makes a subnet. Hosts are spread over the leaf switches in turn.
 func Generate(s Size) (*Topology, error) {
 	if s.Hosts < 0 || s.Switches < 1 || s.Spines < 0 || s.Hosts+s.Switches+s.Spines > MaxNodes {
 		return nil, fmt.Errorf("%d hosts, %d switches and %d spines, expected 1 switch at least and %d nodes at most", s.Hosts, s.Switches, s.Spines, MaxNodes)
@@ -31,7 +31,7 @@ func Generate(s Size) (*Topology, error) {
 	t := &Topology{}
 	add := func(sw bool, name string, kind, count, ports int) (list []*Node) {
 		for i := 1; i <= count; i++ {
-			// A locally administered GUID, "urd" in its middle.
+			// A locally administered GUID with "urd" in the middle.
 			n := &Node{Switch: sw, GUID: 0x02_757264_00_0000_00 | uint64(kind)<<24 | uint64(i)<<8, Name: fmt.Sprintf("%s%d", name, i), Ports: make([]Port, ports+1)}
 			n.ID = fmt.Sprintf("H-%016x", n.GUID)
 			if sw {

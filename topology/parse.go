@@ -22,18 +22,17 @@ var (
 	expecting = `expected Switch or Ca, a number of ports and "id", such as: Switch 36 "leaf1"  # "name"; a link, such as: [1] "host1"[1]; or switchguid= or caguid= and a number`
 )
 
-// parser is a file as far as it has been read.
+// parser is the state after the lines read so far.
 type parser struct {
 	t    Topology
 	line int
 	node *Node
-	guid uint64 // of the node to come
+	guid uint64 // GUID for the next node
 	byID map[string]*Node
-	to   map[*Port]string // the other end, which may come later
+	to   map[*Port]string // the ID of the other end, which may follow later in the file
 }
 
-// Parse reads text; file is its name in errors, which name the line too. A link that one of its
-// ends has alone is one all the same.
+// Parse reads text; errors name file and the line. A link that is listed at one end only is accepted.
 func Parse(file string, text []byte) (*Topology, error) {
 	p := &parser{t: Topology{File: file}, byID: map[string]*Node{}, to: map[*Port]string{}}
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -61,7 +60,7 @@ func (p *parser) take(line string) error {
 	}
 	if m := guidLine.FindStringSubmatch(line); m != nil {
 		if strings.HasSuffix(m[1], "guid") && m[1] != "sysimgguid" {
-			p.guid, _ = strconv.ParseUint(m[2], 16, 64) // the expression has the digits
+			p.guid, _ = strconv.ParseUint(m[2], 16, 64) // the expression matches digits only
 		}
 		return nil
 	}
@@ -103,14 +102,14 @@ func (p *parser) takeNode(sw bool, ports, id, comment string) error {
 	return nil
 }
 
-// lid is a LID that the file has; 0, any, where it can't be one.
+// lid parses a LID; 0, any, if it is not valid.
 func lid(digits string) uint16 {
 	n, _ := strconv.ParseUint(digits, 10, 16)
 	return uint16(n)
 }
 
-// guidFor is the GUID of a node that has none: that in its id, as ibnetdiscover makes ids, or
-// one made of it, which is locally administered.
+// guidFor is the GUID of a node without a GUID line: the GUID in its ID, as ibnetdiscover writes IDs, or a locally
+// administered one made from the ID.
 func guidFor(id string) uint64 {
 	if m := guidOfID.FindStringSubmatch(id); m != nil {
 		if n, _ := strconv.ParseUint(m[1], 16, 64); n != 0 {
@@ -144,7 +143,7 @@ func (p *parser) takePort(m []string) error {
 	return nil
 }
 
-// join makes links of what both ends say, and gives GUIDs to ports that have none.
+// join makes the links that both ends describe, and gives GUIDs to ports that have none.
 func (p *parser) join() error {
 	guids := map[uint64]int{}
 	unique := func(guid uint64, line int) error {
@@ -170,7 +169,7 @@ func (p *parser) join() error {
 			if at.GUID == 0 {
 				at.GUID = n.GUID + uint64(num-1)
 			}
-			if at.GUID == n.GUID { // a node may have its first port's
+			if at.GUID == n.GUID { // the first port may share its node's GUID
 				continue
 			}
 			if err := unique(at.GUID, max(at.line, n.Line)); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is written is read as the same: ibnetdiscover's text of a subnet, and our own.
+// A written subnet is read as the same: ibnetdiscover's text, and our own.
 func TestGenerate(t *testing.T) {
 	for _, s := range []Size{{Hosts: 32, Switches: 4}, {Hosts: 7, Switches: 3, Spines: 2}, {Switches: 1}, {Hosts: 500, Switches: 40, Spines: 8}} {
 		made, err := Generate(s)
@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever stands in a file, it is refused or its links agree.
+// FuzzParse: any text is refused, or its links agree.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(printed))
 	f.Add([]byte("Switch 8 \"s\"\n[1] \"h\"[1]\nHca 1 \"h\"\n[1](5) \"s\"[1]"))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Bytes is the text.
+// Bytes returns the topology as text.
 func (t *Topology) Bytes() []byte {
 	var b bytes.Buffer
 	for _, n := range t.Nodes {
