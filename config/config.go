@@ -207,7 +207,8 @@ var defaultUDPFile []byte
 // DefaultSockets is the configuration of urdmad --udp and --tcp, by vdev: one port that reaches all that the kernel
 // reaches, without root or hugepages.
 func DefaultSockets(vdev string) *Config {
-	c, err := parse(defaultSource, bytes.Replace(defaultUDPFile, []byte(`"udp"`), []byte(strconv.Quote(vdev)), 1), refuseUnknown)
+	c, err := parse(defaultSource, bytes.Replace(defaultUDPFile, []byte(`"udp"`), []byte(strconv.Quote(vdev)), 1),
+		refuseUnknown)
 	if err != nil {
 		panic(err) // as above
 	}

@@ -127,7 +127,8 @@ func TestFileOfTheCUrdma(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Ports[0]
-	if len(c.Ports) != 1 || p.Address.String() != "10.2.0.100/24" || p.Vdev != "" || p.PCIAddress != "" || p.Name != "urdma0" {
+	if len(c.Ports) != 1 || p.Address.String() != "10.2.0.100/24" || p.Vdev != "" || p.PCIAddress != "" ||
+		p.Name != "urdma0" {
 		t.Errorf("ports: %+v", c.Ports)
 	}
 	if c.Socket != "/run/urdma.sock" || c.SysfsDir != "/run/urdma.sysfs" {
@@ -153,10 +154,12 @@ func TestEveryFieldIsRead(t *testing.T) {
 		p.Transport != personality.RoCE || p.Placement != PlacementImmediate {
 		t.Errorf("port 0: %+v", p)
 	}
-	if q := c.Ports[1]; q.Transport != personality.IB || q.Placement != PlacementOrdered || q.MTU != defaultMemifMTU || q.Gateway.IsValid() {
+	if q := c.Ports[1]; q.Transport != personality.IB || q.Placement != PlacementOrdered || q.MTU != defaultMemifMTU ||
+		q.Gateway.IsValid() {
 		t.Errorf("port 1 does not follow the top level: %+v", q)
 	}
-	if want := (Polling{0, 100 * time.Microsecond, 500 * time.Microsecond, 100 * time.Microsecond, -5}); c.Polling != want {
+	if want := (Polling{0, 100 * time.Microsecond, 500 * time.Microsecond, 100 * time.Microsecond,
+		-5}); c.Polling != want {
 		t.Errorf("polling %+v", c.Polling)
 	}
 	if want := (Limits{10, 20, 30, 40, 31, 41, 42, 43, 44, 45, 46, 1 << 47, 1 << 16, 5, 47}); c.Limits != want {
@@ -165,8 +168,10 @@ func TestEveryFieldIsRead(t *testing.T) {
 	if !slices.Equal(c.Workers, []Worker{{2}}) {
 		t.Errorf("workers %+v", c.Workers)
 	}
-	if c.SocketGroup != "rdma" || c.SysfsDir != "/run/urdma/sys" || c.StatsInterval != 0 || c.DeathTimeout != time.Second ||
-		c.Responder != ResponderOff || len(c.ResponderAllow) != 3 || c.ResponderAllow[2].String() != "fd00::/64" || c.ResponderAllow[1].String() != "192.168.7.12/32" ||
+	if c.SocketGroup != "rdma" || c.SysfsDir != "/run/urdma/sys" || c.StatsInterval != 0 ||
+		c.DeathTimeout != time.Second ||
+		c.Responder != ResponderOff || len(c.ResponderAllow) != 3 || c.ResponderAllow[2].String() != "fd00::/64" ||
+		c.ResponderAllow[1].String() != "192.168.7.12/32" ||
 		c.MetricsAddress != "[::1]:9478" || c.LogLevel != "debug" || c.LogFormat != "json" {
 		t.Errorf("top level: %+v", c)
 	}
@@ -210,7 +215,8 @@ func TestLoadWarnsOfUnknownProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `unknown-typo.json:2: stats_timer_intervall: found an unknown property; did you mean "stats_timer_interval"?; it is ignored`
+	want := `unknown-typo.json:2: stats_timer_intervall: found an unknown property; did you mean ` +
+		`"stats_timer_interval"?; it is ignored`
 	if len(warned) != 1 || warned[0] != want {
 		t.Errorf("warned %q, want %q", warned, want)
 	}
@@ -222,7 +228,8 @@ func TestLoadWarnsOfUnknownProperties(t *testing.T) {
 	}
 	// A misspelt required property is an error, and gives a warning, too.
 	warned = nil
-	if _, err := Load("unknown-typo-required.json", func(w string) { warned = append(warned, w) }); err == nil || len(warned) != 1 {
+	if _, err := Load("unknown-typo-required.json", func(w string) { warned = append(warned, w) }); err == nil ||
+		len(warned) != 1 {
 		t.Errorf("error %v, warnings %q", err, warned)
 	}
 }
@@ -252,7 +259,8 @@ func TestFittingTransport(t *testing.T) {
 		{"", `"vdev": "loopback", "ipv4_address": "10.0.0.1"`, personality.IB},
 		{"", `"vdev": "loopback", "ipv4_address": "10.0.192.1"`, personality.RoCE}, // no LID
 		{"", `"vdev": "memif,role=server,socket=/tmp/s", "ipv6_address": "fd00::1"`, personality.IB},
-		{"", `"vdev": "memif,role=server,socket=/tmp/s", "ipv4_address": "10.0.0.1", "gateway": "10.0.0.2"`, personality.RoCE},
+		{"", `"vdev": "memif,role=server,socket=/tmp/s", "ipv4_address": "10.0.0.1", "gateway": "10.0.0.2"`,
+			personality.RoCE},
 		{"", `"vdev": "udp", "ipv4_address": "0.0.0.0"`, personality.RoCE},
 		{"", `"vdev": "udp", "ipv4_address": "10.0.0.1"`, personality.RoCE},
 		{"", `"vdev": "tcp", "ipv4_address": "10.0.0.1"`, personality.IWARP},

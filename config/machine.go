@@ -31,7 +31,8 @@ func (c *Config) CheckCores(there []int) error {
 		if w.Core < 0 || len(there) == 0 || slices.Contains(there, w.Core) {
 			continue
 		}
-		errs = append(errs, c.wrong(indexPath("workers", i)+".core", "a core that urdmad may use here: "+ranges(there)+"; or -1 for any"))
+		errs = append(errs, c.wrong(indexPath("workers", i)+".core",
+			"a core that urdmad may use here: "+ranges(there)+"; or -1 for any"))
 	}
 	return errs.orNil()
 }
@@ -64,15 +65,17 @@ func (c *Config) Warnings() []string {
 			a, b := c.Ports[i].Address, c.Ports[k].Address
 			ofTheLink := a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() // programs choose the link
 			if a.Overlaps(b) && !ofTheLink {
-				e := c.wrong(indexPath("ports", i)+"."+c.Ports[i].AddressSetting(), fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
-					"packets for both leave by one of them", k, b.Masked()))
+				e := c.wrong(indexPath("ports", i)+"."+c.Ports[i].AddressSetting(),
+					fmt.Sprintf("a network that does not overlap with ports[%d]'s, %s: "+
+						"packets for both leave by one of them", k, b.Masked()))
 				out = append(out, e.Error())
 			}
 		}
 	}
 	for i, p := range c.Ports {
 		if p.PCIAddress == "" && p.Vdev == "" {
-			e := c.wrong(indexPath("ports", i)+".pci_address", "a NIC's address (urdma doctor lists them), or a \"vdev\" in its place: without either urdmad does not start")
+			e := c.wrong(indexPath("ports", i)+".pci_address",
+				"a NIC's address (urdma doctor lists them), or a \"vdev\" in its place: without either urdmad does not start")
 			e.Found = "nothing"
 			out = append(out, e.Error())
 		}

@@ -25,7 +25,8 @@ func suggest(parent, name string) string {
 }
 
 // drivers are DPDK's drivers of virtual devices that can be a port. The first three are in the documentation.
-var drivers = []string{"net_af_packet", "net_af_xdp", "net_tap", "net_bonding", "net_failsafe", "net_memif", "net_null", "net_pcap", "net_ring",
+var drivers = []string{"net_af_packet", "net_af_xdp", "net_tap", "net_bonding", "net_failsafe", "net_memif", "net_null",
+	"net_pcap", "net_ring",
 	"net_softnic", "net_vdev_netvsc", "net_vhost", "net_virtio_user"}
 
 // suggestVdev finds the device that an unknown one probably stands for, or "" if none is similar.

@@ -26,7 +26,9 @@ func TestSuggest(t *testing.T) {
 		{"", "port", `did you mean "ports"?`},
 		{"", "Transport", `did you mean "transport"?`},
 		{"", "eal-args", `did you mean "eal_args"?`},
-		{"ports[3]", "ipv4", `known here: name, device, pci_address, vdev, ipv4_address, ipv6_address, gateway, mtu, interface_mtu, vlan, kernel_interface, allow, crc, protocol, mac_address, max_qp, rx_desc_count, tx_desc_count, rx_burst_size, tx_burst_size, transport, placement`},
+		{"ports[3]", "ipv4", `known here: name, device, pci_address, vdev, ipv4_address, ipv6_address, gateway, mtu, ` +
+			`interface_mtu, vlan, kernel_interface, allow, crc, protocol, mac_address, max_qp, rx_desc_count, tx_desc_count, ` +
+			`rx_burst_size, tx_burst_size, transport, placement`},
 		{"ports[3]", "mac_adress", `did you mean "mac_address"?`},
 		{"workers[0]", "cpu", "known here: core"},
 		{"workers[0]", "cores", `did you mean "core"?`},
@@ -69,7 +71,8 @@ func TestSuggestDriver(t *testing.T) {
 // TestMisspeltDriver: a device name of the right form with an unknown driver gives a warning.
 func TestMisspeltDriver(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "urdma.json")
-	if err := os.WriteFile(file, []byte(`{"ports":[{"ipv4_address":"10.2.0.1","vdev":"net_af_packt0,iface=e"}]}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"ports":[{"ipv4_address":"10.2.0.1","vdev":"net_af_packt0,iface=e"}]}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Load(file, nil)

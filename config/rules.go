@@ -56,7 +56,8 @@ func (r *rules) hosts(path string, list []netip.Addr) {
 // paths checks lengths in bytes; the schema counts characters.
 func (r *rules) paths() {
 	if s := r.cfg.Socket; r.has("socket") && (len(s) > maxSocketPath || s != filepath.Clean(s)) {
-		r.refuse("socket", "an absolute path of at most 107 bytes (unix(7)), without \"//\", \".\", \"..\" or a slash at its end")
+		r.refuse("socket", "an absolute path of at most 107 bytes (unix(7)), without \"//\", \".\", \"..\" or a slash at "+
+			"its end")
 	}
 	if s := r.cfg.SysfsDir; r.has("sysfs_dir") && (s != filepath.Clean(s) || s == "/") {
 		r.refuse("sysfs_dir", "an absolute path other than \"/\", without \"//\", \".\", \"..\" or a slash at its end")
@@ -97,7 +98,8 @@ func (r *rules) distinctPorts() {
 				continue
 			}
 			if before, dup := first[claim]; dup {
-				r.sharedClaim(i, cmp.Or(c.member, r.cfg.Ports[i].AddressSetting()), fmt.Sprintf("a different %s for each port (ports[%d] has this one)", c.what, before))
+				r.sharedClaim(i, cmp.Or(c.member, r.cfg.Ports[i].AddressSetting()),
+					fmt.Sprintf("a different %s for each port (ports[%d] has this one)", c.what, before))
 				continue
 			}
 			first[claim] = i
@@ -113,11 +115,13 @@ func (r *rules) devices() {
 		p, at := &r.cfg.Ports[i], indexPath("ports", i)
 		joined := r.has(at + ".device")
 		if joined && r.has(at+".name") {
-			r.refuse(at+".name", fmt.Sprintf("nothing beside device, after which the port is named %q", p.Device+"/"+strconv.Itoa(p.Number)))
+			r.refuse(at+".name", fmt.Sprintf("nothing beside device, after which the port is named %q",
+				p.Device+"/"+strconv.Itoa(p.Number)))
 		}
 		if p.Number == 1 {
 			if before, dup := first[p.Device]; dup && joined {
-				r.refuse(at+".device", fmt.Sprintf("a name that no other device has (that of ports[%d] is this one); ports of one device stand one behind the other", before))
+				r.refuse(at+".device", fmt.Sprintf("a name that no other device has (that of ports[%d] is this one); ports of "+
+					"one device stand one behind the other", before))
 			} else if dup {
 				r.sharedClaim(i, "name", fmt.Sprintf("a different name for each port (ports[%d] has this one)", before))
 			} else {
@@ -127,10 +131,12 @@ func (r *rules) devices() {
 		}
 		of := r.cfg.Ports[first[p.Device]]
 		if p.Transport != of.Transport {
-			r.refuse(at+".transport", fmt.Sprintf("%q, as the first port of %s has, or none: one device is shown as one thing", of.Transport, p.Device))
+			r.refuse(at+".transport", fmt.Sprintf("%q, as the first port of %s has, or none: one device is shown as one thing",
+				of.Transport, p.Device))
 		}
 		if p.MaxQP != of.MaxQP {
-			r.refuse(at+".max_qp", fmt.Sprintf("%d, as the first port of %s has, or none: it is the device's", of.MaxQP, p.Device))
+			r.refuse(at+".max_qp", fmt.Sprintf("%d, as the first port of %s has, or none: it is the device's", of.MaxQP,
+				p.Device))
 		}
 	}
 }
@@ -140,7 +146,8 @@ func (r *rules) workers() {
 	list := r.cfg.Workers
 	for i, w := range list {
 		if at := slices.Index(list, w); at < i && w.Core >= 0 {
-			r.refuse(indexPath("workers", i)+".core", fmt.Sprintf("a different core for each worker (workers[%d] has this one), or -1 for any", at))
+			r.refuse(indexPath("workers", i)+".core",
+				fmt.Sprintf("a different core for each worker (workers[%d] has this one), or -1 for any", at))
 		}
 	}
 }

@@ -33,7 +33,8 @@ func (r *rules) vlan(path string, p *Port) {
 func (r *rules) kernelInterface(path string, p *Port) {
 	v, err := ParseVdev(p.Vdev)
 	if p.KernelInterface != "" && (err != nil || v.Kind == VdevLoopback || v.Kind == VdevUDP || v.OnInterface()) {
-		r.refuse(path, "nothing, except on ports of frames that the kernel has no interface for: NICs, memif, vdevs of DPDK's")
+		r.refuse(path, "nothing, except on ports of frames that the kernel has no interface for: NICs, memif, vdevs of "+
+			"DPDK's")
 	}
 }
 
@@ -74,7 +75,8 @@ func (r *rules) allow(path string, p *Port) {
 	r.networks(path, p.Allow)
 	for i, n := range p.Allow {
 		if n.IsValid() && p.Address.IsValid() && n.Addr().Is4() != p.Address.Addr().Is4() {
-			r.refuse(indexPath(path, i), fmt.Sprintf("a network of the family of %s, %s: no other host reaches the port", p.AddressSetting(), p.Address))
+			r.refuse(indexPath(path, i), fmt.Sprintf("a network of the family of %s, %s: no other host reaches the port",
+				p.AddressSetting(), p.Address))
 		}
 	}
 }
@@ -84,7 +86,8 @@ func (r *rules) allow(path string, p *Port) {
 func (r *rules) networks(path string, list []netip.Prefix) {
 	for i, n := range list {
 		if !n.IsValid() || n != n.Masked() || n.Addr().Is4In6() {
-			r.refuse(indexPath(path, i), "a network, such as \"10.2.0.0/16\" or \"fd00::/64\", without bits behind its prefix length")
+			r.refuse(indexPath(path, i), "a network, such as \"10.2.0.0/16\" or \"fd00::/64\", without bits behind its "+
+				"prefix length")
 		}
 	}
 }
@@ -198,7 +201,8 @@ func (r *rules) mac(path string, p *Port) {
 
 // lid checks that with the transport "ib" the low half of the address can be a LID.
 func (r *rules) lid(at string, p *Port) {
-	if p.Transport != personality.IB || !p.Address.IsValid() || p.Address.Addr().IsUnspecified() && (p.Address.Addr().Is6() || p.KernelInterface != "") {
+	if p.Transport != personality.IB || !p.Address.IsValid() ||
+		p.Address.Addr().IsUnspecified() && (p.Address.Addr().Is6() || p.KernelInterface != "") {
 		return
 	}
 	examples := "x.y.0.1 to x.y.191.255"

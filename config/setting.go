@@ -61,7 +61,8 @@ func (c *Config) SetSocket(path, origin string) error {
 		return fmt.Errorf("%s: %w", origin, err)
 	}
 	if len(path) > maxSocketPath {
-		return &Error{File: origin, Path: "socket", Found: strconv.Quote(path), Allowed: fmt.Sprintf("a path of at most %d bytes", maxSocketPath)}
+		return &Error{File: origin, Path: "socket", Found: strconv.Quote(path),
+			Allowed: fmt.Sprintf("a path of at most %d bytes", maxSocketPath)}
 	}
 	if c.SysfsDir == sysfsBeside(c.Socket) {
 		c.SysfsDir = sysfsBeside(path)

@@ -114,7 +114,8 @@ func SocketPlaces() []string { return systemPlaces().looked() }
 // can see them.
 func AllSockets() (list []string) {
 	p := systemPlaces()
-	patterns := append(p.looked(), filepath.Join(p.run, "user", "*", "urdma", "urdmad.sock"), filepath.Join(p.tmp, "urdma-*", "urdmad.sock"))
+	patterns := append(p.looked(), filepath.Join(p.run, "user", "*", "urdma", "urdmad.sock"),
+		filepath.Join(p.tmp, "urdma-*", "urdmad.sock"))
 	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern) // the pattern is well-formed
 		for _, path := range found {
@@ -177,14 +178,16 @@ func checkSocketDir(socket string, gid int) error {
 	st := fi.Sys().(*syscall.Stat_t)
 	owner := int(st.Uid)
 	if owner != os.Getuid() && owner != 0 {
-		return fmt.Errorf("directory of the socket %s: %s belongs to uid %d, expected %d or 0; choose another by URDMA_SOCKET", socket, dir, owner, os.Getuid())
+		return fmt.Errorf("directory of the socket %s: %s belongs to uid %d, expected %d or 0; choose another by "+
+			"URDMA_SOCKET", socket, dir, owner, os.Getuid())
 	}
 	others := fs.FileMode(0o022)
 	if gid != NoGroup && int(st.Gid) == gid {
 		others = 0o002
 	}
 	if fi.Mode().Perm()&others != 0 {
-		return fmt.Errorf("directory of the socket %s: %s has mode %04o, which lets others write: chmod go-w %[2]s", socket, dir, fi.Mode().Perm())
+		return fmt.Errorf("directory of the socket %s: %s has mode %04o, which lets others write: chmod go-w %[2]s", socket,
+			dir, fi.Mode().Perm())
 	}
 	return nil
 }

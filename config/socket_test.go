@@ -28,14 +28,16 @@ func machine(env map[string]string, files ...string) places {
 }
 
 func TestDefaultAndFoundSocket(t *testing.T) {
-	const user, system, private = "/run/user/1000/urdma/urdmad.sock", "/run/urdma/urdmad.sock", "/tmp/urdma-1000/urdmad.sock"
+	const user, system, private = "/run/user/1000/urdma/urdmad.sock", "/run/urdma/urdmad.sock",
+		"/tmp/urdma-1000/urdmad.sock"
 	xdg := map[string]string{"XDG_RUNTIME_DIR": "/run/user/1000"}
 	for _, c := range []struct {
 		name        string
 		m           places
 		made, found string
 	}{
-		{"environment", machine(map[string]string{"URDMA_SOCKET": "/a/b", "XDG_RUNTIME_DIR": "/run/user/1000"}, "/run/user/1000/x", system), "/a/b", "/a/b"},
+		{"environment", machine(map[string]string{"URDMA_SOCKET": "/a/b", "XDG_RUNTIME_DIR": "/run/user/1000"},
+			"/run/user/1000/x", system), "/a/b", "/a/b"},
 		{"user session", machine(xdg, "/run/user/1000/x"), user, user},
 		{"user session, daemon runs", machine(xdg, user), user, user},
 		{"user session, only the system's daemon runs", machine(xdg, "/run/user/1000/x", system), user, system},
@@ -104,7 +106,8 @@ func TestMakeSocketDir(t *testing.T) {
 		t.Skip("the check of a foreign owner needs root to make one")
 	}
 	volume := filepath.Join(sticky, "volume")
-	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chown(volume, -1, 4711), os.Chmod(volume, 0o770|os.ModeSetgid)); err != nil {
+	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chown(volume, -1, 4711),
+		os.Chmod(volume, 0o770|os.ModeSetgid)); err != nil {
 		t.Fatal(err)
 	}
 	refused("volume", "lets others write")

@@ -46,7 +46,8 @@ func decode(file string, src []byte) (*document, error) {
 	if rest := bytes.TrimLeft(src[s.reached():], " \t\r\n"); len(rest) > 0 {
 		s.line += bytes.Count(src[s.pos:len(src)-len(rest)], []byte("\n"))
 		r, _ := utf8.DecodeRune(rest)
-		return nil, s.fail("", fmt.Sprintf("%q after the end of the configuration", r), "one JSON object, then the end of the file")
+		return nil, s.fail("", fmt.Sprintf("%q after the end of the configuration", r),
+			"one JSON object, then the end of the file")
 	}
 	return newDocument(file, src, root), nil
 }

@@ -124,7 +124,8 @@ func TestStrictLinesAndPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, line := range map[string]int{"": 1, "a": 3, "a[0]": 3, "a[1]": 4, `a[1]["b c"]`: 4, "d": 5, "d.e": 6, "d.absent": 5, "absent.x[2].y": 1} {
+	for path, line := range map[string]int{"": 1, "a": 3, "a[0]": 3, "a[1]": 4, `a[1]["b c"]`: 4, "d": 5, "d.e": 6,
+		"d.absent": 5, "absent.x[2].y": 1} {
 		if got := d.line(path); got != line {
 			t.Errorf("line(%q) = %d, want %d", path, got, line)
 		}

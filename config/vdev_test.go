@@ -22,7 +22,9 @@ func TestParseVdev(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"udp,", "udp,port=", "udp,port=0", "udp,port=65536", "udp,mtu=9000", "tcp,port=0", "tcp,", "memif", "memif,", "memif,role=server", "memif,socket=/x", "memif,role=server,socket=", "memif,role=server,socket=/x,id=-1", "memif,role=server,socket=/x,id="} {
+	for _, text := range []string{"udp,", "udp,port=", "udp,port=0", "udp,port=65536", "udp,mtu=9000", "tcp,port=0",
+		"tcp,", "memif", "memif,", "memif,role=server", "memif,socket=/x", "memif,role=server,socket=",
+		"memif,role=server,socket=/x,id=-1", "memif,role=server,socket=/x,id="} {
 		if v, err := ParseVdev(text); err == nil {
 			t.Errorf("%q: accepted as %+v", text, v)
 		}

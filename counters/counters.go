@@ -26,7 +26,8 @@ func NewCopy[From, To any]() *Copy[From, To] {
 	for name, from := range byName(reflect.TypeFor[From](), tag) {
 		to := shown[name]
 		if len(to) != 1 {
-			panic(fmt.Sprintf("counters: %v counts %q, and %v has %d such fields", reflect.TypeFor[From](), name, reflect.TypeFor[To](), len(to)))
+			panic(fmt.Sprintf("counters: %v counts %q, and %v has %d such fields", reflect.TypeFor[From](), name,
+				reflect.TypeFor[To](), len(to)))
 		}
 		for _, index := range from { // several packages may count under one name
 			c.pairs = append(c.pairs, pair{index, to[0]})

@@ -52,7 +52,8 @@ func TestCopyAdds(t *testing.T) {
 // TestCopyOfUnknown: a count that nobody would see is reported at program start.
 func TestCopyOfUnknown(t *testing.T) {
 	defer func() {
-		if r := recover(); r == nil || !strings.Contains(r.(string), `counts "packets"`) && !strings.Contains(r.(string), `counts "octets"`) {
+		if r := recover(); r == nil ||
+			!strings.Contains(r.(string), `counts "packets"`) && !strings.Contains(r.(string), `counts "octets"`) {
 			t.Errorf("recovered %v", r)
 		}
 	}()

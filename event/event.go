@@ -32,11 +32,15 @@ type Event struct {
 }
 
 // Kinds are the kinds of events; PACKET appears in captures.
-var Kinds = []string{"API", "SEND", "RCV", "PLACE", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK", "WHY", "BOOKMARK", "PACKET"}
+var Kinds = []string{"API", "SEND", "RCV", "PLACE", "COMP", "STATE", "ASYNC", "CM", "RTRY", "RNR", "CLIENT", "LINK",
+	"WHY", "BOOKMARK", "PACKET"}
 
-var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV", abi.TraceCompletion: "COMP",
-	abi.TraceState: "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY", abi.TraceNotReady: "RNR", abi.TraceMark: "BOOKMARK",
-	abi.TraceClient: "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY", abi.TracePlaced: "PLACE"}
+var kindNames = map[uint32]string{abi.TraceCall: "API", abi.TraceSend: "SEND", abi.TraceReceive: "RCV",
+	abi.TraceCompletion: "COMP",
+	abi.TraceState:      "STATE", abi.TraceAsync: "ASYNC", abi.TraceCM: "CM", abi.TraceResent: "RTRY",
+	abi.TraceNotReady: "RNR",
+	abi.TraceMark:     "BOOKMARK",
+	abi.TraceClient:   "CLIENT", abi.TraceLink: "LINK", abi.TraceReason: "WHY", abi.TracePlaced: "PLACE"}
 
 // Decode converts the bytes of an abi.TraceEvent, which the text of a reason may follow. note is the text of a
 // bookmark, or a name.
@@ -44,10 +48,12 @@ func Decode(at time.Time, body, note []byte) (Event, error) {
 	size := min(abi.Size[abi.TraceEvent](), len(body))
 	e, ok := abi.Decode[abi.TraceEvent](body[:size])
 	if !ok || kindNames[e.Kind] == "" {
-		return Event{}, fmt.Errorf("an event of kind %d with %d bytes, expected %d: urdma and urdmad are of different versions",
+		return Event{}, fmt.Errorf("an event of kind %d with %d bytes, expected %d: urdma and urdmad are of different "+
+			"versions",
 			e.Kind, len(body), abi.Size[abi.TraceEvent]())
 	}
-	v := Event{Time: at, Kind: kindNames[e.Kind], PID: e.PID, QPN: e.QPN, Bytes: e.Length, Duration: time.Duration(e.DurationNs)}
+	v := Event{Time: at, Kind: kindNames[e.Kind], PID: e.PID, QPN: e.QPN, Bytes: e.Length,
+		Duration: time.Duration(e.DurationNs)}
 	switch e.Kind {
 	case abi.TraceCall:
 		v.What = abi.Type(e.Code).Call()

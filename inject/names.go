@@ -12,19 +12,24 @@ import (
 )
 
 // Statuses are the names of enum ibv_wc_status, in its order, without IBV_WC_.
-var Statuses = [...]string{"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
-	"BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR",
-	"LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR",
+var Statuses = [...]string{"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR",
+	"MW_BIND_ERR",
+	"BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR",
+	"RNR_RETRY_EXC_ERR",
+	"LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR",
+	"RESP_TIMEOUT_ERR",
 	"GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE"}
 
 // Events are the names of enum ibv_event_type, in its order, without IBV_EVENT_.
-var Events = [...]string{"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR",
+var Events = [...]string{"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG",
+	"PATH_MIG_ERR",
 	"DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR", "SRQ_LIMIT_REACHED",
 	"QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE", "WQ_FATAL"}
 
 // PortErrors are the kernel's names of InfiniBand's error counters (/sys/class/infiniband/*/ports/*/counters), in
 // the order of the MAD PortCounters.
-var PortErrors = [...]string{"symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
+var PortErrors = [...]string{"symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors",
+	"port_rcv_remote_physical_errors",
 	"port_rcv_switch_relay_errors", "port_xmit_discards", "port_xmit_constraint_errors", "port_rcv_constraint_errors",
 	"local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped"}
 
@@ -33,16 +38,19 @@ const EventNone = -1
 
 // eventsOf are the asynchronous events of each kind of object; the first is the default.
 var eventsOf = map[string][]string{
-	"cq":     {"CQ_ERR"},
-	"qp":     {"QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR", "QP_LAST_WQE_REACHED"},
+	"cq": {"CQ_ERR"},
+	"qp": {"QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR",
+		"QP_LAST_WQE_REACHED"},
 	"srq":    {"SRQ_ERR", "SRQ_LIMIT_REACHED"},
 	"device": {"DEVICE_FATAL"},
 	"port":   {"PORT_ERR", "PORT_ACTIVE", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "CLIENT_REREGISTER", "GID_CHANGE"},
 }
 
-var messages = []string{MessageSend: "SEND", MessageWrite: "RDMA_WRITE", MessageRead: "RDMA_READ", MessageAtomic: "ATOMIC"}
+var messages = []string{MessageSend: "SEND", MessageWrite: "RDMA_WRITE", MessageRead: "RDMA_READ",
+	MessageAtomic: "ATOMIC"}
 
-var cmEvents = []string{"ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR", "CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR",
+var cmEvents = []string{"ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR", "CONNECT_REQUEST",
+	"CONNECT_RESPONSE", "CONNECT_ERROR",
 	"UNREACHABLE", "REJECTED", "ESTABLISHED", "DISCONNECTED", "DEVICE_REMOVAL"}
 
 var answers = []string{Access: "access", Operation: "operation", Invalid: "invalid", NotReady: "rnr"}

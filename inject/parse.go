@@ -195,19 +195,23 @@ func (s *Statement) rename(words []string) error {
 		return errors.New("expected: rename NODE NAME")
 	}
 	s.At, s.Name = words[0], strings.Join(words[1:], " ")
-	if len(s.Name) > maxNodeName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' }) {
-		return fmt.Errorf("the name is %q, expected %d bytes of ASCII at most that can be printed, without \"", s.Name, maxNodeName)
+	if len(s.Name) > maxNodeName ||
+		strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' }) {
+		return fmt.Errorf("the name is %q, expected %d bytes of ASCII at most that can be printed, without \"", s.Name,
+			maxNodeName)
 	}
 	return nil
 }
 
-var points = map[string]Point{"send": Send, "receive": Receive, "respond": Respond, "call": Call, "event": Notify, "cm": CM}
+var points = map[string]Point{"send": Send, "receive": Receive, "respond": Respond, "call": Call, "event": Notify,
+	"cm": CM}
 
 // rule reads a rule. With acts it says what happens and when, otherwise only when.
 func rule(point string, words []string, acts bool) (Rule, error) {
 	r := Rule{Point: points[point], Code: AnyCode, Seed: 1}
 	if r.Point == 0 {
-		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, cq, qp, srq, device, port, errors, rename, after, wait, clear", point)
+		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, "+
+			"cq, qp, srq, device, port, errors, rename, after, wait, clear", point)
 	}
 	counted := false
 	for i, w := range words {
@@ -245,7 +249,8 @@ func (r *Rule) named(word string) error {
 	case slices.Contains(posts, word):
 		r.Point = Post
 	case !slices.Contains(functions, word):
-		return fmt.Errorf("%q is no call that reaches urdmad, expected one of %s, %s", word, strings.Join(posts, ", "), strings.Join(functions, ", "))
+		return fmt.Errorf("%q is no call that reaches urdmad, expected one of %s, %s", word, strings.Join(posts, ", "),
+			strings.Join(functions, ", "))
 	}
 	r.Function = word
 	return nil
@@ -296,7 +301,8 @@ func (r *Rule) set(key, value string) (err error) {
 	case "type":
 		r.Code, err = number(cmEvents, key, value, "RDMA_CM_EVENT_")
 	default:
-		err = fmt.Errorf("%q is no setting, expected one of qp, pid, nth, count, p, seed, for, opcode, type, status, answer, errno, delay", key)
+		err = fmt.Errorf("%q is no setting, expected one of qp, pid, nth, count, p, seed, for, opcode, type, status, "+
+			"answer, errno, delay", key)
 	}
 	return err
 }
@@ -322,7 +328,8 @@ func (r *Rule) check(acts bool) error {
 	}
 	switch {
 	case acts && !says:
-		return errors.New("it does not say what happens: send and receive need status=, respond answer=, call errno= or delay=, event delay=, cm delay= or reject")
+		return errors.New("it does not say what happens: send and receive need status=, respond answer=, call errno= or " +
+			"delay=, event delay=, cm delay= or reject")
 	case !acts && says:
 		return errors.New("after says when, not what happens: that stands in the statements behind it")
 	case !acts && r.Point == Post:

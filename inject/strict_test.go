@@ -14,21 +14,24 @@ import (
 func TestParseStrict(t *testing.T) {
 	all := everything()
 	for text, want := range map[string]Rule{
-		"strict":                         {Seed: 1, Strict: &Strict{Behaviours: all}},
-		"strict all":                     {Seed: 1, Strict: &Strict{Behaviours: all}},
-		"strict seed:7":                  {Seed: 7, Strict: &Strict{Behaviours: all}},
-		"strict -garbage,seed=7":         {Seed: 7, Strict: &Strict{Behaviours: all &^ abi.StrictGarbage}},
-		"strict srq-order,garbage":       {Seed: 1, Strict: &Strict{Behaviours: abi.StrictSRQOrder | abi.StrictGarbage}},
-		"strict max_sge:3, max_cqe:9":    {Seed: 1, Strict: &Strict{limits: [len(limits)]uint32{0: 3, 4: 9}, lowered: 1<<0 | 1<<4}},
+		"strict":                   {Seed: 1, Strict: &Strict{Behaviours: all}},
+		"strict all":               {Seed: 1, Strict: &Strict{Behaviours: all}},
+		"strict seed:7":            {Seed: 7, Strict: &Strict{Behaviours: all}},
+		"strict -garbage,seed=7":   {Seed: 7, Strict: &Strict{Behaviours: all &^ abi.StrictGarbage}},
+		"strict srq-order,garbage": {Seed: 1, Strict: &Strict{Behaviours: abi.StrictSRQOrder | abi.StrictGarbage}},
+		"strict max_sge:3, max_cqe:9": {Seed: 1,
+			Strict: &Strict{limits: [len(limits)]uint32{0: 3, 4: 9}, lowered: 1<<0 | 1<<4}},
 		"strict all,-slots,max_sge_rd=0": {Seed: 1, Strict: &Strict{Behaviours: all &^ abi.StrictSlots, lowered: 1 << 1}},
 	} {
 		got, err := Parse(text)
-		if err != nil || len(got) != 1 || got[0].Verb != Apply || got[0].Rule.Point != Strictly || got[0].Rule.Seed != want.Seed || *got[0].Rule.Strict != *want.Strict {
+		if err != nil || len(got) != 1 || got[0].Verb != Apply || got[0].Rule.Point != Strictly ||
+			got[0].Rule.Seed != want.Seed || *got[0].Rule.Strict != *want.Strict {
 			t.Errorf("%q: %+v, %v, expected %+v", text, got, err, want.Strict)
 		}
 	}
 	for text, want := range map[string]string{
-		"strict everything": "garbage", "strict max_sge:x": "a number", "strict max_sge": "max_sge:N", "strict seed:x": "a number",
+		"strict everything": "garbage", "strict max_sge:x": "a number", "strict max_sge": "max_sge:N",
+		"strict seed:x":    "a number",
 		"strict garbage:3": "expected a behaviour", "strict -nothing": "garbage",
 	} {
 		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {

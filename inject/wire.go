@@ -38,7 +38,8 @@ func wire(words []string) (Rule, error) {
 	w := &Wire{In: true, Out: true}
 	r.Wire = w
 	if len(words) < 2 {
-		return r, errors.New("expected: wire PORT and what happens there: loss=, burst=, duplicate=, reorder=, late=, delay=, jitter=, corrupt=, rate=, mtu= or partition")
+		return r, errors.New("expected: wire PORT and what happens there: loss=, burst=, duplicate=, reorder=, late=, " +
+			"delay=, jitter=, corrupt=, rate=, mtu= or partition")
 	}
 	w.Port = words[0]
 	acts := false
@@ -59,7 +60,8 @@ func wire(words []string) (Rule, error) {
 		}
 	}
 	if !acts {
-		return r, errors.New("it does not say what happens: loss=, duplicate=, reorder=, delay=, jitter=, corrupt=, rate=, mtu= or partition")
+		return r, errors.New("it does not say what happens: loss=, duplicate=, reorder=, delay=, jitter=, corrupt=, " +
+			"rate=, mtu= or partition")
 	}
 	return r, nil
 }

@@ -128,7 +128,8 @@ func TestAllowedHasBounds(t *testing.T) {
 	bounds := regexp.MustCompile(`^an (array of \d+ to \d+ elements|integer from -?\d+ to \d+)`)
 	for path, p := range parsed().byPath {
 		got := p.Allowed()
-		if counted := p.allowed == "" && len(p.Enum) == 0 && (p.is("array") || p.is("integer")); counted && !bounds.MatchString(got) || strings.Contains(got, "  ") || got == "" {
+		if counted := p.allowed == "" && len(p.Enum) == 0 && (p.is("array") || p.is("integer")); counted &&
+			!bounds.MatchString(got) || strings.Contains(got, "  ") || got == "" {
 			t.Errorf("%s: %q", path, got)
 		}
 	}

@@ -18,7 +18,8 @@ func TestJournalLines(t *testing.T) {
 	log := slog.New(NewHandler(slog.LevelInfo, func(l Line) { got = append(got, l) }))
 	log.Debug("not this")
 	log.Info("urdmad is ready", "ports", 2, "socket", "/run/urdma/urdmad.sock")
-	log.With("client", `"rping"[7]`).WithGroup("peer").Warn("lost", slog.Group("udp", "port-number", 4791), "error", errors.New("a b"))
+	log.With("client", `"rping"[7]`).WithGroup("peer").Warn("lost", slog.Group("udp", "port-number", 4791), "error",
+		errors.New("a b"))
 	log.Error("two\nlines", "name", "x\nPRIORITY=0")
 	if len(got) != 3 {
 		t.Fatalf("got %d lines: %v", len(got), got)
@@ -48,7 +49,8 @@ func TestJournalLines(t *testing.T) {
 }
 
 func TestFieldNames(t *testing.T) {
-	for key, want := range map[string]string{"qp": "URDMA_QP", "ports[0].mtu": "URDMA_PORTS_0__MTU", "größe": "URDMA_GR__E",
+	for key, want := range map[string]string{"qp": "URDMA_QP", "ports[0].mtu": "URDMA_PORTS_0__MTU",
+		"größe":                  "URDMA_GR__E",
 		strings.Repeat("x", 100): "URDMA_" + strings.Repeat("X", 58)} {
 		if got := fieldName(key); got != want {
 			t.Errorf("%q became %q, expected %q", key, got, want)
@@ -60,17 +62,18 @@ func TestFieldNames(t *testing.T) {
 func TestHandlerContract(t *testing.T) {
 	var got []Line
 	var times []time.Time
-	err := slogtest.TestHandler(timed{NewHandler(slog.LevelDebug, func(l Line) { got = append(got, l) }), &times}, func() []map[string]any {
-		var out []map[string]any
-		for i, l := range got {
-			m := parsed(l)
-			if !times[i].IsZero() {
-				m[slog.TimeKey] = times[i]
+	err := slogtest.TestHandler(timed{NewHandler(slog.LevelDebug, func(l Line) { got = append(got, l) }), &times},
+		func() []map[string]any {
+			var out []map[string]any
+			for i, l := range got {
+				m := parsed(l)
+				if !times[i].IsZero() {
+					m[slog.TimeKey] = times[i]
+				}
+				out = append(out, m)
 			}
-			out = append(out, m)
-		}
-		return out
-	})
+			return out
+		})
 	if err != nil {
 		t.Error(err)
 	}

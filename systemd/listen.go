@@ -25,7 +25,8 @@ func choose(files []*os.File) (found *net.UnixListener, err error) {
 			errs = append(errs, err)
 		case found != nil:
 			l.Close()
-			errs = append(errs, fmt.Errorf("systemd: descriptor %s: a second control socket; expected one ListenSequentialPacket= in urdmad.socket", f.Name()))
+			errs = append(errs, fmt.Errorf("systemd: descriptor %s: a second control socket; expected one "+
+				"ListenSequentialPacket= in urdmad.socket", f.Name()))
 		default:
 			found = l
 		}
@@ -48,7 +49,8 @@ func unixListener(f *os.File) (*net.UnixListener, error) {
 	}
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil || listening == 0 || kind != unix.SOCK_SEQPACKET {
-		return nil, fmt.Errorf("systemd: descriptor %s: found a socket of type %d, listening %d; %s", f.Name(), kind, listening, expected)
+		return nil, fmt.Errorf("systemd: descriptor %s: found a socket of type %d, listening %d; %s", f.Name(), kind,
+			listening, expected)
 	}
 	l, err := net.FileListener(f)
 	if err != nil {
@@ -57,7 +59,8 @@ func unixListener(f *os.File) (*net.UnixListener, error) {
 	u, ok := l.(*net.UnixListener)
 	if !ok {
 		l.Close()
-		return nil, fmt.Errorf("systemd: descriptor %s: found a socket of network %s; %s", f.Name(), l.Addr().Network(), expected)
+		return nil, fmt.Errorf("systemd: descriptor %s: found a socket of network %s; %s", f.Name(), l.Addr().Network(),
+			expected)
 	}
 	return u, nil
 }

@@ -57,8 +57,12 @@ func TestChoose(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"the one", []func(*testing.T) *os.File{good}, ""},
-		{"a stream", []func(*testing.T) *os.File{func(t *testing.T) *os.File { return sock(t, unix.SOCK_STREAM, true) }}, "type 1"},
-		{"one that doesn't listen", []func(*testing.T) *os.File{func(t *testing.T) *os.File { return sock(t, unix.SOCK_SEQPACKET, false) }}, "listening 0"},
+		{"a stream", []func(*testing.T) *os.File{func(t *testing.T) *os.File { return sock(t, unix.SOCK_STREAM, true) }},
+			"type 1"},
+		{"one that doesn't listen", []func(*testing.T) *os.File{func(t *testing.T) *os.File {
+			return sock(t,
+				unix.SOCK_SEQPACKET, false)
+		}}, "listening 0"},
 		{"two", []func(*testing.T) *os.File{good, good}, "second"},
 		{"a file", []func(*testing.T) *os.File{plain}, "no socket"},
 		{"TCP", []func(*testing.T) *os.File{tcp}, "type 1"},
@@ -126,7 +130,8 @@ func TestActivated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	child := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=urdmad.socket exec "$0" -test.run '^TestActivated$'`, os.Args[0])
+	child := exec.Command("/bin/sh", "-c",
+		`LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=urdmad.socket exec "$0" -test.run '^TestActivated$'`, os.Args[0])
 	child.Env = append(os.Environ(), "URDMA_TEST_ACTIVATED=1")
 	child.ExtraFiles = []*os.File{f}
 	if out, err := child.CombinedOutput(); err != nil {

@@ -18,7 +18,8 @@ const spare = 4
 // Generate makes a subnet. Hosts are spread over the leaf switches in turn.
 func Generate(s Size) (*Topology, error) {
 	if s.Hosts < 0 || s.Switches < 1 || s.Spines < 0 || s.Hosts+s.Switches+s.Spines > MaxNodes {
-		return nil, fmt.Errorf("%d hosts, %d switches and %d spines, expected 1 switch at least and %d nodes at most", s.Hosts, s.Switches, s.Spines, MaxNodes)
+		return nil, fmt.Errorf("%d hosts, %d switches and %d spines, expected 1 switch at least and %d nodes at most",
+			s.Hosts, s.Switches, s.Spines, MaxNodes)
 	}
 	up := s.Spines
 	if up == 0 {
@@ -26,13 +27,15 @@ func Generate(s Size) (*Topology, error) {
 	}
 	ports := max((s.Hosts+s.Switches-1)/s.Switches+up+spare, s.Switches*min(s.Spines, 1))
 	if ports > MaxPorts {
-		return nil, fmt.Errorf("%d hosts at %d switches with %d links to others need switches of %d ports, expected %d at most", s.Hosts, s.Switches, up, ports, MaxPorts)
+		return nil, fmt.Errorf("%d hosts at %d switches with %d links to others need switches of %d ports, expected %d at "+
+			"most", s.Hosts, s.Switches, up, ports, MaxPorts)
 	}
 	t := &Topology{}
 	add := func(sw bool, name string, kind, count, ports int) (list []*Node) {
 		for i := 1; i <= count; i++ {
 			// A locally administered GUID with "urd" in the middle.
-			n := &Node{Switch: sw, GUID: 0x02_757264_00_0000_00 | uint64(kind)<<24 | uint64(i)<<8, Name: fmt.Sprintf("%s%d", name, i), Ports: make([]Port, ports+1)}
+			n := &Node{Switch: sw, GUID: 0x02_757264_00_0000_00 | uint64(kind)<<24 | uint64(i)<<8,
+				Name: fmt.Sprintf("%s%d", name, i), Ports: make([]Port, ports+1)}
 			n.ID = fmt.Sprintf("H-%016x", n.GUID)
 			if sw {
 				n.ID = fmt.Sprintf("S-%016x", n.GUID)

@@ -12,14 +12,17 @@ import (
 )
 
 var (
-	guidLine = regexp.MustCompile(`^(vendid|devid|sysimgguid|switchguid|caguid)=(?:0x)?([0-9a-fA-F]{1,16})(?:\([0-9a-fA-F]+\))?$`)
+	guidLine = regexp.MustCompile(`^(vendid|devid|sysimgguid|switchguid|caguid)=(?:0x)?([0-9a-fA-F]{1,16})(?:` +
+		`\([0-9a-fA-F]+\))?$`)
 	nodeLine = regexp.MustCompile(`^(Switch|Ca|Hca)\s+(\d{1,3})\s+"([^"]+)"\s*(?:#\s*(.*))?$`)
-	portLine = regexp.MustCompile(`^\[(\d{1,3})\](?:\(([0-9a-fA-F]{1,16})\))?\s+"([^"]+)"\[(\d{1,3})\](?:\([0-9a-fA-F]{1,16}\))?\s*(?:#\s*(.*))?$`)
+	portLine = regexp.MustCompile(`^\[(\d{1,3})\](?:\(([0-9a-fA-F]{1,16})\))?\s+"([^"]+)"\[(\d{1,3})\]` +
+		`(?:\([0-9a-fA-F]{1,16}\))?\s*(?:#\s*(.*))?$`)
 
 	quoted    = regexp.MustCompile(`^"(.*)"(.*)$`)
 	lidOf     = regexp.MustCompile(`\blid (\d{1,5})\b`)
 	guidOfID  = regexp.MustCompile(`^[SH]-([0-9a-fA-F]{16})$`)
-	expecting = `expected Switch or Ca, a number of ports and "id", such as: Switch 36 "leaf1"  # "name"; a link, such as: [1] "host1"[1]; or switchguid= or caguid= and a number`
+	expecting = `expected Switch or Ca, a number of ports and "id", such as: Switch 36 "leaf1"  # "name"; a link, such ` +
+		`as: [1] "host1"[1]; or switchguid= or caguid= and a number`
 )
 
 // parser is the state after the lines read so far.
@@ -196,8 +199,10 @@ func (p *parser) joinPort(n *Node, num int) error {
 		return fmt.Errorf("%d: found a link from %q to itself", at.line, id)
 	}
 	other := &peer.Ports[at.PeerPort]
-	if other.Peer != nil && (other.Peer != n || other.PeerPort != num) || other.line != 0 && (p.to[other] != n.ID || other.PeerPort != num) {
-		return fmt.Errorf("%d: found a link to port %d of %q, which line %d has another link for", at.line, at.PeerPort, id, max(other.line, other.Peer.lineOf(other.PeerPort)))
+	if other.Peer != nil && (other.Peer != n || other.PeerPort != num) ||
+		other.line != 0 && (p.to[other] != n.ID || other.PeerPort != num) {
+		return fmt.Errorf("%d: found a link to port %d of %q, which line %d has another link for", at.line, at.PeerPort, id,
+			max(other.line, other.Peer.lineOf(other.PeerPort)))
 	}
 	n.plug(num, peer, at.PeerPort)
 	return nil

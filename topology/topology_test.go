@@ -8,7 +8,8 @@ import (
 
 // A written subnet is read as the same: ibnetdiscover's text, and our own.
 func TestGenerate(t *testing.T) {
-	for _, s := range []Size{{Hosts: 32, Switches: 4}, {Hosts: 7, Switches: 3, Spines: 2}, {Switches: 1}, {Hosts: 500, Switches: 40, Spines: 8}} {
+	for _, s := range []Size{{Hosts: 32, Switches: 4}, {Hosts: 7, Switches: 3, Spines: 2}, {Switches: 1},
+		{Hosts: 500, Switches: 40, Spines: 8}} {
 		made, err := Generate(s)
 		if err != nil {
 			t.Fatalf("%+v: %v", s, err)
@@ -41,7 +42,8 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("%+v: %d hosts, %d ends of links", s, hosts, links)
 		}
 	}
-	for _, s := range []Size{{}, {Hosts: -1, Switches: 1}, {Hosts: 1024, Switches: 1}, {Hosts: 300, Switches: 1}, {Hosts: 1, Switches: 300, Spines: 1}} {
+	for _, s := range []Size{{}, {Hosts: -1, Switches: 1}, {Hosts: 1024, Switches: 1}, {Hosts: 300, Switches: 1},
+		{Hosts: 1, Switches: 300, Spines: 1}} {
 		if _, err := Generate(s); err == nil {
 			t.Errorf("%+v: no error", s)
 		}
@@ -76,7 +78,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sw := &Node{Switch: true, ID: "S-016cc6fffe120101", GUID: 0x16cc6fffe120101, Name: "a switch", LID: 5, Line: 10, Ports: make([]Port, 3)}
+	sw := &Node{Switch: true, ID: "S-016cc6fffe120101", GUID: 0x16cc6fffe120101, Name: "a switch", LID: 5, Line: 10,
+		Ports: make([]Port, 3)}
 	one := &Node{ID: "H-006cc6fffe120101", GUID: 0x6cc6fffe120101, Name: "host urdma0", Line: 18, Ports: make([]Port, 2)}
 	two := &Node{ID: "H-006cc6fffe120202", GUID: 0x6cc6fffe120202, Name: "host urdma1", Line: 21, Ports: make([]Port, 2)}
 	sw.Ports[1], sw.Ports[2] = Port{Peer: one, PeerPort: 1, line: 11}, Port{Peer: two, PeerPort: 1, line: 12}
@@ -88,24 +91,31 @@ func TestParse(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                 "file: no nodes",
-		"Rt 2 \"r\"":       `file:1: found "Rt 2 \"r\"", expected Switch or Ca`,
-		"[1] \"a\"[1]":     "file:1: found a link before any node",
-		"Switch 0 \"a\"":   "file:1: found 0 ports of \"a\", expected 1 to 253",
-		"Switch 254 \"a\"": "file:1: found 254 ports",
-		"Ca 1 \"a\" # \"" + strings.Repeat("x", 65) + "\"":                                         "file:1: found a name of 65 bytes, expected 64 at most",
-		"Ca 1 \"a\"\nCa 1 \"a\"":                                                                   "file:2: found a second node \"a\", the first is that of line 1",
-		"Ca 1 \"a\"\n[2] \"b\"[1]":                                                                 "file:2: found port 2 of \"a\", expected 1 to 1",
-		"Ca 1 \"a\"\n[1] \"b\"[1]":                                                                 "file:2: found a link to \"b\", expected a node of this file",
-		"Ca 2 \"a\"\n[1] \"a\"[2]":                                                                 "file:2: found a link from \"a\" to itself",
-		"Ca 1 \"a\"\n[1] \"b\"[3]\nCa 2 \"b\"":                                                     "file:2: found a link to port 3 of \"b\", expected 1 to 2",
-		"Ca 1 \"a\"\n[1] \"b\"[1]\n[1] \"b\"[1]\nCa 2 \"b\"":                                       "file:3: found port 1 of \"a\" a second time, the first is line 2",
-		"Ca 1 \"a\"\n[1] \"b\"[1]\nCa 2 \"b\"\n[1] \"c\"[1]\nCa 1 \"c\"":                           "file:2: found a link to port 1 of \"b\", which line 4 has another link for",
-		"Ca 1 \"a\"\n[1] \"b\"[1]\nCa 1 \"c\"\n[1] \"b\"[1]\nCa 1 \"b\"":                           "file:4: found a link to port 1 of \"b\", which line 2 has another link for",
-		"caguid=0x5\nCa 1 \"a\"\ncaguid=0x5\nCa 1 \"b\"":                                           "file:4: found GUID 0x5 a second time, the first is that of line 2",
-		"Switch 1 \"s\"\nCa 1 \"a\"\n[1](7) \"s\"[1]\nCa 1 \"b\"\n[1](7) \"c\"[1]\nSwitch 1 \"c\"": "file:5: found GUID 0x7 a second time",
+	for _, x := range [][2]string{
+		{"", "file: no nodes"},
+		{"Rt 2 \"r\"", `file:1: found "Rt 2 \"r\"", expected Switch or Ca`},
+		{"[1] \"a\"[1]", "file:1: found a link before any node"},
+		{"Switch 0 \"a\"", "file:1: found 0 ports of \"a\", expected 1 to 253"},
+		{"Switch 254 \"a\"", "file:1: found 254 ports"},
+		{"Ca 1 \"a\" # \"" + strings.Repeat("x", 65) +
+			"\"", "file:1: found a name of 65 bytes, expected 64 at most"},
+		{"Ca 1 \"a\"\nCa 1 \"a\"", "file:2: found a second node \"a\", the first is that of line 1"},
+		{"Ca 1 \"a\"\n[2] \"b\"[1]", "file:2: found port 2 of \"a\", expected 1 to 1"},
+		{"Ca 1 \"a\"\n[1] \"b\"[1]", "file:2: found a link to \"b\", expected a node of this file"},
+		{"Ca 2 \"a\"\n[1] \"a\"[2]", "file:2: found a link from \"a\" to itself"},
+		{"Ca 1 \"a\"\n[1] \"b\"[3]\nCa 2 \"b\"", "file:2: found a link to port 3 of \"b\", expected 1 to 2"},
+		{"Ca 1 \"a\"\n[1] \"b\"[1]\n[1] \"b\"[1]\nCa 2 \"b\"",
+			"file:3: found port 1 of \"a\" a second time, the first is line 2"},
+		{"Ca 1 \"a\"\n[1] \"b\"[1]\nCa 2 \"b\"\n[1] \"c\"[1]\nCa 1 \"c\"",
+			"file:2: found a link to port 1 of \"b\", which line 4 has another link for"},
+		{"Ca 1 \"a\"\n[1] \"b\"[1]\nCa 1 \"c\"\n[1] \"b\"[1]\nCa 1 \"b\"",
+			"file:4: found a link to port 1 of \"b\", which line 2 has another link for"},
+		{"caguid=0x5\nCa 1 \"a\"\ncaguid=0x5\nCa 1 \"b\"",
+			"file:4: found GUID 0x5 a second time, the first is that of line 2"},
+		{"Switch 1 \"s\"\nCa 1 \"a\"\n[1](7) \"s\"[1]\nCa 1 \"b\"\n[1](7) \"c\"[1]\nSwitch 1 \"c\"",
+			"file:5: found GUID 0x7 a second time"},
 	} {
+		text, want := x[0], x[1]
 		if _, err := Parse("file", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, expected %s", text, err, want)
 		}
