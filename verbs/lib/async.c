@@ -4,7 +4,7 @@
 
 #include "tables.h"
 
-/* The kind of object that an event names, or -1. */
+/* Returns the kind of object that an event concerns, or -1. */
 static int kind_of(uint32_t event)
 {
 	switch (event) {
@@ -34,7 +34,8 @@ static struct urdma_events *events_of(int kind, void *object)
 	return kind == URDMA_KIND_QP ? &urdma_qp_of(object)->async : &urdma_srq_of(object)->async;
 }
 
-/* Names and counts the object; false for one that is gone: a late event. */
+/* Replaces the handle in the message by the object, and counts the event for it. Returns false if the
+ * object no longer exists: the event is late. */
 static bool translate(struct urdma_client *client, const struct urdma_abi_async_event *in, struct ibv_async_event *out)
 {
 	int kind = kind_of(in->event_type);
@@ -47,14 +48,14 @@ static bool translate(struct urdma_client *client, const struct urdma_abi_async_
 	urdma_handles_lock(client);
 	object = urdma_handles_find(client, (enum urdma_kind)kind, in->handle);
 	if (object) {
-		out->element.cq = object; /* or qp, or srq: ours begin with the one of verbs.h */
+		out->element.cq = object; /* also right for QPs and SRQs: our structures begin with the one of verbs.h */
 		urdma_events_deliver(events_of(kind, object));
 	}
 	urdma_handles_unlock(client);
 	return object != NULL;
 }
 
-/* The socket hung up: one IBV_EVENT_DEVICE_FATAL, afterwards EIO. */
+/* urdmad has closed the socket: reports IBV_EVENT_DEVICE_FATAL once, then fails with EIO. */
 static int report_end(struct urdma_context *c, struct ibv_async_event *event)
 {
 	urdma_client_check(c->client);
@@ -65,7 +66,7 @@ static int report_end(struct urdma_context *c, struct ibv_async_event *event)
 	return 0;
 }
 
-/* 0, or -1 and errno; EBADF on a context that was closed. */
+/* Returns 0, or -1 with errno set: EBADF if the context was closed. */
 static int next_event(struct urdma_context *c, struct ibv_async_event *event)
 {
 	struct urdma_abi_async_event message;
@@ -83,7 +84,7 @@ static int next_event(struct urdma_context *c, struct ibv_async_event *event)
 	return 0;
 }
 
-/* The same as a reader, a thread that may be cancelled while waiting. */
+/* Calls next_event in a way that allows the thread to be cancelled while it waits. */
 static int read_event(struct urdma_context *c, struct ibv_async_event *event, bool *blocking)
 {
 	int status, error;
@@ -107,7 +108,7 @@ static void explain(struct urdma_context *c, const struct ibv_async_event *event
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		qpn = event->element.qp->qp_num; /* which lives until its event is acknowledged */
+		qpn = event->element.qp->qp_num; /* the queue pair exists until its event is acknowledged */
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_PORT_ERR:

@@ -1,4 +1,4 @@
-/* channel.c - completion channels: which queue has something to poll. */
+/* channel.c - completion channels: ibv_get_cq_event and the acknowledgement of its events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -81,8 +81,8 @@ URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	return 0;
 }
 
-/* The queue an event names, the event counted so that the queue can't go away
- * before it is acknowledged; NULL for a late event. */
+/* Returns the queue that an event names and counts the event, so that the queue is not destroyed before
+ * the event is acknowledged. Returns NULL for a late event. */
 static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle)
 {
 	struct urdma_cq *cq;
@@ -95,7 +95,7 @@ static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle
 	return cq;
 }
 
-/* The event's queue, or NULL and errno; EBADF on an abandoned channel. */
+/* Returns the queue of the next event, or NULL with errno set: EBADF if the channel was destroyed. */
 static struct urdma_cq *next_event(struct urdma_channel *channel)
 {
 	struct urdma_client *client = channel->client;
@@ -123,8 +123,8 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 	return cq;
 }
 
-/* The same as a reader, a thread that may be cancelled while waiting. Where there is none,
- * *blocking is how the program waits. */
+/* Calls next_event in a way that allows the thread to be cancelled while it waits. If there is no event,
+ * *blocking says whether the program's calls block. */
 static struct urdma_cq *read_event(struct urdma_channel *channel, bool *blocking)
 {
 	struct urdma_cq *found;

@@ -1,4 +1,4 @@
-/* context.c - opening a device: the tables that verbs.h calls through. */
+/* context.c - opening a device: fills the function tables through which verbs.h calls. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "memory/memory.h"
 #include "tables.h"
 
-/* Bytes for verbs_context.priv, which belongs to libibverbs itself: zero, so
- * that readers find nothing. */
+/* Bytes for verbs_context.priv, which only libibverbs uses. They are zero, so that readers find nothing in
+ * it. */
 #define PRIVATE_BYTES 4096
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -19,8 +19,8 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	return attr->qp_type == IBV_QPT_XRC_RECV ? urdma_create_target(context, attr) : urdma_create_qp_ex(context, attr);
 }
 
-/* Pointers left NULL are what verbs.h answers with EOPNOTSUPP by itself; the
- * ones refused here are called without a look. */
+/* verbs.h itself answers EOPNOTSUPP where a pointer is NULL. It calls the functions refused here without
+ * checking for NULL. */
 static void fill_tables(struct urdma_context *c)
 {
 	struct ibv_context *context = &c->verbs.context;
@@ -68,8 +68,8 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	c->client = d->client;
 	c->device = d->number;
 	c->info = &d->client->info[d->number];
-	/* Nobody reads or writes here, but programs duplicate it and poll, as they may with the
-	 * kernel's devices: those are always ready. */
+	/* Nobody reads or writes this descriptor, but programs duplicate and poll it. The kernel's devices are
+	 * always ready, so this one is, too. */
 	c->verbs.context.cmd_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->verbs.context.cmd_fd < 0) {
 		free(c->verbs.priv);
@@ -97,7 +97,8 @@ static void discard(struct urdma_context *c)
 	free(c);
 }
 
-/* Of a list that is older than the session, as after a fork, the device of the same name. */
+/* Returns the device of the same name in the current session, if the list is from an earlier one, as after
+ * a fork. */
 static struct urdma_device *of_this_session(struct urdma_device *d)
 {
 	struct urdma_client *client = urdma_client_get();
@@ -147,9 +148,9 @@ URDMA_EXPORT int ibv_close_device(struct ibv_context *context)
 
 	urdma_readers_abandon(&c->readers);
 	status = urdma_call_destroy(c->client, URDMA_ABI_CLOSE_DEVICE, c->handle);
-	/* As with the kernel's devices, what was made on this one does not keep it
-	 * open: ib_send_bw leaves a completion queue behind and expects 0. Those
-	 * objects point here, so the structure stays with them. */
+	/* As with the kernel's devices, objects made on this one do not prevent closing: ib_send_bw does not
+	 * destroy a completion queue and expects 0. Those objects point to the context, so its memory is not
+	 * freed. */
 	if (status == EBUSY)
 		return 0;
 	if (status) {

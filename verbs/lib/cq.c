@@ -1,5 +1,4 @@
-/* cq.c - completion queues: making, resizing, arming, destroying. Polling is
- * in poll.c and pollex.c. */
+/* cq.c - completion queues: creation, resizing, arming, destruction. Polling is in poll.c and pollex.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                  \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
-/* Takes the ring a response brought; the descriptor, if one came, is closed either way. */
+/* Maps the ring named in a response. The descriptor, if the response had one, is closed in any case. */
 static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, int fd)
 {
 	uint32_t most = urdma_context_of(cq->ex.context)->info->max_cqe;
@@ -37,7 +36,8 @@ static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, in
 	cq->entries = (struct urdma_abi_cqe *)(at + r->entries_offset);
 	cq->mask = r->entries - 1;
 	cq->cons = __atomic_load_n(&cq->ring->cons, __ATOMIC_RELAXED);
-	cq->ex.cqe = (int)(r->entries < most ? r->entries : most); /* which is taken, too, when it is asked for */
+	/* a program may ask for the size it was told, rounded up */
+	cq->ex.cqe = (int)(r->entries < most ? r->entries : most);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ struct ibv_cq_ex *urdma_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	return &cq->ex;
 }
 
-/* With the lock held: nobody polls while urdmad moves what is unpolled. */
+/* With the lock held, so that no thread polls while urdmad moves unpolled completions. */
 static int change_ring(struct urdma_cq *cq, uint32_t cqe)
 {
 	struct urdma_abi_resize_cq request = { .handle = cq->ex.handle, .cqe = cqe };
@@ -227,14 +227,14 @@ URDMA_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	status = change_ring(cq, (uint32_t)cqe);
 	urdma_lock_drop(&cq->lock, taken);
 	if (!status)
-		errno = before; /* threads that poll make the lock's system calls fail */
+		errno = before; /* contention for the lock may have set errno */
 	return status;
 }
 
 /*
- * Sequentially consistent, and before the caller's next poll: either urdmad,
- * which stores prod before it looks at arm, sees the arm and sends an event,
- * or that poll sees the completion. 2 (any completion) is never lowered to 1.
+ * The store is sequentially consistent and precedes the caller's next poll. urdmad stores prod before it
+ * reads arm: so either urdmad sees the queue armed and sends an event, or that poll sees the completion. 2
+ * (any completion) is never lowered to 1.
  */
 static void arm(struct urdma_cq *cq, int solicited_only)
 {
@@ -247,8 +247,7 @@ static void arm(struct urdma_cq *cq, int solicited_only)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Completions wait of which no event has told, and none of which one has: told may
- * be far behind. */
+/* Returns whether completions wait for which no event was sent. The index told may be far behind. */
 static bool untold(const struct urdma_cq *cq)
 {
 	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
@@ -258,8 +257,8 @@ static bool untold(const struct urdma_cq *cq)
 }
 
 /*
- * Programs that poll, arm and then wait (Open MPI's openib) get an event for what came
- * in between, as adapters give it (urdma_abi.h); ibv_req_notify_cq(3) promises none.
+ * A program that polls, arms and then waits (Open MPI's openib) gets an event for completions that came in
+ * between, as from other adapters (urdma_abi.h); ibv_req_notify_cq(3) does not promise one.
  */
 void urdma_cq_tell_missed(struct urdma_cq *cq)
 {
@@ -267,13 +266,13 @@ void urdma_cq_tell_missed(struct urdma_cq *cq)
 
 	if (!cq->ex.channel || !qp || !untold(cq) || __atomic_load_n(&cq->ring->arm, __ATOMIC_RELAXED) != 2)
 		return;
-	/* Amidst a poll of the extended interface, urdmad has not heard how far that came. */
+	/* During an extended poll ring->cons is not up to date. */
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	urdma_ring_doorbell(qp);
 }
 
-/* With the lock, for ibv_resize_cq moves the ring and carries the arming over.
- * Between ibv_start_poll and ibv_end_poll this thread has it. */
+/* The lock is taken because ibv_resize_cq replaces the ring and copies the arming. Between ibv_start_poll
+ * and ibv_end_poll this thread holds it already. */
 int urdma_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);

@@ -1,14 +1,14 @@
 /*
- * first_abi.c - the functions of libibverbs 1.0 (before 2007), whose structures
- * were laid out differently. Such a program finds no device; the rest is here
- * so that nothing of it reaches the real library with an object of ours.
+ * first_abi.c - the functions of libibverbs 1.0 (before 2007), whose structures had another layout. A
+ * program that uses them finds no device. The other functions are defined so that the real library never
+ * gets an object of ours.
  */
 #include <errno.h>
 #include <stddef.h>
 
 #define FIRST_ABI(name) __attribute__((symver(#name "@IBVERBS_1.0"), visibility("default"), used))
 
-/* Also for functions that return nothing or a number where 0 is "none". */
+/* Also used for functions that return void, or a number where 0 means "none". */
 #define REFUSE_POINTER(name)                       \
 	FIRST_ABI(name) void *first_abi_##name(void); \
 	void *first_abi_##name(void)                  \

@@ -1,10 +1,9 @@
 /*
- * address.c - addresses of ids: reading and writing sockaddrs, binding, and
- * the two resolutions that precede a connection.
+ * address.c - addresses of ids: conversion from and to sockaddr, binding, and resolution of addresses and
+ * routes.
  *
- * IPv4-mapped IPv6 addresses are read as IPv4, and written back as the program
- * gave them. What :: and ::1 are bound to, and which link a scope id names, urdmad
- * knows.
+ * IPv4-mapped IPv6 addresses are treated as IPv4 and written back in the form in which the program gave
+ * them. urdmad decides to which port :: and ::1 are bound and which link a scope id names.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -124,8 +123,8 @@ URDMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *public,
 		return urdma_fail(error);
 	id->ipv6 = dst->sa_family == AF_INET6;
 	memcpy(&public->route.addr.dst_addr, dst, id->ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-	/* The source address and the device are adopted with the event, whose
-	 * reader may be another thread and faster than this one. */
+	/* The source address and the device are set when the event is read: another thread may read it before
+	 * this call returns. */
 	error = URDMA_ASK(id->client, URDMA_ABI_CM_RESOLVE_ADDR, &request, &bound);
 	return cm_complete(id, error);
 }

@@ -1,7 +1,6 @@
 /*
- * addrinfo.c - rdma_getaddrinfo: names and services to the addresses, port
- * space and queue pair type of an endpoint. The C library's getaddrinfo does the
- * look-up and its EAI_ codes are returned unchanged.
+ * addrinfo.c - rdma_getaddrinfo: turns names and services into addresses, a port space and a queue pair
+ * type. The C library's getaddrinfo does the look-up; its EAI_ codes are returned unchanged.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -30,14 +29,14 @@ static int copy_name(char **to, const char *from)
 	return *to ? 0 : EAI_MEMORY;
 }
 
-/* The C library's hints for ours. 0 or an EAI_ code. */
+/* Translates rdma_addrinfo hints into addrinfo hints. Returns 0 or an EAI_ code. */
 static int to_lookup(const struct rdma_addrinfo *hints, struct addrinfo *lookup)
 {
 	bool datagrams = hints->ai_port_space == RDMA_PS_UDP ||
 			 hints->ai_qp_type == IBV_QPT_UD;
 
 	if (hints->ai_port_space == RDMA_PS_TCP && hints->ai_qp_type == IBV_QPT_UD)
-		return EAI_SOCKTYPE; /* EAI_QPTYPE of the man page */
+		return EAI_SOCKTYPE; /* the man page's EAI_QPTYPE */
 	lookup->ai_family = hints->ai_flags & RAI_FAMILY ? hints->ai_family : AF_UNSPEC;
 	lookup->ai_socktype = datagrams ? SOCK_DGRAM : SOCK_STREAM;
 	lookup->ai_protocol = datagrams ? IPPROTO_UDP : IPPROTO_TCP;
@@ -61,7 +60,7 @@ static void choose_type(struct rdma_addrinfo *to, const struct rdma_addrinfo *hi
 		to->ai_port_space = datagrams ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
-/* One found address as the result's source or destination. */
+/* Copies one address found to the result, as source or as destination. */
 static int from_found(struct rdma_addrinfo *to, const struct rdma_addrinfo *hints,
 		      const struct addrinfo *found)
 {
@@ -80,7 +79,7 @@ static int from_found(struct rdma_addrinfo *to, const struct rdma_addrinfo *hint
 	return error ? error : copy_name(&to->ai_dst_canonname, found->ai_canonname);
 }
 
-/* Whether a port of urdmad has addresses of a family. */
+/* Returns whether a port of urdmad has addresses of this family. */
 static bool is_ours(int family)
 {
 	struct urdma_client *client = urdma_client_get();
@@ -91,7 +90,7 @@ static bool is_ours(int family)
 	return false;
 }
 
-/* The first address of a family that a port has; else the first of IPv4, or at all. */
+/* Prefers an address whose family one of urdmad's ports has, then IPv4, then the first address. */
 static const struct addrinfo *choose(const struct addrinfo *found)
 {
 	const struct addrinfo *other = NULL;
@@ -121,7 +120,7 @@ static int look_up(struct rdma_addrinfo *to, const char *node, const char *servi
 	return error;
 }
 
-/* Without a name everything comes from the hints. */
+/* Without a node name, all fields come from the hints. */
 static int from_hints(struct rdma_addrinfo *to, const struct rdma_addrinfo *hints)
 {
 	to->ai_flags = hints->ai_flags;
@@ -160,7 +159,7 @@ URDMA_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	if (!res || (!node && !service && !hints))
 		return urdma_fail(EINVAL);
 	if (!urdma_client_get())
-		return -1; /* as librdmacm answers where there is no device */
+		return -1; /* librdmacm returns the same if there is no device */
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return EAI_MEMORY;

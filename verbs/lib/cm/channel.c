@@ -1,10 +1,9 @@
 /*
- * channel.c - event channels: a socket that urdmad writes event messages to.
+ * channel.c - event channels: each is a socket on which urdmad sends event messages.
  *
- * The program polls the socket itself, so nothing reads ahead of
- * rdma_get_cm_event. A reader waits by peeking, outside cm_lock, which honours
- * O_NONBLOCK, SA_RESTART and cancellation as a read of the kernel's file does,
- * and then takes the message without blocking, under cm_lock.
+ * The program may poll the socket itself, so only rdma_get_cm_event takes messages from it. A reader waits
+ * with MSG_PEEK, outside cm_lock; this respects O_NONBLOCK, SA_RESTART and cancellation as read(2) on the
+ * kernel's file does. It then takes the message without blocking, under cm_lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +13,8 @@
 #include "../session/client.h"
 #include "cm.h"
 
-/* The id of a request whose listener is gone; urdmad is told outside cm_lock. */
+/* The id of a connection request whose listener no longer exists. urdmad is told to destroy it, outside
+ * cm_lock. */
 struct orphan {
 	struct orphan *next;
 	struct urdma_client *client;
@@ -48,8 +48,8 @@ void cm_channel_push(struct cm_channel *channel,
 }
 
 /*
- * urdmad sends a message of no id. It is left in the socket while events are
- * pending, and then dropped as every message of an unknown id.
+ * Makes urdmad send a message without an id. The message stays in the socket while events are pending and
+ * is then discarded, as any message of an unknown id is.
  */
 void cm_channel_wake(struct cm_channel *channel)
 {
@@ -58,7 +58,7 @@ void cm_channel_wake(struct cm_channel *channel)
 	urdma_call_handle(channel->client, URDMA_ABI_CM_WAKE_CHANNEL, channel->handle);
 	cm_lock(&cancel);
 	channel->stale = true;
-	if (STAILQ_EMPTY(&channel->pending)) /* another thread was faster */
+	if (STAILQ_EMPTY(&channel->pending)) /* another thread has taken them */
 		cm_channel_skip_stale(channel);
 	cm_unlock(cancel);
 	cm_orphans_release();
@@ -110,14 +110,15 @@ void cm_orphans_release(void)
 	}
 }
 
-/* What lies in the socket is the parent's, or the program's: it has closed ours. */
+/* Returns whether the file at the descriptor is not this process's socket: it belongs to the parent, or
+ * the program has closed our descriptor and reused the number. */
 static bool is_others(const struct cm_channel *channel)
 {
 	return urdma_client_state(channel->client) == URDMA_CLIENT_FORKED || !urdma_kept_is(&channel->events);
 }
 
-/* Reads one message without waiting: 0, EAGAIN, EPIPE after urdmad hung up, and where
- * the socket is others'. */
+/* Reads one message without waiting. Returns 0, or EAGAIN, or EPIPE if urdmad has closed the socket or the
+ * socket is not ours. */
 static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_event *message, int flags)
 {
 	int fd = channel->public.fd;
@@ -133,7 +134,7 @@ static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_eve
 		if (length == 0)
 			return EPIPE;
 		if (length > 0) {
-			/* no message of this ABI version: take it off and go on */
+			/* the message has another ABI version: discard it and continue */
 			recv(fd, message, sizeof(*message), MSG_DONTWAIT);
 			continue;
 		}
@@ -143,8 +144,7 @@ static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_eve
 	}
 }
 
-/* The same, for public functions that succeed whatever comes: errno stays what
- * the program had. */
+/* Calls try_receive but keeps errno, for public functions that always succeed. */
 static int receive(const struct cm_channel *channel, struct urdma_abi_cm_event *message, int flags)
 {
 	int before = errno, error = try_receive(channel, message, flags);
@@ -183,9 +183,9 @@ static void push_removal(struct cm_id *id, void *argument)
 		return;
 	message.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
 	cm_channel_push(channel, &message);
-	/* Programs that count the ends of connections wait for this one too. It
-	 * comes second: rping takes a mere disconnect for a success. A program
-	 * that destroys the id on removal, as it should, never sees it. */
+	/* Programs that count ended connections wait for a DISCONNECTED event, too. It follows the removal
+	 * event because rping treats a plain disconnect as success. A program that destroys the id on removal,
+	 * as it should, never sees it. */
 	if (id->connected) {
 		message.event = RDMA_CM_EVENT_DISCONNECTED;
 		cm_channel_push(channel, &message);
@@ -216,10 +216,9 @@ int cm_channel_poll(struct cm_channel *channel,
 }
 
 /*
- * The last channels that were destroyed, whose memory is kept. Programs destroy a
- * channel while another thread, which has just acknowledged the last event, is on
- * its way back into rdma_get_cm_event (rping). That thread finds the channel
- * destroyed, and sleeps as one that was faster does.
+ * Memory of the channels destroyed last. rping destroys a channel while another thread, which has just
+ * acknowledged the last event, is about to call rdma_get_cm_event again. That thread must find a destroyed
+ * channel here, and then sleeps.
  */
 static struct cm_channel *destroyed[16];
 static unsigned next_destroyed;
@@ -237,7 +236,7 @@ static void keep_memory(struct cm_channel *channel)
 	free(oldest);
 }
 
-/* Gives the channel back, once it is out of reach for everyone. */
+/* Frees the channel once no thread can reach it. */
 static void release(struct cm_channel *channel)
 {
 	struct urdma_abi_cm_event message;
@@ -263,7 +262,7 @@ void cm_channel_leave(void *argument)
 		release(channel);
 }
 
-/* Sleeps until the socket is readable; 0 or an errno value. */
+/* Sleeps until the socket is readable. Returns 0 or an errno value. */
 static int wait_readable(struct cm_channel *channel)
 {
 	ssize_t length;
@@ -272,7 +271,7 @@ static int wait_readable(struct cm_channel *channel)
 	pthread_cleanup_push(cm_channel_leave, channel);
 	length = recv(channel->public.fd, &head, sizeof(head), MSG_PEEK);
 	pthread_cleanup_pop(0);
-	/* Peeking returns 0 when urdmad hung up: reading finds out. */
+	/* recv returns 0 if urdmad has closed the socket; the next read reports that. */
 	return length < 0 && errno != ECONNRESET ? errno : 0;
 }
 
@@ -325,10 +324,9 @@ URDMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 }
 
 /*
- * Programs end with a thread still asleep in rdma_get_cm_event. The kernel
- * leaves it asleep when the file is closed under it, and an error would end
- * such programs with a failure: so the channel stays until the thread leaves, and
- * its memory for a while longer.
+ * A program may end while a thread sleeps in rdma_get_cm_event. The kernel lets such a thread sleep when
+ * the file is closed; an error would make those programs exit with a failure. So the channel exists until
+ * the thread leaves, and its memory is kept for some time after that.
  */
 URDMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *public)
 {

@@ -1,13 +1,13 @@
 /*
- * cm.h - what the files of the librdmacm half share.
+ * cm.h - declarations shared by the files of the librdmacm part.
  *
- * urdmad keeps the state machine of every id, as the kernel's rdma_ucm does;
- * this side keeps what a program can see: the public structures, which id a
- * handle means, and how many events of an id await their acknowledgement.
+ * urdmad holds the state machine of each id, as the kernel's rdma_ucm does. This side holds the data that
+ * a program can see: the public structures, the table from handles to ids, and the number of events of
+ * each id that await acknowledgement.
  *
- * One mutex (cm_lock) guards the id table, the event counts and the channel
- * lists. It is never held across a blocking call, and cancellation is off
- * while it is held: programs cancel threads that wait for events.
+ * One mutex (cm_lock) guards the id table, the event counts and the channel lists. It is not held across a
+ * blocking call, and cancellation is disabled while it is held, because programs cancel threads that wait
+ * for events.
  */
 #ifndef URDMA_CM_H
 #define URDMA_CM_H
@@ -25,7 +25,7 @@
 #include "../session/kept.h"
 #include "../session/readers.h"
 
-/* Ends a public call: 0, or -1 with errno. */
+/* The return value of a public function: 0, or -1 with errno set. */
 static inline int cm_result(int error)
 {
 	return error ? urdma_fail(error) : 0;
@@ -33,32 +33,32 @@ static inline int cm_result(int error)
 
 /* ---- devices.c: devices as ids see them ------------------------------------ */
 
-/* The protection domain, and the XRC domain, of all ids of a context that bring none;
- * NULL: errno. */
+/* Returns the protection domain, or the XRC domain, that ids of a context share if they have none of their
+ * own; NULL with errno set on failure. */
 struct ibv_pd *cm_shared_pd(struct ibv_context *verbs);
 struct ibv_xrcd *cm_shared_xrcd(struct ibv_context *verbs);
 
-/* In a child: those are its parent's, and another thread of that may have held their
- * lock. */
+/* Called in a child after fork: discards the domains, which belong to the parent, and initialises their
+ * lock, which another thread of the parent may have held. */
 void cm_devices_forked(void);
 
-/* The most RDMA Reads outstanding each way on one queue pair of the device. */
+/* The maximum number of outstanding RDMA Reads in each direction on a queue pair of the device. */
 uint8_t cm_device_depth(const struct ibv_context *verbs);
 
-/* Whether the id's device, which it has, is shown as one whose connections InfiniBand's
- * communication management makes: InfiniBand or RoCE. */
+/* Returns whether the id's device is shown as InfiniBand or RoCE, whose connections are made by
+ * InfiniBand's connection manager. The id must have a device. */
 static inline bool cm_uses_ibcm(const struct rdma_cm_id *id)
 {
 	return id->verbs->device->transport_type == IBV_TRANSPORT_IB;
 }
 
-/* What its requests, replies and rejects have room for beside rdma_cm's header, in bytes: of
- * connections, and of lookups of datagrams' services (the kernel's include/rdma/ib_cm.h). */
+/* Bytes of private data in InfiniBand's messages after rdma_cm's header: in those for connections and
+ * those for service ID resolution (the kernel's include/rdma/ib_cm.h). */
 enum { CM_REQUEST = 56, CM_REPLY = 196, CM_REJECT = 148, CM_LOOKUP = 180, CM_FOUND = 136 };
 
 /* ---- channel.c ------------------------------------------------------------ */
 
-/* An event message read already, waiting for its reader. */
+/* An event message that was read but not yet returned to the program. */
 struct cm_pending {
 	STAILQ_ENTRY(cm_pending) next;
 	struct urdma_abi_cm_event message;
@@ -71,44 +71,43 @@ struct cm_channel {
 	struct urdma_client *client;
 	struct urdma_kept events; /* public.fd */
 	uint32_t handle;
-	bool hung_up;  /* urdmad is gone: removal events were made */
+	bool hung_up;  /* urdmad has ended; the removal events were added to pending */
 	struct urdma_readers readers; /* in rdma_get_cm_event */
-	bool stale;    /* events of destroyed ids may lie in the socket */
+	bool stale;    /* events of destroyed ids may be left in the socket */
 	struct cm_pendings pending; /* what rdma_get_cm_event returns next */
 };
 
 struct cm_channel *cm_channel_of(struct rdma_event_channel *channel);
 
-/* Out of memory: NULL. */
+/* Returns NULL if there is no memory. */
 struct cm_pending *cm_pending_new(const struct urdma_abi_cm_event *message);
 
-/* Appends a message to the events that the channel returns next; cm_lock held.
- * Out of memory loses it. A thread that polls the socket learns of it by cm_channel_wake. */
+/* Appends a message to the events that the channel returns next; cm_lock is held. The message is lost if
+ * there is no memory. The caller must call cm_channel_wake afterwards, for threads that poll the socket. */
 void cm_channel_push(struct cm_channel *channel,
 		     const struct urdma_abi_cm_event *message);
 
-/* Has the channel's socket be readable while events are pending; without cm_lock. */
+/* Makes the channel's socket readable while events are pending; cm_lock is not held. */
 void cm_channel_wake(struct cm_channel *channel);
 
-/* A reader goes; the last one to leave an abandoned channel frees it. */
+/* A reader leaves; the last one to leave a destroyed channel frees it. */
 void cm_channel_leave(void *channel);
 
-/* Waits, as a reader, until the channel may have a message. 0 or an errno
- * value: EAGAIN on a non-blocking channel, EINTR, EBADF on an abandoned one. */
+/* Waits, as a reader, until the channel may have a message. Returns 0 or an errno value: EAGAIN on a
+ * non-blocking channel, EINTR, or EBADF if the channel was destroyed. */
 int cm_channel_wait(struct cm_channel *channel);
 
-/* Takes the next message, pending or from the socket, without waiting. 0 or an
- * errno value: EAGAIN when there is none, ENODEV once urdmad has gone and every
- * removal event was returned; cm_lock held. */
+/* Takes the next message, pending or from the socket, without waiting; cm_lock is held. Returns 0 or an
+ * errno value: EAGAIN if there is none, ENODEV if urdmad has ended and every removal event was returned. */
 int cm_channel_poll(struct cm_channel *channel,
 		    struct urdma_abi_cm_event *message);
 
-/* Discards messages of unknown ids at the socket's head, so that a poll for
- * readability does not promise them; cm_lock held. */
+/* Discards messages of unknown ids at the head of the socket, so that it is not readable because of them
+ * alone; cm_lock is held. */
 void cm_channel_skip_stale(struct cm_channel *channel);
 
-/* Notes a message that nobody will take, with cm_lock held: the new id of a
- * connection request is dropped in urdmad by the release, without it. */
+/* Records the new id of a connection request that no listener will take; cm_lock is held.
+ * cm_orphans_release destroys these ids in urdmad; cm_lock is not held then. */
 void cm_orphan(struct cm_channel *channel,
 	       const struct urdma_abi_cm_event *message);
 void cm_orphans_release(void);
@@ -119,87 +118,88 @@ struct cm_id {
 	struct rdma_cm_id public; /* what the program holds */
 	struct urdma_client *client;
 	uint32_t handle;
-	uint32_t device;          /* URDMA_ABI_NO_DEVICE while not bound to one */
-	struct cm_id *next;       /* in its bucket of the table */
-	struct cm_channel *moving; /* where rdma_migrate_id is taking it, or NULL */
-	struct cm_pendings arrived; /* events that came there ahead of it */
-	bool migrated;            /* it was once; requests to it may name the old channel */
+	uint32_t device;          /* URDMA_ABI_NO_DEVICE while the id is not bound to one */
+	struct cm_id *next;       /* next in its bucket of the table */
+	struct cm_channel *moving; /* the channel to which rdma_migrate_id is moving the id, or NULL */
+	struct cm_pendings arrived; /* events that came on the new channel before the move was complete */
+	bool migrated;            /* the id has been migrated; connection requests to it may name the old channel */
 	unsigned reported;        /* events that rdma_get_cm_event returned */
-	unsigned acknowledged;    /* of those; both guarded by cm_lock */
-	bool sync;                /* calls wait for their event */
-	bool connected;           /* ESTABLISHED seen, DISCONNECTED not */
+	unsigned acknowledged;    /* events acknowledged; reported and acknowledged are guarded by cm_lock */
+	bool sync;                /* synchronous: calls wait for their event */
+	bool connected;           /* ESTABLISHED was seen, DISCONNECTED was not */
 	bool active;              /* rdma_connect was called */
-	bool ipv6;                /* its program gave, and reads, addresses of IPv6 */
+	bool ipv6;                /* the program uses IPv6 addresses, possibly IPv4-mapped ones */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t ack_timeout;      /* RDMA_OPTION_ID_ACK_TIMEOUT, or 18: what the kernel takes for RoCE */
-	uint32_t peer_qp_num;     /* as the request or its answer told it */
-	uint32_t qp_handle;       /* of the queue pair that was connected or accepted */
-	struct ibv_qp_init_attr *passive_attr; /* of rdma_create_ep, for requests */
-	uint8_t *connect_data;    /* ai_connect, sent ahead of private data */
+	uint8_t ack_timeout;      /* RDMA_OPTION_ID_ACK_TIMEOUT; default 18, as the kernel has for RoCE */
+	uint32_t peer_qp_num;     /* from the connection request or its reply */
+	uint32_t qp_handle;       /* the queue pair named in connect or accept */
+	struct ibv_qp_init_attr *passive_attr; /* from rdma_create_ep, for the queue pairs of connection requests */
+	uint8_t *connect_data;    /* ai_connect, sent in front of the private data */
 	size_t connect_length;
-	struct cm_group *groups;  /* joined */
+	struct cm_group *groups;  /* multicast groups that the id has joined */
 };
 
-/* Take and release cm_lock; cancellation is off in between. */
+/* Take and release cm_lock; cancellation is disabled while it is held. */
 void cm_lock(int *cancel_state);
 void cm_unlock(int cancel_state);
 
 struct cm_id *cm_id_of(struct rdma_cm_id *id);
 
-/* The id with a handle on a connection, or NULL; cm_lock held. */
+/* Returns the id with this handle, or NULL; cm_lock is held. */
 struct cm_id *cm_id_find(const struct urdma_client *client, uint32_t handle);
 
-/* A request that carries the id and a value, answered by a bare header. */
+/* Sends a request that consists of the id's handle and a value, and whose response has no data. */
 int cm_id_call(struct cm_id *id, enum urdma_abi_type type, uint32_t value);
 
-/* Calls visit for each id; cm_lock held. */
+/* Calls visit for each id; cm_lock is held. */
 void cm_id_each(void (*visit)(struct cm_id *id, void *argument), void *argument);
 
-/* A zeroed id with a handle of urdmad's, entered in the table; NULL: no memory. */
+/* Allocates a zeroed id with the given handle and enters it in the table. Returns NULL if there is no
+ * memory. */
 struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context,
 			enum rdma_port_space ps, enum ibv_qp_type qp_type,
 			uint32_t handle);
 
-/* Takes an id out of the table and frees it; urdmad and its events are done. */
+/* Removes an id from the table and frees it. urdmad has destroyed the id, and no event of it is left. */
 void cm_id_free(struct cm_id *id);
 
-/* Waits until every event of the id was acknowledged; counts one that was. */
+/* Waits until every event of the id was acknowledged. cm_id_acknowledge counts one acknowledgement. */
 void cm_id_wait_acknowledged(struct cm_id *id);
 void cm_id_acknowledge(struct cm_id *id);
 
-/* Creates an id as rdma_create_id does, with a queue pair type of its own. */
+/* Like rdma_create_id, with an explicit queue pair type. */
 int cm_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 		 void *context, enum rdma_port_space ps,
 		 enum ibv_qp_type qp_type);
 
-/* Binds the public id to a device: verbs, port_num, pd. 0 or an errno value. */
+/* Binds the public id to a device: sets verbs, port_num and pd. Returns 0 or an errno value. */
 int cm_id_attach(struct cm_id *id, uint32_t device);
 
 /* ---- event.c ---------------------------------------------------------------- */
 
-/* Ends a call that an event answers, unless it failed already: waits for that in
- * synchronous mode. Returns 0 or -1 with errno, as every public call does. */
+/* The end of a call that is completed by an event. In synchronous mode waits for the event, unless error
+ * is set. Returns 0, or -1 with errno set, as public functions do. */
 int cm_complete(struct cm_id *id, int error);
 
-/* Acknowledges the event that a synchronous id holds. */
+/* Acknowledges the event that a synchronous id still holds. */
 void cm_drop_event(struct rdma_cm_id *id);
 
 /* ---- address.c --------------------------------------------------------------- */
 
-/* Reads a program's address, to bind to or to resolve; an IPv4-mapped one is that of
- * IPv4. 0, EINVAL for no address at all, EAFNOSUPPORT for another family. */
+/* Reads the address to bind to or to resolve; an IPv4-mapped one becomes IPv4. Returns 0, EINVAL if there
+ * is no address, or EAFNOSUPPORT for other families. */
 int cm_address_read(const struct sockaddr *from, struct urdma_abi_addr *to);
 
 void cm_address_write(const struct urdma_abi_addr *from, struct sockaddr *to);
 
-/* The GID that an address is, one of IPv4 mapped. */
+/* Converts an address to a GID; an IPv4 address is mapped into IPv6. */
 void cm_address_gid(const struct urdma_abi_addr *from, uint8_t gid[16]);
 
-/* Writes the id's own address, in the family that its program uses. */
+/* Writes the id's own address to the public id, in the family that the program uses. */
 void cm_address_local(struct cm_id *id, const struct urdma_abi_addr *local);
 
-/* Adopts what CM_BIND and CM_LISTEN answered: address, port number, device. */
+/* Stores the response to CM_BIND or CM_LISTEN in the id: address, port number, device. */
 int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
 
 /* ---- datagram.c --------------------------------------------------------------- */
@@ -207,34 +207,33 @@ int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
 /* Whether the id's queue pairs are of type UD. */
 bool cm_is_datagram(const struct rdma_cm_id *id);
 
-/* The states that a fresh queue pair of the id is moved to. */
+/* Returns the states through which a new queue pair of the id is moved. */
 void cm_first_moves(const struct rdma_cm_id *id, struct urdma_queues *wanted);
 
-/* What of a message a program is told but the private data. */
+/* Copies the connection parameters of a datagram id's message, without the private data. */
 void cm_datagram_param(const struct rdma_cm_id *id, const struct urdma_abi_cm_event *message, struct rdma_ud_param *to);
 
 /* ---- multicast.c -------------------------------------------------------------- */
 
-/* What MULTICAST_JOIN tells a program. */
+/* Fills in the event's parameters from a MULTICAST_JOIN message. */
 void cm_group_joined(const struct rdma_cm_id *id, const struct urdma_abi_cm_event *message, struct rdma_ud_param *to);
 
-/* Before the id's queue pair goes, and before the id does. */
+/* Detaches the id's queue pair from its groups: before the queue pair or the id is destroyed. */
 void cm_groups_detach(struct rdma_cm_id *id);
 void cm_groups_free(struct cm_id *id);
 
 /* ---- qpstate.c ---------------------------------------------------------------- */
 
-/* The handle of the id's queue pair, or of the one of this process that has
- * the number, or NO_HANDLE. */
+/* Returns the handle of the id's queue pair. If it has none, returns the handle of this process's queue
+ * pair with number qp_num, or NO_HANDLE. */
 uint32_t cm_qp_named(struct cm_id *id, uint32_t qp_num);
 
-/* Reflects in the connection's queue pair, if it still exists, where urdmad
- * moved it. */
+/* Records the state to which urdmad moved the connection's queue pair, if that still exists. */
 void cm_qp_moved(struct cm_id *id, enum ibv_qp_state state);
 
 /* ---- qp.c ---------------------------------------------------------------------- */
 
-/* The attributes that move a queue pair of the id to INIT, and their mask. */
+/* Returns the attributes, and their mask, that move a queue pair of the id to INIT. */
 void cm_init_attr(const struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 
 #endif /* URDMA_CM_H */

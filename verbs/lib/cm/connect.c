@@ -1,16 +1,15 @@
 /*
- * connect.c - requests that make and end connections: listen, connect,
- * accept, reject, establish, disconnect.
+ * connect.c - calls that make and end connections: listen, connect, accept, reject, establish, disconnect.
  *
- * urdmad moves a queue pair that is named in connect or accept through its
- * states; here only the program's view of the state follows.
+ * urdmad moves a queue pair that is named in connect or accept through its states; here only this
+ * process's copy of the state is updated.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "cm.h"
 
-/* A backlog of 0 or less takes urdmad's default, as it takes the kernel's most. */
+/* A backlog of 0 or less means urdmad's default; for the kernel it means the maximum. */
 URDMA_EXPORT int rdma_listen(struct rdma_cm_id *public, int backlog)
 {
 	struct cm_id *id = cm_id_of(public);
@@ -24,7 +23,7 @@ URDMA_EXPORT int rdma_listen(struct rdma_cm_id *public, int backlog)
 	return cm_result(error ? error : cm_address_bound(id, &bound));
 }
 
-/* What librdmacm checks before it connects or accepts a TCP port space id. */
+/* The checks that librdmacm makes before it connects or accepts an id of RDMA_PS_TCP. */
 static int check_param(const struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
@@ -48,8 +47,8 @@ static int check_param(const struct rdma_cm_id *id,
 	return 0;
 }
 
-/* 0, or EINVAL for private data that InfiniBand's message has no room for. A device that is
- * shown as an RNIC takes it. */
+/* Returns 0, or EINVAL for more private data than InfiniBand's message carries. A device shown as iWARP
+ * has no such limit. */
 static int check_private(const struct cm_id *id, const char *call, const struct urdma_abi_cm_param *param, unsigned int most)
 {
 	if (param->private_data_len <= most)
@@ -63,14 +62,14 @@ static int check_private(const struct cm_id *id, const char *call, const struct 
 			   param->private_data_len, most);
 }
 
-/* Appends private data; what rdma_create_ep saved goes first. */
+/* Appends private data. ai_connect, saved by rdma_create_ep, goes first. */
 static int add_private(struct urdma_abi_cm_param *to, const void *data,
 		       size_t length)
 {
 	if (!data || !length)
 		return 0;
 	if (to->private_data_len + length > UINT8_MAX)
-		return EINVAL; /* the peer's event tells the length in 8 bits */
+		return EINVAL; /* the length has 8 bits in the peer's event */
 	memcpy(to->private_data + to->private_data_len, data, length);
 	to->private_data_len += (uint16_t)length;
 	return 0;
@@ -125,7 +124,7 @@ URDMA_EXPORT int rdma_connect(struct rdma_cm_id *public,
 	return cm_complete(id, error);
 }
 
-/* id->initiator_depth is what the request has offered until choose_depths. */
+/* Until choose_depths, id->initiator_depth is the depth that the connection request offered. */
 static void check_depth(const struct cm_id *id, const struct rdma_conn_param *param)
 {
 	if (!cm_is_datagram(&id->public) && param && param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
@@ -134,7 +133,7 @@ static void check_depth(const struct cm_id *id, const struct rdma_conn_param *pa
 			   param->initiator_depth, id->initiator_depth);
 }
 
-/* Unsaid or 0xFF takes what the request offered, cut to the device's limit. */
+/* A depth that is not given, or 0xFF, means the depth in the connection request, limited by the device. */
 static void choose_depths(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	uint8_t depth = cm_device_depth(id->public.verbs);
@@ -166,10 +165,10 @@ URDMA_EXPORT int rdma_accept(struct rdma_cm_id *public,
 		error = check_private(id, "rdma_accept", &request.param, cm_is_datagram(public) ? CM_FOUND : CM_REPLY);
 	if (error)
 		return urdma_fail(error);
-	if (cm_is_datagram(public)) /* nothing follows: there is no connection */
+	if (cm_is_datagram(public)) /* a datagram id has no connection: no event follows */
 		return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
-	/* Before the request: the thread that reads events may see the end of
-	 * the connection before this one goes on. */
+	/* The state is set before the request is sent: another thread may read the event that ends the
+	 * connection before this call continues. */
 	cm_qp_moved(id, IBV_QPS_RTS);
 	error = URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request);
 	if (error)
@@ -191,7 +190,7 @@ URDMA_EXPORT int rdma_reject(struct rdma_cm_id *public, const void *data,
 	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_REJECT, &request));
 }
 
-/* The reason "ECE not supported" has no meaning where no peer offers ECE. */
+/* The reason "ECE not supported" is not sent, because no peer offers ECE. */
 URDMA_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *data,
 				 uint8_t length)
 {
@@ -206,8 +205,8 @@ URDMA_EXPORT int rdma_establish(struct rdma_cm_id *public)
 	if (public->qp)
 		return urdma_fail(EINVAL);
 	if (id->connected)
-		return 0; /* urdmad has established it already: see event.c */
-	/* As in the kernel's interface, accepting a response establishes. */
+		return 0; /* urdmad has already established the connection: see event.c */
+	/* As in the kernel's interface, accepting a response establishes the connection. */
 	return cm_result(URDMA_TELL(id->client, URDMA_ABI_CM_ACCEPT, &request));
 }
 
@@ -225,6 +224,6 @@ URDMA_EXPORT int rdma_disconnect(struct rdma_cm_id *public)
 		return 0;
 	cm_qp_moved(id, IBV_QPS_ERR);
 	if (id->sync && !id->connected)
-		return 0; /* DISCONNECTED was seen, or never will be */
+		return 0; /* DISCONNECTED was already read, or will never come */
 	return cm_complete(id, 0);
 }

@@ -1,22 +1,21 @@
 /*
- * datagram.c - ids of the port spaces RDMA_PS_UDP and RDMA_PS_IPOIB: their queue
- * pairs are of type UD and have no connection. rdma_connect asks which queue pair
- * is behind a port number, and ESTABLISHED says how to send to it.
+ * datagram.c - ids of the port spaces RDMA_PS_UDP and RDMA_PS_IPOIB: their queue pairs are of type UD and
+ * have no connection. rdma_connect asks which queue pair belongs to a port number; the event ESTABLISHED
+ * contains the address handle attributes.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "cm.h"
 
-#define HOP_LIMIT 64 /* as packets leave the port */
+#define HOP_LIMIT 64 /* the hop limit in packets of our ports */
 
 bool cm_is_datagram(const struct rdma_cm_id *id)
 {
 	return id->qp_type == IBV_QPT_UD;
 }
 
-/* One of type UD sends and receives as soon as it is made (rdma_create_qp(3)), others
- * take receives. */
+/* A queue pair of type UD can send and receive when rdma_create_qp(3) returns; others can only receive. */
 void cm_first_moves(const struct rdma_cm_id *id, struct urdma_queues *wanted)
 {
 	struct urdma_move *to = wanted->move;
@@ -39,7 +38,7 @@ static bool is_loopback(const struct urdma_abi_addr *a)
 	return a->family == AF_INET ? a->addr[0] == 127 : !memcmp(a->addr, ipv6, sizeof(ipv6));
 }
 
-/* The path to an address of ours, as devices shown so have it: by LID or by GID. */
+/* Fills in the path to an address: by LID or by GID, depending on how the device is shown. */
 static void path_to(const struct rdma_cm_id *id, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
 {
 	const struct urdma_abi_device *port = urdma_port_info(id->verbs, id->port_num);
@@ -49,7 +48,7 @@ static void path_to(const struct rdma_cm_id *id, const struct urdma_abi_addr *pe
 	attr->port_num = id->port_num;
 	if (peer->family != AF_INET && peer->family != AF_INET6)
 		return;
-	if (is_loopback(peer)) /* no packet goes there: the port's own address stands for it */
+	if (is_loopback(peer)) /* loopback addresses are not used in packets: use the port's own address */
 		peer = &port->addr;
 	cm_address_gid(peer, gid);
 	if (port->link_layer == IBV_LINK_LAYER_INFINIBAND) {

@@ -1,6 +1,6 @@
 /*
- * devices.c - devices as ids see them: the contexts rdma_get_devices lists,
- * the protection domain ids share, and the limits of RDMA Reads.
+ * devices.c - devices as ids see them: the contexts that rdma_get_devices lists, the protection domain
+ * that ids share, and the limits for RDMA Reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 
 #include "cm.h"
 
-/* What the ids of a context share that bring none of their own: made at the first use and
- * kept, as the context is, until the exit. */
+/* The domains shared by the ids of a context that have none of their own: created at first use and kept
+ * until the process exits, like the context. */
 struct shared {
 	struct shared *next;
 	struct ibv_context *verbs;
@@ -80,14 +80,14 @@ uint8_t cm_device_depth(const struct ibv_context *verbs)
 	return limit < RDMA_MAX_RESP_RES ? limit : RDMA_MAX_RESP_RES - 1;
 }
 
-/* Fills the list with the contexts that can be had: how many, or -1 and errno. A
- * device that can't be shown (ENODEV) is left out. */
+/* Fills the list with the contexts that can be opened. Returns their number, or -1 with errno set. Leaves
+ * out devices that can't be shown (ENODEV). */
 static int open_devices(struct urdma_client *client, struct ibv_context **list)
 {
 	int opened = 0;
 
 	for (uint32_t i = 0; i < urdma_client_devices(client); i++) {
-		if (urdma_device_info(client, i)->port_num > 1) /* of a device that is in the list */
+		if (urdma_device_info(client, i)->port_num > 1) /* a further port of a device that is already in the list */
 			continue;
 		list[opened] = urdma_device_context(client, i);
 		if (list[opened])

@@ -1,7 +1,6 @@
 /*
- * endpoint.c - rdma_create_ep and its kin: an id with its addresses resolved
- * and its queue pair made in one call, and connection requests that get a
- * queue pair as they arrive.
+ * endpoint.c - rdma_create_ep and related calls: an id whose addresses are resolved and whose queue pair
+ * is made in one call, and connection requests that get a queue pair when they are read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +8,9 @@
 
 #include "cm.h"
 
-#define RESOLVE_MS 2000 /* librdmacm's limit for either resolution */
+#define RESOLVE_MS 2000 /* librdmacm's timeout for each of the two resolutions */
 
-/* Binds a listener and keeps what rdma_get_request will need. */
+/* Binds a listener and saves the attributes for rdma_get_request. */
 static int prepare_passive(struct rdma_cm_id *public,
 			   const struct rdma_addrinfo *res, struct ibv_pd *pd,
 			   const struct ibv_qp_init_attr *attr)
@@ -93,7 +92,7 @@ URDMA_EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* The request in an event, with its queue pair: 0 or an errno value. */
+/* Makes the queue pair for the connection request in an event. Returns 0 or an errno value. */
 static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
 {
 	struct ibv_qp_init_attr attr;
@@ -129,7 +128,7 @@ URDMA_EXPORT int rdma_get_request(struct rdma_cm_id *public,
 		event->id->event = event;
 		return 0;
 	}
-	/* A request that got no queue pair can't be handed out: end it. */
+	/* The queue pair could not be made, so the request can't be returned to the program: end it. */
 	refused = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
 	rdma_ack_cm_event(event);
 	if (refused)

@@ -1,6 +1,6 @@
 /*
- * event.c - from urdmad's event messages to struct rdma_cm_event, their
- * acknowledgement, and the wait of a synchronous call for its event.
+ * event.c - turns urdmad's event messages into struct rdma_cm_event, counts acknowledgements, and waits
+ * for the event of a synchronous call.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 struct cm_event {
 	struct rdma_cm_event public; /* what the program holds */
-	struct cm_id *owner;         /* whose count it is in: a request's listener */
+	struct cm_id *owner;         /* the id for which the event is counted: for a connection request, the listener */
 	uint8_t private_data[URDMA_ABI_MAX_PRIVATE];
 };
 
@@ -70,8 +70,8 @@ static void established(struct cm_event *event, struct cm_id *id)
 		return;
 	id->connected = true;
 	cm_qp_moved(id, IBV_QPS_RTS);
-	/* An InfiniBand program that made its queue pair itself expects the
-	 * response and ends it with rdma_establish; iWARP has one step only. */
+	/* An InfiniBand program that made its queue pair itself expects CONNECT_RESPONSE and then calls
+	 * rdma_establish; iWARP has no such step. */
 	if (id->active && !id->public.qp && id->public.verbs && cm_uses_ibcm(&id->public))
 		event->public.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
@@ -95,7 +95,8 @@ static int connect_request(struct cm_event *event, struct cm_id *listener,
 	error = cm_id_attach(id, message->device);
 	if (!error && listener->sync && rdma_migrate_id(&id->public, NULL))
 		error = errno;
-	if (!error && !listener->sync && listener->migrated) /* urdmad made it on the channel of then */
+	/* urdmad created the new id on the channel that the listener had then */
+	if (!error && !listener->sync && listener->migrated)
 		error = cm_id_call(id, URDMA_ABI_CM_MIGRATE_ID, cm_channel_of(from->channel)->handle);
 	if (error) {
 		cm_id_free(id);
@@ -112,7 +113,8 @@ static void ended(struct cm_id *id)
 	cm_qp_moved(id, IBV_QPS_ERR);
 }
 
-/* What each kind of event changes on this side. 0, or why to drop it. */
+/* Changes this side's state as each kind of event requires. Returns 0, or an errno value if the event must
+ * be dropped. */
 static int apply(struct cm_event *event, const struct urdma_abi_cm_event *message)
 {
 	struct cm_id *id = event->owner;
@@ -136,8 +138,8 @@ static int apply(struct cm_event *event, const struct urdma_abi_cm_event *messag
 	}
 }
 
-/* How much private data InfiniBand's message brings: its whole field, whatever the peer has
- * put there. 0: it has none. */
+/* Returns the size of the private data field in InfiniBand's message for this event, which is reported in
+ * full whatever the peer filled in. Returns 0 if the message has none. */
 static uint8_t private_room(const struct rdma_cm_event *event)
 {
 	struct cm_id *id = cm_id_of(event->id);
@@ -156,8 +158,8 @@ static uint8_t private_room(const struct rdma_cm_event *event)
 	}
 }
 
-/* Private data as the program's adapter would bring it (rdma_get_cm_event(3): it may be longer
- * than what the peer gave); the rest is zeros. */
+/* Extends private data with zeros to the length that an InfiniBand adapter would report
+ * (rdma_get_cm_event(3): it may be longer than the data that the peer gave). */
 static void pad_private(struct cm_event *event)
 {
 	struct rdma_cm_event *public = &event->public;
@@ -175,10 +177,10 @@ static void pad_private(struct cm_event *event)
 	}
 }
 
-/* The id a message is for, with the event counted, so that a destroyer waits
- * from here on. NULL: nobody's, or passed on: to the channel that the id was
- * migrated to, *late, or, while it is on its way to this channel, behind the
- * events that it brings. */
+/* Returns the id to which a message belongs and counts the event, so that rdma_destroy_id waits for its
+ * acknowledgement. Returns NULL if the id is unknown, or if the message was passed on: to the channel that
+ * the id was migrated to, which is stored in *late; or, while rdma_migrate_id moves the id to this
+ * channel, to the list of events that arrived early. */
 static struct cm_id *claim(struct cm_channel *channel,
 			   const struct urdma_abi_cm_event *message,
 			   struct cm_channel **late)
@@ -207,8 +209,8 @@ static struct cm_id *claim(struct cm_channel *channel,
 	return id;
 }
 
-/* A refusal has InfiniBand's reason, of a REJ or a SIDR_REP (rdma_get_cm_event(3)),
- * where the device is shown as one that has those messages. */
+/* Returns the status of a refusal: InfiniBand's reason from a REJ or SIDR_REP message
+ * (rdma_get_cm_event(3)) if the device is shown as one that has these messages. */
 static int status_of(const struct cm_id *id, int status)
 {
 	if (status > 0 && (!id->public.verbs || id->public.verbs->device->transport_type != IBV_TRANSPORT_IB))
@@ -216,7 +218,7 @@ static int status_of(const struct cm_id *id, int status)
 	return status;
 }
 
-/* Turns a message into an event; false: there is none for this channel. */
+/* Turns a message into an event. Returns false if this channel has no event to return for it. */
 static bool deliver(struct cm_channel *channel, struct cm_event *event,
 		    const struct urdma_abi_cm_event *message)
 {
@@ -248,7 +250,7 @@ static bool deliver(struct cm_channel *channel, struct cm_event *event,
 	return false;
 }
 
-/* Says on stderr why no connection came to be. */
+/* Prints on stderr why a connection was not made. */
 static void explain(struct urdma_client *client, enum rdma_cm_event_type event)
 {
 	switch (event) {
@@ -262,8 +264,8 @@ static void explain(struct urdma_client *client, enum rdma_cm_event_type event)
 	}
 }
 
-/* The next event that can be had without waiting. 0 or an errno value; EAGAIN:
- * none, or another thread was faster. */
+/* Takes the next event without waiting. Returns 0 or an errno value; EAGAIN if there is none or another
+ * thread took it. */
 static int next_event(struct cm_channel *channel, struct cm_event **result)
 {
 	struct cm_event *event = malloc(sizeof(*event));
@@ -296,7 +298,7 @@ static int wait_event(struct cm_channel *channel, struct cm_event **event)
 		error = cm_channel_wait(channel);
 		if (error)
 			return error;
-		/* A cancelled thread must not take half an event with it. */
+		/* A thread must not be cancelled after it has taken a message. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		error = next_event(channel, event);
 		pthread_setcancelstate(cancel, NULL);
@@ -341,7 +343,7 @@ void cm_drop_event(struct rdma_cm_id *id)
 	id->event = NULL;
 }
 
-/* What an event says about the call that it ends: 0 or an errno value. */
+/* Returns the result of the call that an event completes: 0 or an errno value. */
 static int outcome(const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)

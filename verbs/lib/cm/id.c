@@ -1,6 +1,6 @@
 /*
- * id.c - communication identifiers: creation, the table of handles, the
- * binding to a device, and destruction after every event was acknowledged.
+ * id.c - communication identifiers: creation, the table of handles, binding to a device, and destruction
+ * after every event was acknowledged.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,13 +9,13 @@
 #include "../session/client.h"
 #include "cm.h"
 
-#define BUCKETS 4096u /* handles count up, so they spread evenly */
+#define BUCKETS 4096u /* handles are consecutive numbers, so they spread evenly */
 
 static pthread_mutex_t cm_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static struct cm_id *table[BUCKETS];
 
-/* Never held across a request, so a fork that takes it waits for no urdmad. */
+/* cm_lock is never held across a request, so a fork that takes it does not wait for urdmad. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&cm_mutex);
@@ -29,7 +29,7 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
 	pthread_mutex_init(&cm_mutex, NULL);
-	pthread_cond_init(&acknowledged, NULL); /* threads that waited aren't here */
+	pthread_cond_init(&acknowledged, NULL); /* the threads that waited on it do not exist in the child */
 	cm_devices_forked();
 }
 
@@ -133,7 +133,7 @@ int cm_id_call(struct cm_id *id, enum urdma_abi_type type, uint32_t value)
 	return URDMA_TELL(id->client, type, &request);
 }
 
-/* Asks urdmad for an id whose events go to the channel. */
+/* Asks urdmad for an id whose events go to this channel. */
 static int create_on(struct rdma_event_channel *public, struct cm_id **id,
 		     void *context, enum rdma_port_space ps,
 		     enum ibv_qp_type qp_type)
@@ -207,7 +207,7 @@ int cm_id_attach(struct cm_id *id, uint32_t device)
 	id->device = device;
 	id->public.verbs = verbs;
 	id->public.port_num = (uint8_t)port->port_num;
-	id->public.route.addr.addr.ibaddr.pkey = htons(0xffff); /* the default partition */
+	id->public.route.addr.addr.ibaddr.pkey = htons(0xffff); /* the P_Key of the default partition */
 	memcpy(id->public.route.addr.addr.ibaddr.sgid.raw, port->gid, sizeof(port->gid));
 	if (!id->public.pd)
 		id->public.pd = pd;
@@ -219,7 +219,7 @@ void cm_id_wait_acknowledged(struct cm_id *id)
 	int cancel;
 
 	cm_lock(&cancel);
-	/* In a child nobody acknowledges those that the parent has. */
+	/* Events counted in the parent are never acknowledged in a child. */
 	while (id->acknowledged != id->reported && urdma_client_state(id->client) != URDMA_CLIENT_FORKED)
 		pthread_cond_wait(&acknowledged, &cm_mutex);
 	cm_unlock(cancel);
@@ -242,12 +242,12 @@ URDMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *public)
 	bool sync = id->sync;
 	int cancel, before = errno;
 
-	/* A failure means that urdmad, or the id in it, is gone already. */
+	/* This fails only if urdmad has ended or has already removed the id. */
 	urdma_call_handle(id->client, URDMA_ABI_CM_DESTROY_ID, id->handle);
 	cm_drop_event(public);
 
 	cm_lock(&cancel);
-	remove_entry(id); /* from here on no event names it */
+	remove_entry(id); /* after this no event finds the id */
 	cm_channel_of(channel)->stale = true;
 	cm_channel_skip_stale(cm_channel_of(channel));
 	cm_unlock(cancel);

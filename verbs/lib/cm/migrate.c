@@ -1,16 +1,15 @@
 /*
- * migrate.c - moving an id to another event channel, or to synchronous
- * operation on a channel of its own.
+ * migrate.c - moves an id to another event channel, or to synchronous operation on a channel of its own.
  *
- * What lies unread in the old channel belongs to the id and comes first on the
- * new one. Everything is read out of the old socket; what is others' stays
- * pending there, and either channel's socket is made readable again.
+ * Unread events of the id in the old channel come first on the new one. The old socket is read until it is
+ * empty; events of other ids stay pending on the old channel. Afterwards the sockets of both channels are
+ * made readable again if they have pending events.
  */
 #include <errno.h>
 
 #include "cm.h"
 
-/* Takes all that is unread off a channel, in order; cm_lock held. */
+/* Takes all unread messages off a channel, in order; cm_lock is held. */
 static void take_all(struct cm_channel *from, struct cm_pendings *all)
 {
 	struct urdma_abi_cm_event message;
@@ -23,9 +22,8 @@ static void take_all(struct cm_channel *from, struct cm_pendings *all)
 	}
 }
 
-/* Brings the id's events, in order, before those that are pending on its new
- * channel, and puts the others back. Both channels' sockets are read only while
- * nothing is pending. */
+/* Puts the id's events, in order, before the events pending on its new channel, and puts other ids' events
+ * back. A channel's socket is read only while it has no pending events. */
 static void carry_over(struct cm_id *id, struct cm_channel *from, struct cm_channel *to)
 {
 	struct cm_pendings unread = STAILQ_HEAD_INITIALIZER(unread), newer = STAILQ_HEAD_INITIALIZER(newer);
@@ -37,7 +35,7 @@ static void carry_over(struct cm_id *id, struct cm_channel *from, struct cm_chan
 		STAILQ_REMOVE_HEAD(&unread, next);
 		STAILQ_INSERT_TAIL(one->message.id == id->handle ? &to->pending : &from->pending, one, next);
 	}
-	STAILQ_CONCAT(&to->pending, &id->arrived); /* what came there meanwhile */
+	STAILQ_CONCAT(&to->pending, &id->arrived); /* events that came on the new channel meanwhile */
 	STAILQ_CONCAT(&to->pending, &newer);
 }
 
@@ -53,7 +51,7 @@ static void wake_if_pending(struct cm_channel *channel)
 		cm_channel_wake(channel);
 }
 
-/* Switches the id's channel once urdmad sends its events to the new one. */
+/* Switches the id to its new channel, once urdmad sends the id's events there. */
 static void adopt(struct cm_id *id, struct rdma_event_channel *channel, bool sync)
 {
 	struct rdma_event_channel *old = id->public.channel;
@@ -77,13 +75,13 @@ static void adopt(struct cm_id *id, struct rdma_event_channel *channel, bool syn
 		rdma_destroy_event_channel(old);
 }
 
-/* Tells urdmad. Newer events wait on the new channel until adopt. */
+/* Tells urdmad to move the id. Newer events wait on the new channel until adopt is called. */
 static int ask(struct cm_id *id, struct cm_channel *channel)
 {
 	int error, cancel;
 
 	if (channel->client != id->client)
-		return ENODEV; /* the id belongs to a urdmad that has ended */
+		return ENODEV; /* the id belongs to a session with a urdmad that has ended */
 	cm_lock(&cancel);
 	id->moving = channel;
 	cm_unlock(cancel);
@@ -104,7 +102,7 @@ URDMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *public,
 	int error;
 
 	if (id->sync && sync)
-		return urdma_fail(EINVAL); /* it has a channel of its own already */
+		return urdma_fail(EINVAL); /* a synchronous id already has a channel of its own */
 	if (channel == public->channel)
 		return 0;
 	if (sync) {

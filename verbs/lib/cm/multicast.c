@@ -1,7 +1,6 @@
 /*
- * multicast.c - groups that ids join. A member receives through its queue pair,
- * which urdmad attaches; there is nobody to be asked, so that the event follows at
- * once.
+ * multicast.c - multicast groups that ids join. urdmad attaches the id's queue pair to the group; no
+ * subnet manager has to be asked, so the event follows at once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +12,12 @@
 #define FIRST_GROUP_LID 0xC000u
 #define HOP_LIMIT 64
 
-/* A group that an id has joined. */
+/* A multicast group that an id has joined. */
 struct cm_group {
 	struct cm_group *next;
 	struct urdma_abi_addr addr;
 	void *context;
-	bool attached; /* the id's queue pair receives from it */
+	bool attached; /* the id's queue pair is attached to it */
 };
 
 static bool same(const struct urdma_abi_addr *a, const struct urdma_abi_addr *b)
@@ -26,14 +25,13 @@ static bool same(const struct urdma_abi_addr *a, const struct urdma_abi_addr *b)
 	return a->family == b->family && !memcmp(a->addr, b->addr, sizeof(a->addr));
 }
 
-/* ff..: of IPv6 (RFC 4291 section 2.7); 224.0.0.0/4 */
+/* IPv6: ff00::/8 (RFC 4291 section 2.7); IPv4: 224.0.0.0/4. */
 static bool is_group(const struct urdma_abi_addr *addr)
 {
 	return addr->family == AF_INET6 ? addr->addr[0] == 0xff : addr->family == AF_INET && addr->addr[0] >> 4 == 0xe;
 }
 
-/* The group's GID: its IPv6 address, or its IPv4 address mapped, below ff0e:: for
- * InfiniBand. */
+/* The group's GID: its IPv6 address or its mapped IPv4 address; an InfiniBand device has it below ff0e::. */
 static void group_gid(const struct ibv_context *verbs, const struct urdma_abi_addr *group, union ibv_gid *gid)
 {
 	cm_address_gid(group, gid->raw);
@@ -88,7 +86,7 @@ static void detach(struct rdma_cm_id *id, struct cm_group *group)
 	group->attached = false;
 }
 
-/* Has MULTICAST_JOIN come. */
+/* Makes urdmad send the MULTICAST_JOIN event. */
 static void announce(struct cm_id *id, const struct cm_group *group)
 {
 	struct urdma_abi_cm_event message = {
@@ -118,7 +116,7 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool receives, vo
 	group->context = context;
 	status = cm_address_read(addr, &group->addr);
 	if (!status && (!is_group(&group->addr) || group->addr.family != urdma_port_info(id->public.verbs, id->public.port_num)->addr.family))
-		status = EINVAL; /* a port has groups of its own family */
+		status = EINVAL; /* a port can only join groups of its own address family */
 	if (!status && receives && id->public.qp)
 		status = attach(&id->public, group);
 	if (status) {

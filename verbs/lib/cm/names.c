@@ -1,6 +1,4 @@
-/*
- * names.c - names of events, as librdmacm spells them.
- */
+/* names.c - names of events, spelled as in librdmacm. */
 #include "cm.h"
 
 static const char *const event_names[] = {

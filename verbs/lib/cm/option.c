@@ -1,13 +1,13 @@
 /*
- * option.c - options of an id, and what the other rdma_cm calls that tune a
- * connection mean on urdma's devices.
+ * option.c - options of an id, and other rdma_cm calls that tune a connection: their meaning on urdma's
+ * devices.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "cm.h"
 
-/* The option's value, which must have exactly the size the option has. */
+/* Reads the option's value; its size must be exactly the expected one. */
 static int read_value(const void *from, size_t length, size_t expected,
 		      uint32_t *value)
 {
@@ -50,9 +50,9 @@ static int set_id_option(struct cm_id *id, int optname, const void *optval,
 	return error;
 }
 
-/* Path records come from a subnet manager, and here an address's next hop is the
- * route: what a program has of its own is taken for it, with the event that
- * resolving has, as in the kernel. */
+/* Path records come from a subnet manager; here the route is the next hop for an address. So a program's
+ * own path record is accepted without effect and, as in the kernel, causes the event that resolving the
+ * route causes. */
 static int set_path(struct cm_id *id, const struct ibv_path_data *path, size_t length)
 {
 	const uint32_t whole = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
@@ -79,14 +79,13 @@ URDMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	if (!id->verbs)
 		return urdma_fail(EINVAL);
-	/* urdmad connects both ends before data flows: nothing is left to do. */
+	/* urdmad connects both ends before data is transferred, so nothing is left to do. */
 	if (event != IBV_EVENT_COMM_EST && cm_uses_ibcm(id))
 		return urdma_fail(EINVAL);
 	return 0;
 }
 
-/* The way to the peer: its GID is its address, one of IPv4 mapped, whatever the
- * device is shown as. */
+/* Fills in the path to the peer. Its GID is its address (IPv4 is mapped), however the device is shown. */
 static void fill_path(const struct rdma_cm_id *id, struct ibv_qp_attr *attr)
 {
 	struct urdma_abi_addr to;
@@ -119,17 +118,17 @@ static void fill_rts(const struct cm_id *id, struct ibv_qp_attr *attr)
 	attr->max_rd_atomic = id->initiator_depth;
 }
 
-/* What RTR and RTS take of an InfiniBand device's. */
+/* The attributes that moving an InfiniBand queue pair to RTR and RTS requires. */
 #define MASK_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
 		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define MASK_RTS (IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
 		  IBV_QP_MAX_QP_RD_ATOMIC)
 
 /*
- * What a program that made its queue pair itself passes to ibv_modify_qp. connect
- * and accept find the queue pair by its number and urdmad moves it on, so RTR and
- * RTS change no state. On the side that accepts they come before urdmad knows the
- * queue pair, and the mask names nothing to set; nor does it on an RNIC.
+ * Returns the attributes that a program with a queue pair of its own passes to ibv_modify_qp. urdmad finds
+ * that queue pair by its number in connect or accept and moves it through its states, so moving it to RTR
+ * and RTS here changes nothing. The accepting side calls this before urdmad knows the queue pair, so the
+ * mask is empty; it is also empty on an iWARP device.
  */
 static bool later_steps(struct rdma_cm_id *id)
 {
@@ -160,9 +159,8 @@ URDMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id,
 	}
 }
 
-/* Enhanced connection establishment needs devices that know each other's
- * options: what the program says is checked and kept from the wire, and what
- * the peer said is always nothing. */
+/* Enhanced connection establishment lets devices exchange their options. The program's options are checked
+ * and not sent; the peer's options are always empty. */
 URDMA_EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)

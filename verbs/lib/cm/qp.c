@@ -1,8 +1,8 @@
 /*
- * qp.c - queue pairs that belong to an id, with the completion queues and
- * channels made for them, and shared receive queues.
+ * qp.c - queue pairs that belong to an id, with the completion queues and channels made for them, and
+ * shared receive queues.
  *
- * The inlines of rdma/rdma_verbs.h work on the fields that are set here.
+ * The inline functions of rdma/rdma_verbs.h use the fields that are set here.
  */
 #include <errno.h>
 
@@ -49,7 +49,7 @@ static bool is_target(const struct rdma_cm_id *id)
 	return id->qp_type == IBV_QPT_XRC_RECV || (id->qp && id->qp->qp_type == IBV_QPT_XRC_RECV);
 }
 
-/* Fills in what the program left to the library and is there: domain, queues. */
+/* Fills in the attributes that the program left out and the id already has: protection domain, queues. */
 static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	if (!id->verbs || id->qp)
@@ -106,11 +106,11 @@ static int fail_after_cleanup(struct rdma_cm_id *id, struct ibv_qp *qp, bool mad
 	return urdma_fail(saved);
 }
 
-/* A queue pair that has no completion queues: those that its caps ask for are its
- * shared receive queues'. */
+/* Creates a queue pair of type XRC_RECV. It has no completion queues: the ones that its caps ask for
+ * belong to its shared receive queues. */
 static int create_target(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	bool fresh = !id->send_cq && !id->recv_cq; /* no queues to keep on failure */
+	bool fresh = !id->send_cq && !id->recv_cq; /* queues made here, to be destroyed on failure */
 	struct ibv_qp_attr init = { 0 };
 	struct ibv_qp *qp;
 	int mask;
@@ -122,13 +122,13 @@ static int create_target(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp || cm_result(ibv_modify_qp(qp, &init, mask)))
 		return fail_after_cleanup(id, qp, fresh);
-	id->pd = attr->pd; /* it has none */
+	id->pd = attr->pd; /* an id without a protection domain takes the one of the attributes */
 	id->qp = qp;
 	return 0;
 }
 
-/* The queue pair, ready to take receives, and the completion queues that the program
- * brought none of. */
+/* Creates the queue pair, ready for receives to be posted, and the completion queues that the program did
+ * not provide. */
 static int create_queues(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct urdma_queues wanted = {
@@ -170,7 +170,7 @@ URDMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 	struct ibv_qp_init_attr_ex extended = urdma_extended_attr(attr, pd);
 	int failed = rdma_create_qp_ex(id, &extended);
 
-	attr->cap = extended.cap; /* what the queue pair can really hold */
+	attr->cap = extended.cap; /* the actual sizes of the queue pair */
 	return failed;
 }
 
@@ -193,7 +193,7 @@ URDMA_EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 	destroy_cqs(id);
 }
 
-/* What a shared receive queue in an XRC domain needs besides. */
+/* Fills in the additional attributes of a shared receive queue in an XRC domain. */
 static int complete_xrc(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)) {

@@ -1,16 +1,15 @@
 /*
- * qpstate.c - the queue pair of a connection, by its handle.
+ * qpstate.c - finds the queue pair of a connection by its handle.
  *
- * Programs destroy a queue pair while another thread reads the connection's
- * last event, some with ibv_destroy_qp and id->qp left as it was. So events
- * don't follow that pointer: they look the handle up, and the table's lock
- * holds a destroyer off while the state is written.
+ * Programs destroy a queue pair while another thread reads the connection's last event, some of them with
+ * ibv_destroy_qp, which leaves id->qp as it was. So events do not use that pointer: they look up the
+ * handle, and the handle table's lock prevents destruction while the state is written.
  */
 #include "../session/client.h"
 #include "cm.h"
 
-/* The table is keyed by handle: a program's own queue pair, which it names by
- * number, is searched for. Once a connection that is cheap enough. */
+/* The table's key is the handle. A program names its own queue pair by number, so it is searched for. This
+ * happens once for each connection. */
 static struct ibv_qp *find_by_number(struct urdma_client *client, uint32_t qp_num)
 {
 	struct urdma_handle *entry;

@@ -1,6 +1,6 @@
 /*
- * ah.c - address handles. One is the address that it leads to, and every work
- * request carries it along: urdmad, which knows the way there, has no object for it.
+ * ah.c - address handles. An address handle is just the destination's address, which is copied into each
+ * work request; urdmad finds the route and has no object for the handle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define FIRST_MULTICAST_LID 0xC000u
 
-/* ff..: a group (RFC 4291 section 2.7). */
+/* Multicast: ff00::/8 (RFC 4291 section 2.7). */
 static bool is_group(const union ibv_gid *gid)
 {
 	return gid->raw[0] == 0xff;
@@ -24,7 +24,7 @@ static bool is_mapped(const union ibv_gid *gid)
 	return !memcmp(gid->raw, prefix, sizeof(prefix));
 }
 
-/* docs/WIRE.md chapter 10 */
+/* Reads an IPv4 group from a GID (docs/WIRE.md chapter 10). */
 static int group_of_ipv4(const union ibv_gid *gid, uint8_t ipv4[4])
 {
 	memcpy(ipv4, gid->raw + 12, 4);
@@ -48,7 +48,7 @@ int urdma_ah_group(const struct urdma_abi_device *info, const union ibv_gid *gid
 	return 0;
 }
 
-/* One without a GID that says more: the port's own but for its low 16 bits. */
+/* Without a GID: the port's own address with its low 16 bits replaced by the LID. */
 static int address_of_lid(const struct urdma_abi_device *info, uint16_t lid, uint8_t address[16])
 {
 	if (!lid || lid >= FIRST_MULTICAST_LID)
@@ -62,7 +62,7 @@ static int address_of_lid(const struct urdma_abi_device *info, uint16_t lid, uin
 	return 0;
 }
 
-/* A single host's address. */
+/* Returns whether the GID is the address of a single host. */
 static bool is_host(const union ibv_gid *gid)
 {
 	static const uint8_t nothing[15];
@@ -77,7 +77,7 @@ int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_at
 
 	if (attr->is_global && !urdma_ah_group(info, gid, address))
 		return 0;
-	/* Beside a LID an IPv6 GID is what InfiniBand makes of a GUID, no address. */
+	/* If there is a LID, an IPv6 GID is made from a GUID, as in InfiniBand, and is no address. */
 	if (!(attr->is_global && !ipv6 && is_mapped(gid)) && !address_of_lid(info, attr->dlid, address))
 		return 0;
 	if (!attr->is_global || is_mapped(gid) == ipv6 || !is_host(gid))
@@ -86,8 +86,8 @@ int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_at
 	return 0;
 }
 
-/* Fails with EINVAL for a path that leads nowhere, ENOMEM. Whether somebody is
- * there shows when messages arrive or don't. */
+/* Fails with EINVAL if the path leads to no address, or with ENOMEM. Whether the destination exists is not
+ * checked. */
 URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	const struct urdma_abi_device *port = urdma_port_info(pd->context, attr->port_num ? attr->port_num : 1);
@@ -96,7 +96,7 @@ URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
 
 	if (!ah)
 		return NULL;
-	if (!port || (attr->is_global && attr->grh.sgid_index)) /* entry 0 is the only one */
+	if (!port || (attr->is_global && attr->grh.sgid_index)) /* the GID table has a single entry, 0 */
 		status = EINVAL;
 	else
 		status = urdma_ah_address(port, attr, ah->address);

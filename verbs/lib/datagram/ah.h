@@ -6,14 +6,14 @@
 #include "../device/context.h"
 
 /*
- * The address that a path leads to (docs/WIRE.md chapter 9): that of the GID, or
- * the one whose low 16 bits the LID is. EINVAL if there is none.
+ * Returns the destination address of a path (docs/WIRE.md chapter 9): the GID's, or the one whose low 16
+ * bits are the LID. EINVAL if there is none.
  */
 int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16]);
 
 /*
- * The group that a GID stands for on a port: itself, or an IPv4 group mapped into
- * IPv6, as the port's address is. EINVAL if it is none of a group.
+ * Returns the group that a GID stands for on a port: the GID itself, or an IPv4 group mapped into IPv6 if
+ * the port's address is IPv4. EINVAL if the GID is no group.
  */
 int urdma_ah_group(const struct urdma_abi_device *info, const union ibv_gid *gid, uint8_t address[16]);
 

@@ -1,4 +1,4 @@
-/* answer.c - address handles of the senders of messages. */
+/* answer.c - address handles for replies to the sender of a datagram. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 
 #include "ah.h"
 
-#define IPV4_AT 20 /* of the header in the 40 bytes in front of a message */
+#define IPV4_AT 20 /* offset of the IPv4 header in the 40 bytes before a datagram */
 
 static int from_ipv6(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
@@ -21,8 +21,8 @@ static int from_ipv6(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 	return 0;
 }
 
-/* From the header that came with the message, as RoCEv2 has it: IPv6's, or behind 20
- * bytes of nothing IPv4's. */
+/* Reads the header that came with the datagram in RoCEv2's layout: an IPv6 header, or 20 unused bytes and
+ * an IPv4 header. */
 static int from_header(const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	struct iphdr ip;

@@ -1,4 +1,4 @@
-/* mcast.c - queue pairs that receive what is sent to a group. */
+/* mcast.c - queue pairs that receive datagrams sent to a multicast group. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,8 +20,8 @@ static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum urdma_abi_ty
 	return URDMA_TELL(urdma_qp_of(qp)->client, type, &request);
 }
 
-/* The LID of a group is the subnet's to give, and means nothing here. ENOMEM: the
- * queue pair is attached to as many groups as it can be. */
+/* The LID of a group is ignored: a subnet manager would assign it. ENOMEM: the queue pair is attached to
+ * the maximum number of groups. */
 URDMA_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)lid;

@@ -1,7 +1,6 @@
 /*
- * build.c - the extended posting interface, ibv_wr_*: between ibv_wr_start and
- * ibv_wr_complete the send queue's lock is held and slots are filled in place;
- * nothing is published before ibv_wr_complete, and nothing at all if any
+ * build.c - the extended posting interface, ibv_wr_*. From ibv_wr_start to ibv_wr_complete the send
+ * queue's lock is held and slots are filled in place. ibv_wr_complete publishes them all, or none if any
  * request was wrong.
  */
 #include <errno.h>
@@ -35,12 +34,12 @@ static void start(struct ibv_qp_ex *ex)
 	qp->builder.slot = NULL;
 }
 
-/* Begins a request with the wr_id and flags the program stored in ex. */
+/* Begins a request, with the wr_id and flags that the program stored in ex. */
 static struct urdma_abi_sqe *begin(struct urdma_qp *qp, enum ibv_wr_opcode opcode)
 {
 	struct urdma_abi_sqe *slot;
 
-	if (urdma_client_state(qp->client) == URDMA_CLIENT_FORKED) /* since ibv_wr_start */
+	if (urdma_client_state(qp->client) == URDMA_CLIENT_FORKED) /* forked since ibv_wr_start */
 		fail(qp, EIO);
 	if (qp->builder.error)
 		return NULL;
@@ -52,7 +51,7 @@ static struct urdma_abi_sqe *begin(struct urdma_qp *qp, enum ibv_wr_opcode opcod
 	memset(slot, 0, sizeof(*slot));
 	slot->wr_id = qp->ex.wr_id;
 	slot->opcode = opcode;
-	/* Whether data is inline is said by the setter that brings it. */
+	/* The function that sets the data decides whether it is inline. */
 	slot->flags = qp->ex.wr_flags & ~(unsigned int)IBV_SEND_INLINE;
 	qp->builder.slot = slot;
 	qp->sq.prod++;
@@ -79,7 +78,7 @@ static void rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 	begin_remote(of(ex), IBV_WR_RDMA_READ, rkey, remote_addr);
 }
 
-/* Operations that name a value: immediate data, or the STag to invalidate. */
+/* Operations with a value: immediate data, or the STag to invalidate. */
 #define WITH_VALUE(name, opcode)                                  \
 	static void name(struct ibv_qp_ex *ex, uint32_t value)    \
 	{                                                         \

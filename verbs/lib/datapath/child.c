@@ -1,7 +1,7 @@
 /*
- * child.c - the parent's objects in a child after fork(). They belong to the
- * parent's connection and answer EIO; destroying them frees the child's copy.
- * Threads that don't exist here may have held their locks.
+ * child.c - the parent's objects in a child after fork(2). They belong to the parent's session, and calls
+ * on them return EIO; destroying them frees the child's copy. Their locks are initialised again, because
+ * threads of the parent may have held them.
  */
 #include "objects.h"
 

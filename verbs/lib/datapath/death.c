@@ -1,9 +1,8 @@
 /*
- * death.c - what urdmad's end looks like to a program: what a device's does.
- * Every outstanding work request completes with IBV_WC_WR_FLUSH_ERR, armed
- * queues raise their event, the context reports IBV_EVENT_DEVICE_FATAL, and
- * posting answers EIO. The rings outlive urdmad: what was posted and neither
- * polled nor completed silently is outstanding (queue.c).
+ * death.c - what a program sees when urdmad ends: the same as when a device fails. Every outstanding work
+ * request completes with IBV_WC_WR_FLUSH_ERR, armed queues deliver their event, the context reports
+ * IBV_EVENT_DEVICE_FATAL, and posting returns EIO. The rings outlive urdmad. A request is outstanding if
+ * its completion was not polled and it did not complete unsignaled (queue.c).
  */
 #include <string.h>
 
@@ -25,7 +24,8 @@ static uint32_t flushed_opcode(uint32_t opcode)
 	return op ? op->wc : (uint32_t)IBV_WC_SEND;
 }
 
-/* With cq->lock held, and the ring empty; takes it if there is an out. */
+/* Returns whether a request is outstanding; if out is not NULL, flushes it. The caller holds cq->lock, and
+ * the ring is empty. */
 static bool next_of_all(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 {
 	struct urdma_lost lost;
@@ -60,7 +60,7 @@ static bool has_something(struct urdma_cq *cq)
 	return found;
 }
 
-/* Disarms, as urdmad would have, so that each arming yields one event. */
+/* Disarms the queue, as urdmad would have done, so that each arming leads to one event. */
 struct urdma_cq *urdma_flush_event(struct urdma_channel *channel)
 {
 	struct urdma_cq *cq;

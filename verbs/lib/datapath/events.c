@@ -20,7 +20,7 @@ void urdma_events_acknowledge(struct urdma_events *e, uint32_t n)
 	pthread_mutex_unlock(e->mutex);
 }
 
-/* Whether that was in vain. */
+/* Returns whether the wait timed out. */
 static bool wait_a_second(struct urdma_events *e)
 {
 	struct timespec until;
@@ -45,7 +45,7 @@ void urdma_events_wait(const struct urdma_client *client, struct urdma_events *e
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(e->mutex);
-	/* In a child nobody acknowledges those that the parent has. */
+	/* Events counted in the parent are never acknowledged in a child. */
 	while (e->delivered != *e->acknowledged && urdma_client_state(client) != URDMA_CLIENT_FORKED)
 		if (!urdma_warn_wanted)
 			pthread_cond_wait(e->cond, e->mutex);

@@ -1,7 +1,7 @@
 /*
- * events.h - the events of an object that threads were given. The object is destroyed only
- * when all were acknowledged, which is counted in its structure of verbs.h, under the mutex
- * there.
+ * events.h - counts events that were delivered for an object. The object is destroyed only when all of
+ * them were acknowledged. The count of acknowledgements, and the mutex for both counts, are in the
+ * object's structure of verbs.h.
  */
 #ifndef URDMA_EVENTS_H
 #define URDMA_EVENTS_H
@@ -21,7 +21,7 @@ struct urdma_events {
 void urdma_events_deliver(struct urdma_events *e);
 void urdma_events_acknowledge(struct urdma_events *e, uint32_t n);
 void urdma_events_wait(const struct urdma_client *client, struct urdma_events *e);
-/* In a child: another thread of the parent may have had the mutex. */
+/* Called in a child: initialises the mutex, which another thread of the parent may have held. */
 void urdma_events_forked(struct urdma_events *e);
 
 #endif /* URDMA_EVENTS_H */

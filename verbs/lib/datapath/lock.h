@@ -1,10 +1,9 @@
 /*
- * lock.h - the small lock around one send queue, receive queue or completion
- * queue.
+ * lock.h - the lock of a send queue, receive queue or completion queue.
  *
- * It sleeps on a futex as soon as it is contended: the machines this runs on
- * may have two cores, and there spinning on a holder that was preempted costs
- * the scheduler's tick. While the process has one thread it costs a load.
+ * A thread that finds it taken sleeps on a futex at once. Many machines have two cores; spinning there
+ * while the holder is preempted costs a scheduler tick. While the process has one thread, taking the lock
+ * costs a load.
  */
 #ifndef URDMA_LOCK_H
 #define URDMA_LOCK_H
@@ -16,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* 0 free, 1 held, 2 held and somebody may be asleep. */
+/* 0: free. 1: held. 2: held, and threads may sleep. */
 struct urdma_lock {
 	uint32_t word;
 };
@@ -34,8 +33,8 @@ static inline void urdma_lock_wait(struct urdma_lock *l)
 	} while (!__atomic_compare_exchange_n(&l->word, &seen, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 }
 
-/* Takes it whatever the number of threads: for a lock that is held while the
- * program's own code runs (ibv_wr_start, ibv_start_poll). Returns 1. */
+/* Takes the lock even if the process has one thread: for a lock that is held while the program's own code
+ * runs (ibv_wr_start, ibv_start_poll). Returns 1. */
 static inline int urdma_lock_keep(struct urdma_lock *l)
 {
 	uint32_t seen = 0;
@@ -45,9 +44,9 @@ static inline int urdma_lock_keep(struct urdma_lock *l)
 	return 1;
 }
 
-/* Returns whether the lock was really taken; hand the answer to drop. glibc
- * clears __libc_single_threaded only in pthread_create, which no function that
- * holds a lock taken this way calls, so taken or not can't change in between. */
+/* Returns whether the lock was taken; pass the result to urdma_lock_drop. In a process with one thread it
+ * is not taken: glibc clears __libc_single_threaded only in pthread_create, and no function calls that
+ * while it holds a lock taken this way. */
 static inline int urdma_lock_take(struct urdma_lock *l)
 {
 	return __libc_single_threaded ? 0 : urdma_lock_keep(l);

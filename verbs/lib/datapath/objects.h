@@ -1,6 +1,6 @@
 /*
- * objects.h - what stands behind the queues, queue pairs and channels that
- * programs hold. Each begins with the structure of verbs.h.
+ * objects.h - the structures behind the queues, queue pairs and channels of a program. Each begins with
+ * the structure of verbs.h.
  */
 #ifndef URDMA_OBJECTS_H
 #define URDMA_OBJECTS_H
@@ -17,7 +17,7 @@
 struct urdma_cq;
 struct urdma_qp;
 
-/* Fields that threads share without a lock because any value will do. */
+/* Access to fields that threads share without a lock, where a stale value does no harm. */
 #define URDMA_LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define URDMA_STORE(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
@@ -25,71 +25,76 @@ struct urdma_channel {
 	struct ibv_comp_channel channel;
 	struct urdma_client *client;
 	uint32_t handle;
-	pthread_mutex_t lock;  /* of cqs and channel.refcnt */
-	struct urdma_cq *cqs;  /* through cq->next_in_channel */
-	struct urdma_readers readers; /* in ibv_get_cq_event */
+	pthread_mutex_t lock;  /* guards cqs and channel.refcnt */
+	struct urdma_cq *cqs;  /* list, linked by next_in_channel */
+	struct urdma_readers readers; /* threads in ibv_get_cq_event */
 	struct urdma_kept events;     /* channel.fd */
 };
 
 struct urdma_cq {
-	struct ibv_cq_ex ex; /* prefix of it: struct ibv_cq */
+	struct ibv_cq_ex ex; /* begins with a struct ibv_cq */
 	struct urdma_client *client;
 	struct urdma_cq *next_in_channel;
 
-	struct urdma_lock lock; /* of all below, until the hints */
+	struct urdma_lock lock; /* guards the fields below, up to the hints */
 	struct urdma_abi_cq_ring *ring;
 	struct urdma_abi_cqe *entries;
-	size_t bytes;           /* of the file that it lies in */
-	uint32_t memfd;         /* its number (session/rings.h) */
+	size_t bytes;           /* size of the file that contains the ring */
+	uint32_t memfd;         /* number of that file (session/rings.h) */
 	uint32_t mask;
 	uint32_t cons;          /* our own copy of ring->cons */
-	bool returned;          /* urdmad has its memory back, and another queue may */
+	bool returned;          /* urdmad has the ring's memory back and may use it for another queue */
 	bool ignore_overrun;
-	bool shows_lid;         /* link layer InfiniBand: a datagram's source is a LID, not a GRH */
-	bool shows_header;      /* RoCE: a datagram's service level says which header its GRH is */
-	struct urdma_qp *senders;   /* queue pairs that complete sends here */
-	struct urdma_qp *receivers; /* ... receives */
-	struct urdma_abi_cqe now; /* the completion ibv_start_poll shows */
-	int polling;              /* lock taken by ibv_start_poll */
-	int64_t wall_ns;          /* the wall clock less CLOCK_MONOTONIC (pollex.c) */
-	int64_t wall_error_ns;    /* of that, at most; 0: not known yet */
-	pthread_t poller;         /* the thread that took it so, or 0; others may look */
+	bool shows_lid;         /* link layer InfiniBand: completions show a datagram's source as a LID, not in a GRH */
+	/* RoCE: the service level in a datagram's completion says whether its GRH contains IPv4 or IPv6 */
+	bool shows_header;
+	struct urdma_qp *senders;   /* queue pairs whose sends complete here */
+	struct urdma_qp *receivers; /* queue pairs whose receives complete here */
+	struct urdma_abi_cqe now; /* the completion that ibv_start_poll or ibv_next_poll shows */
+	int polling;              /* result of taking the lock in ibv_start_poll */
+	int64_t wall_ns;          /* CLOCK_REALTIME minus CLOCK_MONOTONIC (pollex.c) */
+	int64_t wall_error_ns;    /* maximum error of wall_ns; 0: not measured yet */
+	pthread_t poller;         /* the thread between ibv_start_poll and ibv_end_poll, or 0; other threads may read it */
 
-	/* Hints, by URDMA_LOAD and URDMA_STORE. */
-	uint32_t since_check; /* polls that found nothing since urdmad was last seen alive */
+	/* Hints, accessed with URDMA_LOAD and URDMA_STORE. */
+	uint32_t since_check; /* empty polls since the last check that urdmad is running */
 	bool polled;          /* since the last post that yielded */
-	uint32_t finds;       /* polls that have found something; counts with URDMA_STRICT alone */
-	uint32_t polls;       /* since then; likewise */
-	bool awaits;          /* armed, and the event not delivered; kept with URDMA_WARN alone, as the next two are (warn_cq.c) */
-	uint8_t unpolled;     /* since it was armed: 1, and 2 if completions were there; 0: it was polled */
-	uint32_t habit;       /* waits after an arming without a poll between */
-	bool told;            /* that it overran; with URDMA_EXPLAIN alone */
-	struct urdma_abi_doorbells *bells; /* of a worker that serves it: its wishes about yielding */
+	uint32_t finds;       /* non-empty polls; counted only with URDMA_STRICT */
+	uint32_t polls;       /* polls since the last non-empty one; counted only with URDMA_STRICT */
+	/* armed, and the event is not yet delivered; this and the next two fields are used only with
+	 * URDMA_WARN (warn_cq.c) */
+	bool awaits;
+	/* 0: polled since it was armed. 1: not polled. 2: not polled, although completions waited when it was
+	 * armed */
+	uint8_t unpolled;
+	uint32_t habit;       /* number of waits after an arming without a poll in between */
+	bool told;            /* the overrun was reported; used only with URDMA_EXPLAIN */
+	struct urdma_abi_doorbells *bells; /* doorbells of a worker that serves it, which state when to yield */
 
 	struct urdma_events completions, async;
 };
 
-/* One direction's ring of a queue pair. */
+/* The ring of one direction of a queue pair. */
 struct urdma_queue {
-	struct urdma_lock lock; /* of the fields below */
-	uint32_t prod;          /* our own copy of what we published, and ahead of it while posting */
-	uint32_t cons;          /* the first slot in use; also read by pollers */
-	uint32_t seen;          /* the value of polled that cons accounts for; likewise */
-	uint32_t depth;         /* slots that may be in use */
+	struct urdma_lock lock; /* guards the fields below */
+	uint32_t prod;          /* index of the next slot to write; ahead of *shared_prod while a call posts */
+	uint32_t cons;          /* index of the first slot in use; also read by threads that poll */
+	uint32_t seen;          /* the value of polled that is included in cons; also read by threads that poll */
+	uint32_t depth;         /* maximum number of slots in use */
 	uint32_t mask;
 	uint32_t stride;
 	uint32_t max_sge;
-	bool all_signaled;      /* every work request makes a completion */
-	bool until_polled;      /* of a send queue: slots are freed by polled completions alone (URDMA_STRICT) */
-	bool free_when_taken;   /* a shared receive queue: urdmad copies slots out (urdma_abi.h) */
+	bool all_signaled;      /* every work request has a completion */
+	bool until_polled;      /* send queue: only polling a completion frees slots (URDMA_STRICT) */
+	bool free_when_taken;   /* shared receive queue: urdmad copies the slots, which are free then (urdma_abi.h) */
 	uint8_t *slots;
-	struct urdma_abi_sq_ring *failing; /* of a send queue: where urdmad says what has failed */
-	uint32_t *shared_prod;  /* we store, urdmad loads */
-	uint32_t *shared_cons;  /* urdmad stores, we load */
+	struct urdma_abi_sq_ring *failing; /* send queue: where urdmad records the first failed request */
+	uint32_t *shared_prod;  /* written by us, read by urdmad */
+	uint32_t *shared_cons;  /* written by urdmad, read by us */
 
-	uint8_t apart[64];      /* posting and polling may be different threads' */
-	uint32_t polled;        /* one past the newest request whose completion was polled; under the CQ's lock */
-	bool losing;            /* urdma_queue_lost has taken some; likewise */
+	uint8_t apart[64];      /* keeps fields of posting and polling threads on different cache lines */
+	uint32_t polled;        /* one past the newest request whose completion was polled; guarded by the CQ's lock */
+	bool losing;            /* urdma_queue_lost has taken some requests; guarded by the CQ's lock */
 };
 
 struct urdma_srq {
@@ -98,59 +103,63 @@ struct urdma_srq {
 	void *ring;
 	size_t bytes;
 	struct urdma_queue queue;
-	uint32_t number;       /* of one in an XRC domain, as peers name it; else 0 */
+	uint32_t number;       /* number by which peers name a shared receive queue in an XRC domain; else 0 */
 	struct urdma_events async;
 };
 
-/* A protection domain; or a parent domain, which stands for one. */
+/* A protection domain, or a parent domain. */
 struct urdma_pd {
 	struct ibv_pd pd;
-	struct urdma_pd *of; /* a parent domain's protection domain; else NULL */
-	struct urdma_td *td; /* a parent domain's, or NULL */
-	uint32_t users;      /* of a protection domain, those that urdmad doesn't know of: parent domains, address handles;
-			      * changed atomically */
+	struct urdma_pd *of; /* parent domain: its protection domain; else NULL */
+	struct urdma_td *td; /* parent domain: its thread domain or NULL */
+	/* protection domain: number of parent domains and address handles, which urdmad does not know; atomic */
+	uint32_t users;
 };
 
-/* An address handle: the destination's IPv6 or IPv4-mapped address. */
+/* An address handle: the destination's address, IPv6 or IPv4-mapped. */
 struct urdma_ah {
 	struct ibv_ah ah;
-	struct urdma_pd *domain; /* which it keeps from being deallocated; no parent domain */
+	struct urdma_pd *domain; /* the protection domain counted in users; never a parent domain */
 	uint8_t address[16];
 	uint8_t traffic_class;
 };
 
-/* ibv_wr_start .. ibv_wr_complete. */
+/* State between ibv_wr_start and ibv_wr_complete. */
 struct urdma_builder {
-	int taken;            /* how the send queue's lock is held */
-	uint32_t first;       /* prod at ibv_wr_start */
-	int error;            /* the first thing that was wrong */
-	struct urdma_abi_sqe *slot; /* being filled; NULL before the first request */
+	int taken;            /* result of taking the send queue's lock */
+	uint32_t first;       /* sq.prod at ibv_wr_start */
+	int error;            /* the first error */
+	struct urdma_abi_sqe *slot; /* the slot being filled; NULL before the first request */
 };
 
 struct urdma_qp {
-	struct ibv_qp_ex ex; /* prefix of it: struct ibv_qp */
+	struct ibv_qp_ex ex; /* begins with a struct ibv_qp */
 	struct urdma_client *client;
-	uint64_t user_handle; /* how completions name it, see handles.c */
+	uint64_t user_handle; /* identifies the queue pair in completions, see handles.c */
 	bool datagram;       /* type UD: each work request names its destination */
-	const struct urdma_abi_device *port; /* that it is bound to; NULL before INIT */
-	const struct urdma_pd *domain; /* of type UD: its address handles' too; no parent domain */
-	bool extended;       /* made with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
-	void *rings;         /* the file that both queues lie in */
+	const struct urdma_abi_device *port; /* the port it is bound to; NULL before INIT */
+	/* type UD: its protection domain, which its address handles must share; never a parent domain */
+	const struct urdma_pd *domain;
+	bool extended;       /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	void *rings;         /* the mapped file that contains both queues */
 	size_t bytes;
-	uint32_t memfd;      /* its number (session/rings.h) */
+	uint32_t memfd;      /* number of that file (session/rings.h) */
 	struct urdma_queue sq, rq;
 	uint32_t max_inline;
 	uint64_t max_message;
 	uint32_t max_sge_read;
 	int sq_sig_all;
-	struct urdma_abi_doorbells *bells; /* its worker's section */
+	struct urdma_abi_doorbells *bells; /* doorbells of its worker */
 	uint32_t worker;
 	uint32_t doorbell;
 	struct urdma_builder builder;
-	struct urdma_qp *next_sender, *next_receiver; /* under their queues' locks */
-	uint64_t yielded;      /* ns: the last post that yielded without a poll before it */
-	uint32_t unsignaled, error, posts_after; /* sends in a row; the status of a failure that was polled, posts since (warn.c) */
-	uint32_t waiting;      /* index of the send that was the oldest at since, ns; UINT64_MAX: told (warn_wait.c) */
+	/* links of cq->senders and cq->receivers; guarded by those CQs' locks */
+	struct urdma_qp *next_sender, *next_receiver;
+	uint64_t yielded;      /* ns: time of the last post that yielded without a poll before it */
+	/* unsignaled sends in a row; status of a failed completion that was polled; posts since then (warn.c) */
+	uint32_t unsignaled, error, posts_after;
+	/* index of the send that was the oldest at time since (ns; UINT64_MAX: reported) (warn_wait.c) */
+	uint32_t waiting;
 	uint64_t since;
 	struct urdma_events async;
 };
@@ -180,7 +189,7 @@ static inline struct urdma_ah *urdma_ah_of(const struct ibv_ah *ah)
 	return (struct urdma_ah *)ah;
 }
 
-/* The protection domain that pd is or stands for. */
+/* Returns the protection domain itself, or the one of a parent domain. */
 static inline struct urdma_pd *urdma_domain_of(const struct ibv_pd *pd)
 {
 	struct urdma_pd *d = (struct urdma_pd *)pd;
@@ -188,8 +197,7 @@ static inline struct urdma_pd *urdma_domain_of(const struct ibv_pd *pd)
 	return d->of ? d->of : d;
 }
 
-/* Whether a queue pair of type UD may send to what ah leads to: it is of the same
- * protection domain. */
+/* Returns whether a queue pair of type UD may send to ah: both must have the same protection domain. */
 static inline bool urdma_may_send_to(const struct urdma_qp *qp, const struct ibv_ah *ah)
 {
 	return ah && urdma_ah_of(ah)->domain == qp->domain;
@@ -200,59 +208,60 @@ static inline struct urdma_srq *urdma_srq_of(const struct ibv_srq *srq)
 	return (struct urdma_srq *)srq;
 }
 
-/* poll.c, post.c: what verbs.h reaches through a context's tables. */
+/* poll.c, post.c: functions in a context's tables. */
 int urdma_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
-/* refuse.c: has a context's posts fail as URDMA_INJECT says. */
+/* refuse.c: makes posts on a context fail as URDMA_INJECT says. */
 void urdma_refuse_posts(struct ibv_context *context);
 
-/* strict.c: has a context's polls do what URDMA_STRICT says. */
+/* strict.c: makes polls on a context behave as URDMA_STRICT says. */
 void urdma_strict_polls(struct ibv_context *context);
-/* Whether a poll is to find nothing yet, and what one does that found something. */
+/* urdma_strict_early: whether this poll must find nothing. urdma_strict_found: a poll found something. */
 bool urdma_strict_early(struct urdma_cq *cq);
 void urdma_strict_found(struct urdma_cq *cq);
-/* Spoils cq->now, which has failed, where it is undefined. */
+/* Fills the undefined fields of cq->now, a failed completion, with random values. */
 void urdma_strict_failed(struct urdma_cq *cq);
-/* The n-th number of a seed. */
+/* Returns the n-th random number of a seed. */
 uint32_t urdma_draw(uint64_t seed, uint64_t n);
 
 /* poll.c */
-/* Takes the oldest completion; the caller holds cq->lock. False if there is none. */
+/* Takes the oldest completion; the caller holds cq->lock. Returns false if there is none. */
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
-/* Whether polling must fail; the caller holds cq->lock, for the ring may move. */
+/* Returns whether polling must fail because of an overrun; the caller holds cq->lock, because the ring may
+ * move. */
 bool urdma_cq_overran(const struct urdma_cq *cq);
-/* Says on stderr, once, that a completion queue overran; of URDMA_EXPLAIN. The lock is not held. */
+/* Prints once on stderr that the completion queue overran, if URDMA_EXPLAIN is set. The lock is not held. */
 void urdma_cq_explain_overrun(struct urdma_cq *cq);
-/* Says on stderr why a work request failed; of URDMA_EXPLAIN. The caller may hold cq->lock. */
+/* Prints on stderr why a work request failed, if URDMA_EXPLAIN is set. The caller may hold cq->lock. */
 void urdma_cq_explain(struct urdma_cq *cq, uint32_t qp_num, uint32_t vendor_err);
-/* Takes the completions of a queue pair that is no more out of the ring. */
+/* Removes the completions of a destroyed queue pair from the ring. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num);
 
-/* The same for a queue pair, in all its queues. */
+/* Does so in both completion queues of a queue pair, and forgets its posted requests. */
 void urdma_qp_forget(struct urdma_qp *qp);
-/* What an empty poll does, without the lock: yield, and see whether urdmad lives.
- * True if it yielded. */
+/* Called after an empty poll, without the lock: yields if due, and checks from time to time that urdmad
+ * runs. Returns whether it yielded. */
 bool urdma_cq_empty(struct urdma_cq *cq);
-/* What one that found something does. */
+/* Called after a poll that found something. */
 void urdma_cq_found(struct urdma_cq *cq);
 
 /* window.c */
-/* 0, or why a request that binds mw is malformed. */
+/* Returns 0 or the errno value for a malformed request to bind mw. */
 int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
 void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
-/* What programs are shown of where a datagram came from: its LID, or its GRH. */
+/* The source of a datagram as shown to programs: by its LID or by its GRH. */
 static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
 	return cq->shows_lid && (uint16_t)e->source_lid < 0xC000 ? (uint16_t)e->source_lid : 0;
 }
 /*
- * RoCEv2 has a completion say whether a datagram came with an IPv4 or an IPv6 header
- * (annex A17 of the InfiniBand Architecture Specification); struct ibv_wc has no place for it. Mellanox's devices say
- * it in sl, where UCX looks: bit 3: UDP; in bits 0 to 2 1: IPv6, or 2: IPv4, in the
- * second half of the GRH's 40 bytes.
+ * In RoCEv2 a completion says whether a datagram came with an IPv4 or an IPv6 header (annex A17 of the
+ * InfiniBand Architecture Specification), but struct ibv_wc has no field for it. Mellanox's devices use
+ * sl, where UCX reads it. Bit 3: UDP. Bits 0 to 2: 1 for IPv6; 2 for IPv4, in the second half of the GRH's
+ * 40 bytes.
  */
 #define URDMA_SL_IPV6_UDP 0x9u
 #define URDMA_SL_IPV4_UDP 0xAu
@@ -270,30 +279,31 @@ static inline unsigned int urdma_cq_wc_flags(const struct urdma_cq *cq, const st
 /* pollex.c: fills the function pointers of an extended completion queue. */
 void urdma_pollex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
 
-/* death.c: after urdmad's end. */
-/* One flushed work request of the queue pairs that complete on cq; the caller holds cq->lock. */
+/* death.c: used after urdmad has ended. */
+/* Takes one flushed work request of the queue pairs that complete on cq; the caller holds cq->lock. */
 bool urdma_flush_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);
-/* A queue of channel that was armed and has something to poll, its event counted; or NULL. */
+/* Returns a queue of the channel that was armed and has completions, and counts an event for it; or
+ * returns NULL. */
 struct urdma_cq *urdma_flush_event(struct urdma_channel *channel);
 
-/* opcode.c: what an enum ibv_wr_opcode does, as far as a client must know. */
+/* opcode.c: properties of each enum ibv_wr_opcode. */
 struct urdma_operation {
-	uint64_t send_op;  /* IBV_QP_EX_WITH_*; 0: the number is no opcode */
-	uint32_t wc;       /* enum ibv_wc_opcode of its completion */
-	bool supported;    /* else posting it answers EOPNOTSUPP */
-	bool inlinable;    /* its data may be inline */
-	bool writes_local; /* what comes back is written to the scatter list */
+	uint64_t send_op;  /* IBV_QP_EX_WITH_*; 0: the number is not an opcode */
+	uint32_t wc;       /* enum ibv_wc_opcode in its completion */
+	bool supported;    /* if not, posting it returns EOPNOTSUPP */
+	bool inlinable;    /* its data may be sent inline */
+	bool writes_local; /* the response is written to the scatter list */
 	bool atomic;       /* uses compare_add and swap */
-	bool datagram;     /* queue pairs of type UD have it, too */
+	bool datagram;     /* allowed on queue pairs of type UD */
 };
-/* NULL for a number that is no opcode. */
+/* Returns NULL for a number that is not an opcode. */
 const struct urdma_operation *urdma_operation(uint32_t opcode);
-/* Whether a type of queue pair has it. */
+/* Returns whether a type of queue pair supports the operation. */
 bool urdma_operation_of(const struct urdma_operation *op, enum ibv_qp_type type);
-/* The IBV_QP_EX_WITH_* of those that a type of queue pair has. */
+/* Returns the IBV_QP_EX_WITH_* flags of the operations that a type of queue pair supports. */
 uint64_t urdma_operation_send_ops(enum ibv_qp_type type);
 
-/* Names a message's destination in a slot. */
+/* Writes a datagram's destination to a slot. */
 static inline void urdma_sqe_address(struct urdma_abi_sqe *slot, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	const uint8_t *address = urdma_ah_of(ah)->address;
@@ -305,59 +315,59 @@ static inline void urdma_sqe_address(struct urdma_abi_sqe *slot, const struct ib
 }
 
 /* queue.c: the client's side of a send or receive ring. */
-/* A slot for one more work request, or NULL: the queue is full. */
+/* Returns a slot for another work request, or NULL if the queue is full. */
 void *urdma_queue_slot(struct urdma_queue *queue);
-/* The queue that a completion is of. */
+/* Returns the queue to which a completion belongs. */
 static inline struct urdma_queue *urdma_queue_of(struct urdma_qp *qp, const struct urdma_abi_cqe *e)
 {
 	return e->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
 }
-/* Notes that a completion was polled; the caller holds the lock of its completion queue. */
+/* Records that a completion was polled; the caller holds the lock of its completion queue. */
 static inline void urdma_queue_polled(struct urdma_queue *queue, uint32_t index)
 {
 	__atomic_store_n(&queue->polled, index + 1, __ATOMIC_RELEASE);
 }
-/* What urdmad, which is no more, owes a completion. */
+/* A request that was outstanding when urdmad ended. */
 struct urdma_lost {
 	uint64_t wr_id;
-	uint32_t opcode; /* enum ibv_wr_opcode; of a send */
+	uint32_t opcode; /* enum ibv_wr_opcode; valid for sends */
 };
-/* The oldest such request, and with take its completion; the caller holds the
+/* Returns the oldest outstanding request; if take is set, records it as completed. The caller holds the
  * lock of the completion queue, which is empty. */
 bool urdma_queue_lost(struct urdma_queue *queue, bool take, struct urdma_lost *out);
-/* After urdmad's end: whether urdma_queue_lost has taken index. */
+/* After urdmad has ended: returns whether urdma_queue_lost has taken index. */
 bool urdma_queue_was_lost(const struct urdma_queue *queue, uint32_t index);
-/* Forgets all that was posted. */
+/* Forgets all posted requests. */
 void urdma_queue_reset(struct urdma_queue *queue);
-/* Makes everything up to queue->prod visible to urdmad. */
+/* Makes the slots up to queue->prod visible to urdmad. */
 void urdma_queue_publish(struct urdma_queue *queue);
 
 /* state.c */
-/* 0 if requests may be posted to a queue pair in its state, else an errno. */
+/* Returns 0 if requests may be posted in the queue pair's state, else an errno value. */
 int urdma_qp_may_send(struct urdma_qp *qp);
 int urdma_qp_may_recv(struct urdma_qp *qp);
-/* QUERY_QP. */
+/* Sends a QUERY_QP request. */
 int urdma_qp_ask(struct urdma_qp *qp, struct urdma_abi_query_qp_response *response);
-/* Asks urdmad for the state, as after a change that rdma_cm made. */
+/* Asks urdmad for the state, for example after rdma_cm has changed it. */
 int urdma_qp_refresh(struct urdma_qp *qp);
 
-/* yield.c: all without a queue's lock. */
-/* Tells urdmad's worker that a ring has news; true if it slept and was kicked. */
+/* yield.c: no queue's lock is held in these calls. */
+/* Tells urdmad's worker that a ring has new requests. Returns true if the worker slept and was woken. */
 bool urdma_ring_doorbell(struct urdma_qp *qp);
-/* The doorbell after a send, and the yield that urdmad may wish for. */
+/* Rings the doorbell after a send, and yields if urdmad asks for it. */
 void urdma_announce_send(struct urdma_qp *qp);
-/* The yield after a poll of cq that found nothing, if it is due; true if it came. */
+/* Yields after an empty poll of cq, if a yield is due. Returns whether it did. */
 bool urdma_yield_empty_poll(struct urdma_cq *cq);
-/* A poll found something, so a new wait begins. */
+/* A poll found something: starts to count empty polls again. */
 void urdma_yield_found(void);
 
-/* The caller is about to wait for an event: it polls no more. */
+/* The caller is about to wait for an event and polls no more. */
 void urdma_yield_stop(struct urdma_client *client);
 
-/* child.c: in a child, frees the locks of every object of the parent's. */
+/* child.c: called in a child; initialises the locks of all objects of the parent. */
 void urdma_objects_forked(struct urdma_client *client);
 
-/* build.c: fills the ibv_wr_* pointers that ops (IBV_QP_EX_WITH_*) names. */
+/* build.c: sets the ibv_wr_* pointers for ops (IBV_QP_EX_WITH_*). */
 void urdma_build_fill(struct urdma_qp *qp, uint64_t ops);
 
 #endif /* URDMA_OBJECTS_H */

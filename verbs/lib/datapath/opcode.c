@@ -1,4 +1,4 @@
-/* opcode.c - what operations do (URDMA_ABI_OPERATIONS in urdma_abi.h). */
+/* opcode.c - properties of the operations (URDMA_ABI_OPERATIONS in urdma_abi.h). */
 #include "objects.h"
 
 #define OPERATION(name, completion, rdmap, right, can, reads, writes, in_line, immediate, invalidates, receive, is_atomic, ud) \
@@ -19,7 +19,7 @@ const struct urdma_operation *urdma_operation(uint32_t opcode)
 bool urdma_operation_of(const struct urdma_operation *op, enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_XRC_RECV)
-		return false; /* it has no send queue */
+		return false; /* XRC_RECV has no send queue */
 	if (type == IBV_QPT_UC)
 		return !op->writes_local && op->send_op != IBV_QP_EX_WITH_SEND_WITH_INV;
 	return type != IBV_QPT_UD || op->datagram;
@@ -32,7 +32,8 @@ uint64_t urdma_operation_send_ops(enum ibv_qp_type type)
 	for (size_t i = 0; i < OPERATIONS; i++)
 		if (operations[i].supported && urdma_operation_of(&operations[i], type))
 			all |= operations[i].send_op;
-	if (type == IBV_QPT_XRC_SEND) /* the STag's place on the wire is the shared receive queue's */
+	/* in XRC messages the header field for the STag carries the shared receive queue's number */
+	if (type == IBV_QPT_XRC_SEND)
 		all &= ~(uint64_t)IBV_QP_EX_WITH_SEND_WITH_INV;
 	return all;
 }

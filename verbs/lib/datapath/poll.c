@@ -1,21 +1,21 @@
-/* poll.c - taking completions out of a ring. */
+/* poll.c - takes completions out of a ring. */
 #include <errno.h>
 
 #include "objects.h"
 
-/* Empty polls between two looks at whether urdmad lives (one ppoll(2), about
- * 0.3 µs): a spinning program learns of its end within a millisecond or so. */
+/* Empty polls between two checks that urdmad runs. A check is one ppoll(2), about 0.3 µs; a program that
+ * spins notices the end of urdmad within about a millisecond. */
 #define CHECK_EVERY 16384u
 
-/* Gives the queue pair the slots that a completion frees. False for one that came
- * after we had flushed its request: a connection can end before urdmad does. */
+/* Frees the slots of the queue pair that a completion covers. Returns false for a completion that came
+ * after its request was flushed: a connection can end before urdmad does. */
 static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {
 	struct urdma_qp *qp = e->user_handle ? urdma_pairs_find(cq->client, e->user_handle) : NULL;
 	struct urdma_queue *queue;
 
 	if (!qp || ((e->opcode & IBV_WC_RECV) && qp->ex.qp_base.srq))
-		return true; /* a shared receive queue's slots are freed otherwise */
+		return true; /* a shared receive queue's slots are freed when urdmad copies them */
 	queue = urdma_queue_of(qp, e);
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_GONE && urdma_queue_was_lost(queue, e->index))
 		return false;
@@ -23,7 +23,7 @@ static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 	return true;
 }
 
-/* Acquire pairs with urdmad's store of prod after the entry. */
+/* The acquire pairs with urdmad's store of prod, which follows the entry. */
 static bool take_from_ring(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 {
 	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
@@ -44,8 +44,8 @@ bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 	return !urdma_client_alive(cq->client) && urdma_flush_take(cq, out);
 }
 
-/* What is left moves up against prod, which is urdmad's. Not in a child: the ring
- * is shared with the parent, whose it is; nor in what another queue may have by now. */
+/* The remaining completions move up towards prod, which only urdmad writes. Does nothing in a child,
+ * because the ring is the parent's, nor in memory that another queue may use by now. */
 void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 {
 	uint32_t prod, freed = 0;
@@ -118,7 +118,7 @@ bool urdma_cq_overran(const struct urdma_cq *cq)
 	return !cq->ignore_overrun && __atomic_load_n(&cq->ring->overrun, __ATOMIC_RELAXED);
 }
 
-/* Completions taken, or -1 with errno set. */
+/* Returns the number of completions taken, or -1 with errno set. */
 static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	struct urdma_abi_cqe e;
@@ -128,7 +128,7 @@ static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 	URDMA_STORE(cq->polled, true);
 	while (n < num_entries && urdma_cq_take(cq, &e))
 		to_wc(cq, &e, &wc[n++]);
-	/* Release: urdmad may overwrite the entries once it sees this. */
+	/* Release: after this store urdmad may overwrite the entries. */
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	overran = n == 0 && urdma_cq_overran(cq);
 	urdma_lock_drop(&cq->lock, taken);
@@ -141,7 +141,7 @@ static int poll_once(struct urdma_cq *cq, int num_entries, struct ibv_wc *wc)
 
 void urdma_cq_explain_overrun(struct urdma_cq *cq)
 {
-	enum { OVERRUN = 0x0504 }; /* package reason's */
+	enum { OVERRUN = 0x0504 }; /* the number of this cause in package reason */
 
 	if (urdma_explain_wanted && !__atomic_exchange_n(&cq->told, true, __ATOMIC_RELAXED))
 		urdma_explain(cq->client, 0, OVERRUN);
@@ -171,7 +171,7 @@ int urdma_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED)
 		return urdma_fail(EIO);
 	n = poll_once(cq, num_entries, wc);
-	/* A yield may have brought what was waited for. */
+	/* During a yield urdmad may have delivered the completion. */
 	if (!n && urdma_client_state(cq->client) == URDMA_CLIENT_LIVE && urdma_cq_empty(cq))
 		n = poll_once(cq, num_entries, wc);
 	if (urdma_explain_wanted)

@@ -1,6 +1,6 @@
 /*
- * pollex.c - the extended polling interface: ibv_start_poll holds the queue's
- * lock until ibv_end_poll, and shows one completion at a time.
+ * pollex.c - the extended polling interface: ibv_start_poll takes the queue's lock, which ibv_end_poll
+ * releases; one completion is shown at a time.
  */
 #include <errno.h>
 #include <time.h>
@@ -36,7 +36,7 @@ static int show_next(struct urdma_cq *cq)
 
 static void finish(struct urdma_cq *cq)
 {
-	if (urdma_client_state(cq->client) != URDMA_CLIENT_FORKED) /* in the middle of a poll */
+	if (urdma_client_state(cq->client) != URDMA_CLIENT_FORKED) /* forked in the middle of a poll */
 		__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);
 	URDMA_STORE(cq->poller, 0);
 	urdma_lock_drop(&cq->lock, cq->polling);
@@ -54,7 +54,7 @@ struct measured {
 	int64_t least, most;
 };
 
-/* CLOCK_REALTIME less CLOCK_MONOTONIC; each clock is rounded. */
+/* Returns bounds for CLOCK_REALTIME minus CLOCK_MONOTONIC. Both clocks round. */
 static struct measured measure_clocks(void)
 {
 	int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME), after = clock_ns(CLOCK_MONOTONIC);
@@ -62,15 +62,15 @@ static struct measured measure_clocks(void)
 	return (struct measured){ wall - after - 1, wall - before + 1 };
 }
 
-/* The difference is the same until a clock is set. So long as what is known can be
- * right it is kept, or times would go backwards. */
+/* The difference changes only when a clock is set. The known difference is kept as long as it may be
+ * correct, so that times do not go backwards. */
 static void know_clocks(struct urdma_cq *cq)
 {
 	struct measured m = measure_clocks(), best = m;
 
 	if (cq->wall_error_ns && m.least - cq->wall_error_ns <= cq->wall_ns && cq->wall_ns <= m.most + cq->wall_error_ns)
 		return;
-	for (int i = 0; i < 8; i++) { /* one may be interrupted */
+	for (int i = 0; i < 8; i++) { /* any single measurement may be interrupted */
 		m = measure_clocks();
 		if (m.most - m.least < best.most - best.least)
 			best = m;
@@ -79,7 +79,7 @@ static void know_clocks(struct urdma_cq *cq)
 	cq->wall_error_ns = best.most - best.least;
 }
 
-/* On any error, ENOENT included, the caller does not call ibv_end_poll. */
+/* If this fails, with ENOENT too, the caller does not call ibv_end_poll. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct urdma_cq *cq = of(ex);
@@ -130,7 +130,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 	finish(of(ex));
 }
 
-/* Defines a function that reads a field of the completion that is shown. */
+/* Defines a function that reads a field of the completion shown. */
 #define READ(type, field, value)                                \
 	static type read_##field(struct ibv_cq_ex *ex)          \
 	{                                                       \
@@ -152,7 +152,7 @@ READ(uint32_t, slid, urdma_cq_slid(cq, now))
 READ(uint64_t, timestamp, now->timestamp)
 READ(uint64_t, wallclock, now->timestamp + (uint64_t)cq->wall_ns)
 
-/* Path bits are InfiniBand's; ours are all 0. */
+/* Path bits exist in InfiniBand only; ours are 0. */
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
 	(void)ex;

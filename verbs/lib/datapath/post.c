@@ -1,10 +1,10 @@
 /*
- * post.c - ibv_post_send and ibv_post_recv: check, write a slot, publish, ring.
+ * post.c - ibv_post_send and ibv_post_recv: check the request, write a slot, publish it, ring the
+ * doorbell.
  *
- * A refusal returns an errno value and names the request in *bad_wr; those
- * before it are posted. EINVAL: the request is malformed or the queue pair is
- * not in a state for it; ENOMEM: the queue is full; EOPNOTSUPP: the operation
- * is one urdmad has not; EIO: urdmad is gone.
+ * On failure they return an errno value and set *bad_wr to the failed request; requests before it are
+ * posted. EINVAL: the request is malformed or not allowed in the queue pair's state. ENOMEM: the queue is
+ * full. EOPNOTSUPP: urdmad does not support the operation. EIO: urdmad has ended.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static int check_send(const struct urdma_qp *qp, const struct ibv_send_wr *wr, c
 	if (!op->supported)
 		return EOPNOTSUPP;
 	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND && wr->opcode == IBV_WR_SEND_WITH_INV)
-		return EOPNOTSUPP; /* urdma_operation_send_ops */
+		return EOPNOTSUPP; /* see urdma_operation_send_ops */
 	if (!urdma_operation_of(op, qp->ex.qp_base.qp_type) || (qp->datagram && !urdma_may_send_to(qp, wr->wr.ud.ah)))
 		return EINVAL;
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS)
@@ -135,8 +135,8 @@ static int post_one_recv(struct urdma_queue *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* Here and below: *bad_wr is written where a request is refused, and left alone
- * otherwise (ibv_post_send(3)): Ceph takes what it finds there for one. */
+/* *bad_wr is written only if a request is refused (ibv_post_send(3)): Ceph takes any value there for a
+ * refused request. */
 int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
@@ -164,7 +164,7 @@ int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 	return status;
 }
 
-/* Posts a list; *news says whether there is something to tell urdmad. */
+/* Posts a list. *news says whether the doorbell must be rung. */
 static int post_recvs(struct urdma_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, bool *news)
 {
 	int status = 0, taken = urdma_lock_take(&rq->lock);
@@ -185,7 +185,8 @@ static int post_recvs(struct urdma_queue *rq, struct ibv_recv_wr *wr, struct ibv
 int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_qp *qp = urdma_qp_of(ibv);
-	int status = ibv->srq || !ibv->recv_cq ? EINVAL : urdma_qp_may_recv(qp); /* it has no receive queue of its own */
+	/* the queue pair has no receive queue of its own */
+	int status = ibv->srq || !ibv->recv_cq ? EINVAL : urdma_qp_may_recv(qp);
 	bool news;
 
 	if (status) {
@@ -198,7 +199,7 @@ int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 	return status;
 }
 
-/* No doorbell: a message that waits for a receive looks again by itself (urdma_abi.h). */
+/* No doorbell is rung: urdmad looks again by itself while a message waits for a receive (urdma_abi.h). */
 int urdma_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_srq *srq = urdma_srq_of(ibv);

@@ -1,11 +1,10 @@
 /*
  * queue.c - the client's side of a send or receive ring.
  *
- * A slot is free once its completion or a later one of its queue was polled, or
- * once urdmad completed it without one (urdma_abi.h). A post has the queue's
- * lock and moves cons; a poll has the completion queue's lock and moves
- * polled. Indices are compared by their distances, none of which is as long as
- * the index range.
+ * A slot is free once its completion, or a later one of the same queue, was polled, or once urdmad
+ * completed it without a completion (urdma_abi.h). A post holds the queue's lock and advances cons; a poll
+ * holds the completion queue's lock and advances polled. Indices wrap around and are compared by their
+ * difference.
  */
 #include "objects.h"
 
@@ -14,8 +13,8 @@ static void *slot_at(const struct urdma_queue *q, uint32_t index)
 	return q->slots + (size_t)(index & q->mask) * q->stride;
 }
 
-/* Whether a send that urdmad completed made no completion. failed is loaded
- * after the index that passed the send, and urdmad stores it before. */
+/* Returns whether a send that urdmad has carried out made no completion. urdmad stores failed before the
+ * index that includes the send; here they are loaded in the opposite order. */
 static bool silent(const struct urdma_queue *q, uint32_t index)
 {
 	const struct urdma_abi_sqe *slot = slot_at(q, index);
@@ -26,8 +25,8 @@ static bool silent(const struct urdma_queue *q, uint32_t index)
 	       (int32_t)(index - __atomic_load_n(&q->failing->first_failed, __ATOMIC_RELAXED)) < 0;
 }
 
-/* Release: a poll that finds seen up to date finds cons no older. A value seen
- * before says nothing: cons may have passed it since, by any distance. */
+/* Release: a poll that loads the current seen also loads the current cons. If it finds an old value of
+ * seen, cons may be anywhere beyond it. */
 static void take_polled(struct urdma_queue *q)
 {
 	uint32_t polled = __atomic_load_n(&q->polled, __ATOMIC_ACQUIRE);
@@ -61,7 +60,7 @@ static void take_taken(struct urdma_queue *q)
 		URDMA_STORE(q->cons, taken);
 }
 
-/* Free slots are looked for only when the last known ones are used up. */
+/* Free slots are looked for only when the known ones are used up. */
 void *urdma_queue_slot(struct urdma_queue *q)
 {
 	if (q->prod - q->cons >= q->depth) {
@@ -78,7 +77,7 @@ void *urdma_queue_slot(struct urdma_queue *q)
 	return slot_at(q, q->prod);
 }
 
-/* The oldest request that may still have to complete. */
+/* Returns the oldest request whose completion was not polled. */
 static uint32_t unpolled(const struct urdma_queue *q)
 {
 	uint32_t seen = __atomic_load_n(&q->seen, __ATOMIC_ACQUIRE);
@@ -86,8 +85,8 @@ static uint32_t unpolled(const struct urdma_queue *q)
 	return q->polled == seen && !q->losing ? URDMA_LOAD(q->cons) : q->polled;
 }
 
-/* What was published counts: a thread that posts at this moment is served next
- * time. A silent slot that it frees and writes while we look is passed over. */
+/* Only published requests count; one that is being posted is found next time. If an unsignaled slot is
+ * freed and reused while it is read, it is skipped. */
 bool urdma_queue_lost(struct urdma_queue *q, bool take, struct urdma_lost *out)
 {
 	uint32_t prod = __atomic_load_n(q->shared_prod, __ATOMIC_ACQUIRE);
@@ -97,7 +96,7 @@ bool urdma_queue_lost(struct urdma_queue *q, bool take, struct urdma_lost *out)
 	for (uint32_t at = unpolled(q); (int32_t)(prod - at) > 0; at++) {
 		if ((int32_t)(done - at) > 0 && !q->all_signaled && silent(q, at))
 			continue;
-		slot = slot_at(q, at); /* a receive's begins with its wr_id, too */
+		slot = slot_at(q, at); /* valid for receives, too: their slots also begin with wr_id */
 		*out = (struct urdma_lost){ .wr_id = slot->wr_id, .opcode = slot->opcode };
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if ((int32_t)(URDMA_LOAD(q->cons) - at) > 0)
@@ -126,7 +125,7 @@ void urdma_queue_reset(struct urdma_queue *q)
 	urdma_lock_drop(&q->lock, taken);
 }
 
-/* Release: urdmad's acquiring load of prod sees the slots before it. */
+/* Release: urdmad's acquire load of prod sees the slots before it. */
 void urdma_queue_publish(struct urdma_queue *q)
 {
 	__atomic_store_n(q->shared_prod, q->prod, __ATOMIC_RELEASE);

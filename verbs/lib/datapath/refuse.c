@@ -1,4 +1,4 @@
-/* refuse.c - posts that fail on purpose (URDMA_INJECT). Without such a rule nothing here is called. */
+/* refuse.c - posts that fail on purpose (URDMA_INJECT). Without such a rule no function here is called. */
 #include "objects.h"
 
 static bool hits(struct urdma_post_rule *rule)
@@ -11,7 +11,7 @@ static bool hits(struct urdma_post_rule *rule)
 	return !f->count || __atomic_add_fetch(&rule->hits, 1, __ATOMIC_RELAXED) <= f->count;
 }
 
-/* The errno that a call fails with, or 0. */
+/* Returns the errno value with which a call must fail, or 0. */
 static int refused(const struct urdma_client *client, uint32_t call)
 {
 	int error = 0;

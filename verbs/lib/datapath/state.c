@@ -1,5 +1,4 @@
-/* state.c - the state of a queue pair: what urdmad says, and what may be posted
- * in it. */
+/* state.c - the state of a queue pair, as urdmad reports it, and whether requests may be posted in it. */
 #include <errno.h>
 
 #include "objects.h"
@@ -31,8 +30,8 @@ static bool sends_in(enum ibv_qp_state state)
 	return state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR;
 }
 
-/* A connection that rdma_cm or the peer made is known to urdmad first: ask it
- * before refusing. */
+/* urdmad knows first when rdma_cm or the peer establishes a connection, so it is asked before a post is
+ * refused. */
 int urdma_qp_may_send(struct urdma_qp *qp)
 {
 	if (!urdma_client_alive(qp->client))

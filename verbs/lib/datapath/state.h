@@ -5,10 +5,10 @@
 #include <infiniband/verbs.h>
 
 /*
- * Records a state that urdmad already moved the queue pair to (no request is
- * sent). rdma_cm: INIT when rdma_create_qp returns, RTS when accept was sent
- * or ESTABLISHED arrived, ERR on disconnect. Without it nothing breaks: a post
- * to a queue pair that looks unconnected asks urdmad first.
+ * Records a state to which urdmad has already moved the queue pair; sends no request. rdma_cm calls it
+ * with INIT when rdma_create_qp returns, RTS when accept was sent or ESTABLISHED arrived, ERR on
+ * disconnect. It saves a request: before a post to a queue pair that looks unconnected fails, urdmad is
+ * asked.
  */
 void urdma_qp_set_state(struct ibv_qp *qp, enum ibv_qp_state state);
 

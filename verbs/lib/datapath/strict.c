@@ -1,12 +1,12 @@
 /*
- * strict.c - polling as specifications allow it and hardware seldom does it
- * (URDMA_STRICT). Without that nothing here is called.
+ * strict.c - polling that behaves as specifications allow and hardware seldom does (URDMA_STRICT). Without
+ * that variable no function here is called.
  */
 #include "objects.h"
 
-#define MOST_LATE 16u /* polls that find nothing before one finds something: fewer than these */
+#define MOST_LATE 16u /* fewer than this many polls find nothing before one finds a completion */
 
-/* SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators) of the n-th draw. */
+/* SplitMix64 for the n-th draw (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators). */
 uint32_t urdma_draw(uint64_t seed, uint64_t n)
 {
 	uint64_t z = seed + n * UINT64_C(0x9e3779b97f4a7c15);
@@ -46,8 +46,8 @@ void urdma_strict_failed(struct urdma_cq *cq)
 	cq->now.vendor_err = valid.vendor_err;
 }
 
-/* Whether a poll comes too early for what is there. Queues with a channel are left alone:
- * what an event has told of is there. */
+/* Returns whether this poll must find nothing, although a completion may be there. Queues with a channel
+ * are left alone: an event promises a completion. */
 bool urdma_strict_early(struct urdma_cq *cq)
 {
 	uint32_t polls = URDMA_LOAD(cq->polls), late;

@@ -1,7 +1,7 @@
-/* warn.c - see warn.h: what is posted. */
+/* warn.c - mistakes in posts, see warn.h. */
 #include "warn_rings.h"
 
-#define DRAINING 32u     /* posts after a failed completion that a program may need to know the end */
+#define DRAINING 32u     /* posts after a failed completion that a program may need to drain its queues */
 #define GRH_BYTES 40u
 
 /* ---- sends ------------------------------------------------------------------ */
@@ -22,12 +22,12 @@ static void check_sges(struct urdma_client *client, uint32_t qpn, const struct u
 			urdma_warn(client, qpn, URDMA_ABI_PITFALL_EMPTY_SGE, "sg_list[%u]", i);
 }
 
-/* After a failed completion that was polled. */
+/* Checks posts after a failed completion was polled. */
 static void check_stopped(struct urdma_qp *qp, uint32_t posts)
 {
 	if (!qp->error)
 		return;
-	if (qp->ex.qp_base.state != IBV_QPS_ERR && works(qp)) { /* it was reset */
+	if (qp->ex.qp_base.state != IBV_QPS_ERR && works(qp)) { /* the queue pair was reset */
 		qp->error = qp->posts_after = 0;
 		return;
 	}
@@ -70,7 +70,7 @@ void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int statu
 		explain_refusal(qp->client, qpn, &qp->sq, status, urdma_qp_may_send(qp));
 }
 
-/* What ibv_post_send found wrong with a request. */
+/* Checks why ibv_post_send refused a request. */
 static void check_refused(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
@@ -111,7 +111,7 @@ static bool cross(const struct urdma_abi_sge *a, const struct urdma_abi_sge *b)
 	return a->addr != b->addr && a->addr < b->addr + b->length && b->addr < a->addr + a->length;
 }
 
-/* Receives into the very same memory are what programs have that throw away what they get. */
+/* Receives into identical memory are allowed: programs that discard the data do so. */
 static void check_overlap(struct urdma_client *client, uint32_t qpn, const struct urdma_queue *q, uint32_t index)
 {
 	const struct urdma_abi_rqe *now = slot_at(q, index), *other;
@@ -189,7 +189,7 @@ static int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv
 	return status;
 }
 
-/* Around what the tables have, posts that fail on purpose (refuse.c) too. */
+/* Wraps the functions in the tables, which may be the ones that fail on purpose (refuse.c). */
 void urdma_warn_watch(struct ibv_context *context)
 {
 	send = context->ops.post_send;

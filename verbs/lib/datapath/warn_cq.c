@@ -1,9 +1,10 @@
-/* warn_cq.c - see warn.h: completion queues and channels. */
+/* warn_cq.c - mistakes with completion queues and channels, see warn.h. */
 #include "warn_rings.h"
 
-#define HABIT 2u         /* waits without a poll after the arming: the first may be before there is any work */
+/* waits without a poll after the arming that are allowed: at first there may be no work to poll for */
+#define HABIT 2u
 
-/* What one queue pair may yet complete on cq. */
+/* Returns how many completions one queue pair may still put on cq. */
 static uint32_t owed(const struct urdma_qp *qp, bool sends)
 {
 	const struct urdma_queue *q = sends ? &qp->sq : &qp->rq;
@@ -16,7 +17,7 @@ static uint32_t owed(const struct urdma_qp *qp, bool sends)
 	return n;
 }
 
-/* How many queue pairs' queues, all full, would complete on cq. */
+/* Returns how many completions would come on cq if all queues were full. */
 static uint32_t most(const struct urdma_cq *cq)
 {
 	uint32_t n = 0;
@@ -81,9 +82,10 @@ static int poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
-static int (*notify)(struct ibv_cq *cq, int solicited_only); /* what arms, of a folder above */
+/* ibv_req_notify_cq's implementation, in the folder above */
+static int (*notify)(struct ibv_cq *cq, int solicited_only);
 
-/* Within ibv_start_poll the program goes on polling. */
+/* Between ibv_start_poll and ibv_end_poll the program is still polling. */
 static int req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
@@ -95,7 +97,7 @@ static int req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return notify(ibv, solicited_only);
 }
 
-/* The first time a program arms a queue there may be nothing to poll yet. */
+/* Early waits without a poll are not counted as a mistake: there may be nothing to poll yet. */
 static bool forgets_to_poll(struct urdma_cq *cq)
 {
 	uint32_t unpolled = URDMA_LOAD(cq->unpolled);
@@ -129,7 +131,7 @@ void urdma_warn_waits(struct urdma_channel *channel)
 		urdma_warn(channel->client, 0, URDMA_ABI_PITFALL_NOT_ARMED, "of the queues of the channel none is armed: this call waits for ever");
 }
 
-/* Around what the tables have, strict polls too. */
+/* Wraps the functions in the tables, which may be the ones of strict.c. */
 void urdma_warn_watch_cq(struct ibv_context *context)
 {
 	notify = context->ops.req_notify_cq;

@@ -1,23 +1,24 @@
-/* warn_mr.c - see warn.h: memory that is registered and deregistered. */
+/* warn_mr.c - mistakes with registering and deregistering memory, see warn.h. */
 #include "warn_rings.h"
 
-#define EACH 64u         /* registrations, and work requests that each is for, that are too many and too few */
-#define TINY 4096u       /* bytes: a page */
-#define MANY 1000u       /* regions of less */
-#define MUCH 65536u      /* bytes: more than a stack has for messages */
+#define EACH 64u         /* this many registrations in turn, each for at most this many work requests, are a mistake */
+#define TINY 4096u       /* bytes: regions smaller than a page count as tiny */
+#define MANY 1000u       /* number of tiny regions that is a mistake */
+#define MUCH 65536u      /* bytes: larger than typical message buffers on a stack */
 
-static uint64_t posts;   /* of this process */
-static uint64_t before;  /* that at the last registration */
-static uint32_t in_turn; /* registrations behind a deregistration, with few posts between, and no change of queue pairs */
+static uint64_t posts;   /* work requests posted by this process */
+static uint64_t before;  /* value of posts at the last registration */
+/* registrations that followed a deregistration, with few posts in between and no new queue pair */
+static uint32_t in_turn;
 static uint32_t tiny;
-static bool deregistered; /* since the last registration, which was for few posts */
+static bool deregistered; /* a region was deregistered after few posts, and none registered since */
 
 void urdma_warn_counts(uint32_t n)
 {
 	__atomic_add_fetch(&posts, n, __ATOMIC_RELAXED);
 }
 
-/* The set-up of a program and of its connections may register as it likes. */
+/* While a program or a connection is set up, any order of registrations is fine. */
 void urdma_warn_setup(void)
 {
 	URDMA_STORE(in_turn, 0);
@@ -66,7 +67,7 @@ static bool names(const struct urdma_queue *q, size_t head, uint32_t index, uint
 	return false;
 }
 
-/* Work of a queue that urdmad has not done and that names a region. */
+/* Counts requests in a queue that urdmad has not carried out and that use a region. */
 static uint32_t using(const struct urdma_queue *q, size_t head, uint32_t lkey)
 {
 	uint32_t n = 0;

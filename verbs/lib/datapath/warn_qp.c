@@ -1,4 +1,4 @@
-/* warn_qp.c - see warn.h: states of queue pairs, and their end. */
+/* warn_qp.c - mistakes with states and destruction of queue pairs, see warn.h. */
 #include "warn_rings.h"
 
 static void tell_unready(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
@@ -22,7 +22,7 @@ static void check_reads(struct urdma_qp *qp, const struct urdma_abi_query_qp_res
 			   now->attr.max_rd_atomic, now->peer_reads);
 }
 
-/* The completion that says why the queue pair failed is in the queue still. */
+/* Returns the status of an unpolled completion that says why the queue pair failed. */
 static uint32_t unread(struct urdma_cq *cq, uint32_t qpn)
 {
 	uint32_t prod, status = 0;

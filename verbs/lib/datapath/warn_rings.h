@@ -1,7 +1,7 @@
 /*
- * warn_rings.h - what the files warn_*.c share. What is posted is read from the rings,
- * where it stays until its completion was polled. A thread that posts to the same queue
- * meanwhile may have it read wrongly; a warning is all that comes of it.
+ * warn_rings.h - functions shared by the files warn_*.c. Posted requests are read from the rings, where
+ * they stay until their completion is polled. If another thread posts to the same queue meanwhile, a
+ * request may be misread; the only harm is a wrong warning.
  */
 #ifndef URDMA_WARN_RINGS_H
 #define URDMA_WARN_RINGS_H
@@ -18,7 +18,7 @@ static inline uint32_t posted(const struct urdma_queue *q)
 	return URDMA_LOAD(q->prod);
 }
 
-/* The oldest whose completion may still be polled. */
+/* Returns the oldest request whose completion may still be polled. */
 static inline uint32_t oldest(const struct urdma_queue *q)
 {
 	uint32_t polled = __atomic_load_n(&q->polled, __ATOMIC_ACQUIRE), cons = URDMA_LOAD(q->cons);
@@ -26,7 +26,7 @@ static inline uint32_t oldest(const struct urdma_queue *q)
 	return polled - cons <= posted(q) - cons ? polled : cons;
 }
 
-/* Those that urdmad may still carry out. */
+/* Returns the oldest request that urdmad may still carry out. */
 static inline uint32_t undone(const struct urdma_queue *q)
 {
 	uint32_t done = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
@@ -52,7 +52,7 @@ static inline bool works(struct urdma_qp *qp)
 	return urdma_client_alive(qp->client) && urdma_qp_ask(qp, &response) == 0 && works_in(response.attr.qp_state);
 }
 
-/* A child of fork(2) uses what is its parent's; call names the function. */
+/* Warns if a child of fork(2) uses its parent's object. call is the function's name. */
 static inline bool in_child(struct urdma_client *client, const char *call)
 {
 	if (urdma_client_state(client) != URDMA_CLIENT_FORKED)
@@ -61,19 +61,20 @@ static inline bool in_child(struct urdma_client *client, const char *call)
 	return true;
 }
 
-/* Has polls and armings of a context looked at. */
+/* Enables the checks of polls and armings on a context. */
 void urdma_warn_watch_cq(struct ibv_context *context);
-/* Takes cq->lock, for urdma_lock_drop; it is this thread's already between ibv_start_poll and ibv_end_poll. */
+/* Takes cq->lock; the result is for urdma_lock_drop. Between ibv_start_poll and ibv_end_poll this thread
+ * holds the lock already. */
 static inline int urdma_warn_lock(struct urdma_cq *cq)
 {
 	return URDMA_LOAD(cq->poller) == pthread_self() ? 0 : urdma_lock_take(&cq->lock);
 }
 
-/* More completions may come than the queue has entries for. */
+/* Checks whether more completions may come than the queue has entries. */
 void urdma_warn_room(struct urdma_cq *cq, uint32_t qpn);
 /* Work requests were posted, on any queue pair. */
 void urdma_warn_counts(uint32_t posts);
-/* Nothing has completed on the queue: a send may wait for a receive. */
+/* Nothing has completed on the queue: checks whether a send waits for the peer's receive. */
 void urdma_warn_stuck(struct urdma_cq *cq);
 /* The first receives were posted. */
 void urdma_warn_ready(struct urdma_qp *qp);

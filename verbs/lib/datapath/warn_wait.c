@@ -1,11 +1,11 @@
-/* warn_wait.c - see warn.h: sends that wait for the peer's receive. */
+/* warn_wait.c - sends that wait for the peer to post a receive, see warn.h. */
 #include <poll.h>
 #include <time.h>
 
 #include "warn_rings.h"
 
-#define PATIENCE 10000000000ull /* ns: longer than a busy machine lets a peer wait for the processor */
-#define LOOK 1000              /* ms: between two looks, while a program waits for an event */
+#define PATIENCE 10000000000ull /* ns: longer than a peer waits for a processor on a busy machine */
+#define LOOK 1000              /* ms: time between two checks while a program waits for an event */
 
 static uint64_t now_ns(void)
 {
@@ -20,7 +20,7 @@ static bool takes_receive(uint32_t opcode)
 	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Whether the oldest send has waited for too long, once for each queue pair. */
+/* Returns whether the oldest send has waited too long; true once for each queue pair. */
 static bool stuck(struct urdma_qp *qp, uint64_t now)
 {
 	uint32_t first = qp->sq.depth ? undone(&qp->sq) : 0;
@@ -38,7 +38,8 @@ static bool stuck(struct urdma_qp *qp, uint64_t now)
 	return true;
 }
 
-/* How many sends a queue pair of cq has of which the first is stuck, and its number; 0: none is. */
+/* Returns the number of sends on a queue pair of cq whose first send is stuck, and the queue pair's
+ * number; 0 if none is stuck. */
 static uint32_t stuck_sends(struct urdma_cq *cq, uint32_t *qpn)
 {
 	int taken = urdma_warn_lock(cq);

@@ -1,4 +1,4 @@
-/* window.c - work requests that bind memory windows and invalidate them. */
+/* window.c - work requests that bind and invalidate memory windows. */
 #include <errno.h>
 
 #include "objects.h"
@@ -7,7 +7,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
 	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
-/* What only urdmad can know fails when it is carried out. */
+/* Conditions that only urdmad can check make the request fail when it is carried out. */
 int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
 	if (!mw || (!info->mr && (info->addr || info->length)))
@@ -17,7 +17,7 @@ int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *i
 	return info->mr && info->mr->pd != mw->pd ? EPERM : 0;
 }
 
-/* Of the program's rkey the key alone counts, the lower eight bits, as to other providers. */
+/* Only the key of the program's rkey is used, the lower eight bits, as other providers do. */
 void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	slot->rkey = (mw->rkey & ~0xffu) | (rkey & 0xffu);

@@ -1,7 +1,7 @@
 /*
- * yield.c - when a program gives its core to urdmad. bench/floor/README.md
- * measured why: where both share a core, what the program waits for can only
- * happen after a yield; where they don't, a yield finds nobody and costs.
+ * yield.c - decides when a program yields its core to urdmad. bench/floor/README.md has the measurements:
+ * if both share a core, urdmad can make progress only after a yield; if they don't, a yield only costs
+ * time.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -13,33 +13,34 @@
 
 #include "objects.h"
 
-#define ALONE 1000u       /* ns: a shorter yield met nobody who wants the core; for a urdmad that doesn't say */
-#define ALONE_MOST 30000u /* ns */
-/* Multiples of that, by which slow machines are told from fast ones: */
-#define POST_AGAIN 5u  /* after which a post that no poll preceded yields again */
-#define ALONE_REST 2u  /* without a yield after one that met nobody */
-#define WAIT_MOST 200u /* urdmad wakes us before, if it completes something */
-#define ELSEWHERE 16u    /* empty polls of other queues that are a round, too: the first may be polled no more */
-#define MOST_QUEUES 4096u /* empty polls after which a thread has looked at all its queues, for the same reason */
+#define ALONE 1000u       /* ns: in a shorter yield no other thread ran; used if urdmad states no value */
+#define ALONE_MOST 30000u /* ns: maximum for the value that urdmad states */
+/* Multiples of that time, so that slow machines are treated like fast ones: */
+#define POST_AGAIN 5u  /* time after which a post yields again although no poll came before it */
+#define ALONE_REST 2u  /* time without a yield after one in which no other thread ran */
+#define WAIT_MOST 200u /* maximum wait; urdmad wakes this thread earlier if it completes something */
+/* after this many empty polls of other queues a round ends: the program may have stopped polling the first */
+#define ELSEWHERE 16u
+#define MOST_QUEUES 4096u /* after this many empty polls a thread has polled all its queues, for the same reason */
 
-#define PROBE_AFTER 10000000u /* ns that others ran in our yields after which we look whether urdmad lives */
+#define PROBE_AFTER 10000000u /* ns that other threads ran during our yields before we check that urdmad runs */
 
 /*
- * What a thread waits for. It may poll several queues in turn, look at memory
- * that a peer writes to and call others' progress functions; it has nothing left
- * to do when it comes round to the queue at which it began. One yield a round is
- * right: a further one gives a core away while what the first brought is unseen.
- * Initial-exec, so that polling never allocates.
+ * State of a thread that polls in vain. It may poll several queues in turn, look at memory that a peer
+ * writes to, and call other progress functions; when it is back at the first queue it has nothing else to
+ * do. It yields once each round: in a further yield it would give its core away before it has seen the
+ * results of the first. initial-exec: access never allocates.
  */
 static _Thread_local struct {
-	const struct urdma_cq *at; /* the queue at which the round began; NULL: none did. Never dereferenced */
-	uint32_t elsewhere;        /* empty polls of others since */
-	uint32_t rounds;           /* since the last yield */
-	uint64_t rest_until;       /* ns: no yield before */
-	const struct urdma_cq *from; /* where the look at all queues began that precedes a wait; like at */
-	uint32_t looks;            /* empty polls since */
-	bool looked;               /* at all of them */
-	uint64_t away;             /* ns that others ran in our yields, since urdmad was last looked at */
+	const struct urdma_cq *at; /* the queue at which the round began, or NULL; only compared */
+	uint32_t elsewhere;        /* empty polls of other queues since then */
+	uint32_t rounds;           /* rounds since the last yield */
+	uint64_t rest_until;       /* ns: no yield before this time */
+	/* the first queue of the polls that must cover all queues before a wait, or NULL; only compared */
+	const struct urdma_cq *from;
+	uint32_t looks;            /* empty polls since then */
+	bool looked;               /* all queues were polled */
+	uint64_t away;             /* ns that other threads ran in our yields since the last check of urdmad */
 } waits __attribute__((tls_model("initial-exec")));
 
 static uint64_t now_ns(void)
@@ -50,7 +51,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The program's errno is not a poll's or a post's to change. */
+/* A poll or post must not change the program's errno. */
 static void give_core(void)
 {
 	int saved = errno;
@@ -59,7 +60,7 @@ static void give_core(void)
 	errno = saved;
 }
 
-/* Nanoseconds that a yield takes at least which lets somebody else run. */
+/* Returns the minimum duration (ns) of a yield in which another thread ran. */
 static uint32_t alone_ns(const struct urdma_abi_doorbells *bells)
 {
 	uint32_t told = URDMA_LOAD(bells->yield_alone);
@@ -69,14 +70,14 @@ static uint32_t alone_ns(const struct urdma_abi_doorbells *bells)
 	return told < ALONE_MOST ? told : ALONE_MOST;
 }
 
-/* Takes the mark a poll of either queue left. Two posting threads may both
- * see it: then both yield, which is harmless. */
+/* Returns whether either queue was polled since the last call, and clears the marks. If two posting
+ * threads see the same mark, both yield, which is harmless. */
 static bool polled_since(const struct ibv_qp *qp)
 {
 	struct urdma_cq *send = urdma_cq_of(qp->send_cq), *recv = urdma_cq_of(qp->recv_cq);
 	bool polled;
 
-	if (!recv) /* of type XRC_SEND */
+	if (!recv) /* type XRC_SEND */
 		recv = send;
 	polled = URDMA_LOAD(send->polled) || URDMA_LOAD(recv->polled);
 
@@ -110,7 +111,7 @@ void urdma_announce_send(struct urdma_qp *qp)
 		yield_after_post(qp);
 }
 
-/* Whether an empty poll of cq ends a round. */
+/* Returns whether an empty poll of cq ends a round. */
 static bool comes_round(const struct urdma_cq *cq)
 {
 	bool begins = !waits.at;
@@ -122,8 +123,8 @@ static bool comes_round(const struct urdma_cq *cq)
 	return !begins;
 }
 
-/* Notes that cq was found empty. A completion that is there already ends no wait,
- * so each queue is looked at before one, however many there are. */
+/* Records that cq was found empty. An existing completion would not end the wait, so every queue must be
+ * polled before it. */
 static void look(const struct urdma_cq *cq)
 {
 	if (!waits.from) {
@@ -141,7 +142,7 @@ static void look_anew(const struct urdma_cq *from)
 	waits.looked = false;
 }
 
-/* With the lock, for ibv_resize_cq on another thread unmaps the ring. */
+/* The lock is taken because ibv_resize_cq may unmap the ring on another thread. */
 static bool has_news(struct urdma_cq *cq)
 {
 	int taken = urdma_lock_take(&cq->lock);
@@ -152,12 +153,12 @@ static bool has_news(struct urdma_cq *cq)
 }
 
 /*
- * A yield meets only threads of our own scheduling group; urdmad, started in
- * another session or by systemd, may be in another and get this core only when
- * the kernel ends our slice, milliseconds later. So what needs the core that we
- * poll on gets it by our waiting. The order is urdma_abi.h's. The other queues
- * were looked at while urdmad could not run. One that died wakes nobody: to wait
- * until CHECK_EVERY polls were empty would take seconds.
+ * Waits briefly on a futex that urdmad wakes. A yield reaches only threads of our own scheduling group. If
+ * urdmad was started in another session or by systemd, it may be in another group and get this core only
+ * when our time slice ends, milliseconds later; it gets the core at once if we sleep. urdma_abi.h
+ * describes the order of accesses. The other queues were polled while urdmad could not run. If urdmad has
+ * died it wakes nobody, and waiting for CHECK_EVERY empty polls would take seconds: so a timeout checks
+ * that it runs.
  */
 static void wait_for_urdmad(struct urdma_cq *cq, struct urdma_abi_doorbells *bells)
 {
@@ -172,7 +173,8 @@ static void wait_for_urdmad(struct urdma_cq *cq, struct urdma_abi_doorbells *bel
 	errno = saved;
 }
 
-/* Notes where this thread polls; true if urdmad's worker, awake, has only the same CPU. */
+/* Records the CPU on which this thread polls. Returns true if urdmad's worker is awake and can only run on
+ * the same CPU. */
 static bool shares_core(struct urdma_abi_doorbells *bells)
 {
 	uint32_t cpu = (uint32_t)sched_getcpu();
@@ -185,15 +187,15 @@ static bool shares_core(struct urdma_abi_doorbells *bells)
 void urdma_yield_stop(struct urdma_client *client)
 {
 	if (urdma_client_state(client) != URDMA_CLIENT_LIVE)
-		return; /* of a child the words are its parent's */
+		return; /* in a child the doorbells belong to the parent */
 	for (uint32_t i = 0; i < client->workers; i++)
 		if (URDMA_LOAD(client->bells[i].poller))
 			URDMA_STORE(client->bells[i].poller, 0);
 }
 
 /*
- * Polls are counted for this, too, but on a busy machine each yield may take
- * milliseconds: to wait until CHECK_EVERY polls were empty would take a minute.
+ * Checks that urdmad runs after long yields. Polls are counted for this, too, but on a busy machine each
+ * yield may take milliseconds, and CHECK_EVERY polls a minute.
  */
 static void probe_after(const struct urdma_cq *cq, uint64_t took)
 {
@@ -240,10 +242,9 @@ void urdma_yield_found(void)
 }
 
 /*
- * A bit that is still set needs not be set again: urdmad's exchange of it is still
- * to come, and its look at the index after that. So most posts of a burst only
- * read the lines, which urdmad's core then keeps. The fence puts the index before
- * the looks, as a read-modify-write would.
+ * Returns whether the bit is still set. Then urdmad has not yet exchanged it and will look at the index
+ * after that, so it need not be set again. Most posts of a burst thus only read the cache lines, which
+ * stay with urdmad's core. The fence orders the index before these loads, as a read-modify-write would.
  */
 static bool rings_already(const struct urdma_abi_doorbells *bells, uint32_t word, uint64_t bit)
 {
@@ -253,10 +254,9 @@ static bool rings_already(const struct urdma_abi_doorbells *bells, uint32_t word
 }
 
 /*
- * The order of urdma_abi.h: index published, bit, summary, then the look at
- * sleeping. Both read-modify-writes are sequentially consistent, as is
- * urdmad's store of sleeping before its last look at summary, so one of the
- * two sees the other. The exchange lets one of several posts kick.
+ * The order is urdma_abi.h's: publish the index, set the bit, set the summary, then load sleeping. Both
+ * read-modify-writes are sequentially consistent, as is urdmad's store of sleeping before its last load of
+ * summary, so one of the two sees the other. The exchange lets only one of several posts send a wake-up.
  */
 bool urdma_ring_doorbell(struct urdma_qp *qp)
 {
@@ -273,8 +273,8 @@ bool urdma_ring_doorbell(struct urdma_qp *qp)
 	if (!__atomic_load_n(&bells->sleeping, __ATOMIC_SEQ_CST) ||
 	    !__atomic_exchange_n(&bells->sleeping, 0, __ATOMIC_SEQ_CST))
 		return false;
-	/* A full socket means that kicks enough are on their way. Raw, because
-	 * send(2) is a cancellation point and posting must not be one. */
+	/* If the socket is full, enough wake-ups are on their way. A raw system call, because send(2) is a
+	 * cancellation point and posting must not be one. */
 	saved = errno;
 	if (urdma_client_has(qp->client, &qp->client->kicks[qp->worker]))
 		syscall(SYS_sendto, qp->client->kicks[qp->worker].fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);

@@ -1,4 +1,4 @@
-/* device.c - the device list and what a device is called. */
+/* device.c - the device list and the names of devices. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -28,8 +28,8 @@ static struct urdma_device *make_device(struct urdma_client *client, uint32_t nu
 	return d;
 }
 
-/* False, with a line on stderr, if a port's address rules out how the device is to be
- * shown. */
+/* Returns false, and prints a line on stderr, if the port's address does not allow the device to be shown
+ * as configured. */
 static bool possible(const struct urdma_abi_device *first)
 {
 	const struct urdma_abi_device *port = first;
@@ -67,7 +67,7 @@ static struct urdma_devices *make_devices(struct urdma_client *client)
 	whole = devices->list && devices->shared;
 	for (uint32_t i = 0; whole && i < n; i += client->info[i].num_ports) {
 		if (!possible(&client->info[i]))
-			continue; /* its place stays empty, so numbers stay urdmad's */
+			continue; /* its entry stays empty, so that indices are urdmad's numbers */
 		devices->list[i] = make_device(client, i);
 		whole = devices->list[i] != NULL;
 	}
@@ -91,8 +91,8 @@ struct urdma_devices *urdma_devices_of(struct urdma_client *client)
 	return devices;
 }
 
-/* Without an urdmad there are no devices, which is no error; that this process has
- * no descriptor left to ask one with is. */
+/* If urdmad does not run there are no devices, which is not an error. It is an error if this process has
+ * no descriptor left for a connection to urdmad. */
 URDMA_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct urdma_client *client = urdma_client_get();

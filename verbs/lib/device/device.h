@@ -1,15 +1,15 @@
-/* device.h - what everyone may ask of a device, and how functions are exported. */
+/* device.h - queries about a device, and the attribute of exported functions. */
 #ifndef URDMA_DEVICE_H
 #define URDMA_DEVICE_H
 
 #include <infiniband/verbs.h>
 #include <string.h>
 
-/* A function that programs may call. The library is built with hidden
- * visibility; liburdma.map gives the symbol its version node. */
+/* Marks a function that programs may call. The library is built with hidden visibility; liburdma.map gives
+ * the symbol its version. */
 #define URDMA_EXPORT __attribute__((visibility("default")))
 
-/* An IPv4 address as one of IPv6 (RFC 4291 section 2.5.5.2). */
+/* Maps an IPv4 address into IPv6 (RFC 4291 section 2.5.5.2). */
 static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
 {
 	memset(ipv6, 0, 10);
@@ -17,8 +17,8 @@ static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
 	memcpy(ipv6 + 12, ipv4, 4);
 }
 
-/* query.c: a port, from 1 on, as it was when the process connected to urdmad; NULL where there is
- * no such port. */
+/* query.c: a port, counted from 1, as it was when the process connected to urdmad; NULL if there is no
+ * such port. */
 const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
 
 #endif /* URDMA_DEVICE_H */

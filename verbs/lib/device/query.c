@@ -13,9 +13,8 @@
 #define URDMA_PKEYS 1u /* entries of a port's P_Key table */
 
 /*
- * Programs take 0 for "no device". An id of 24 bits is a maker's OUI; ours, "urd",
- * has the bit set that makes an Ethernet address one of a group, so it can be
- * nobody's. There is one part, in its first version.
+ * Programs take 0 for "no device". A 24-bit id is a manufacturer's OUI; ours, "urd", has the multicast bit
+ * set and can't be anybody's. There is one part, in its first version.
  */
 #define URDMA_VENDOR_ID 0x757264u
 #define URDMA_VENDOR_PART_ID 1u
@@ -47,7 +46,7 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->max_pd = NO_MORE_THAN_INT(i->max_pd);
 	a->max_qp_rd_atom = a->max_qp_init_rd_atom = NO_MORE_THAN_INT(i->max_rd_atom);
 	a->max_res_rd_atom = NO_MORE_THAN_INT((uint64_t)i->max_rd_atom * i->max_qp);
-	a->atomic_cap = IBV_ATOMIC_HCA; /* against a program's own only where memory is shared */
+	a->atomic_cap = IBV_ATOMIC_HCA; /* atomic with the program's own accesses only if the memory is shared */
 	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC |
 			      IBV_DEVICE_SRQ_RESIZE;
@@ -55,10 +54,10 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->max_srq = NO_MORE_THAN_INT(i->max_srq);
 	a->max_srq_wr = NO_MORE_THAN_INT(i->max_srq_wr);
 	a->max_srq_sge = NO_MORE_THAN_INT(i->max_srq_sge);
-	a->max_mcast_grp = 64; /* urdmad/core/datagram's MaxGroups, of a queue pair */
+	a->max_mcast_grp = 64; /* MaxGroups in urdmad/core/datagram, for each queue pair */
 	a->max_mcast_qp_attach = a->max_qp;
 	a->max_total_mcast_qp_attach = NO_MORE_THAN_INT((uint64_t)64 * i->max_qp);
-	a->max_ah = INT32_MAX; /* they are the program's alone */
+	a->max_ah = INT32_MAX; /* address handles use only the program's memory */
 	a->max_pkeys = URDMA_PKEYS;
 	a->phys_port_cnt = (uint8_t)i->num_ports;
 }
@@ -69,7 +68,7 @@ URDMA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device
 	return 0;
 }
 
-/* size is what the caller was compiled with: we fill that much, zeroes included. */
+/* size is the structure's size when the caller was compiled: that much is filled in, including zeros. */
 int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -108,8 +107,8 @@ const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context
 	return port >= 1 && port <= first->num_ports ? first + port - 1 : NULL;
 }
 
-/* The largest of verbs' five MTUs whose packets the port carries (docs/WIRE.md
- * chapter 10); the port's own may lie between two. */
+/* Returns the largest of verbs' five MTUs that fits the port (docs/WIRE.md chapter 10). The port's own MTU
+ * may lie between two of them. */
 static enum ibv_mtu mtu_number(uint32_t bytes)
 {
 	if (bytes >= 4096)
@@ -136,12 +135,12 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->sm_lid = a->lid;
 	a->max_vl_num = 1;
 	a->active_width = 2;  /* 4X */
-	a->active_speed = 4;  /* 10 Gb/s a lane: an honest unknown, what memif carries easily */
+	a->active_speed = 4;  /* 10 Gb/s a lane: the actual speed is unknown; memif easily carries this much */
 	a->phys_state = i->link_up ? 5 /* LinkUp */ : 3 /* Disabled */;
 	a->link_layer = (uint8_t)i->link_layer;
 }
 
-/* What the port is now: links come and go, and addresses with a kernel_interface. */
+/* Returns the port's present attributes: the link may change, and with a kernel_interface the addresses. */
 static int ask_again(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now)
 {
 	struct urdma_abi_query_device request = { .device = c->device + port - 1, .transport = c->info->transport };
@@ -166,14 +165,14 @@ int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 	return 0;
 }
 
-/* Programs compiled before port_cap_flags2 pass a structure without it. */
+/* Programs compiled before port_cap_flags2 existed pass a shorter structure. */
 URDMA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	return urdma_query_port(context, port, (struct ibv_port_attr *)attr,
 				offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* The entry as it is now; without urdmad, as it was. */
+/* Returns the present entry or, if urdmad has ended, the earlier one. */
 static int present_gid(const struct ibv_context *context, uint32_t port, uint32_t index, union ibv_gid *gid)
 {
 	const struct urdma_abi_device *info = urdma_port_info(context, port);
@@ -206,7 +205,7 @@ URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, u
 	return 0;
 }
 
-/* The number of entries written, those of all ports, or minus an errno value. */
+/* Returns the number of entries written, for all ports, or a negative errno value. */
 URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 					  uint32_t flags, size_t entry_size)
 {
@@ -218,7 +217,7 @@ URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ib
 	return status ? -status : (ssize_t)(ports * URDMA_GIDS);
 }
 
-/* Private to rdma-core, but ibv_devinfo imports it: 1 is RoCE v2, 0 the rest. */
+/* Private to rdma-core, but ibv_devinfo imports it. 1: RoCE v2. 0: all others. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
 
 URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)

@@ -1,9 +1,9 @@
-/* rate.c - static rates: the enumeration, multiples of 2.5 Gb/s, Mb/s. */
+/* rate.c - static rates: conversion between the enumeration, multiples of 2.5 Gb/s, and Mb/s. */
 #include "device.h"
 
 static const struct {
 	enum ibv_rate rate;
-	int mult; /* -1: no whole multiple of 2.5 Gb/s (or none that verbs counts) */
+	int mult; /* -1: verbs has no multiple of 2.5 Gb/s for it */
 	int mbps;
 } rates[] = {
 	{ IBV_RATE_2_5_GBPS, 1, 2500 },     { IBV_RATE_5_GBPS, 2, 5000 },       { IBV_RATE_10_GBPS, 4, 10000 },

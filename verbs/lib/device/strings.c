@@ -1,5 +1,5 @@
-/* strings.c - names of numbers, in the words programs print and scripts look
- * for: those of libibverbs, which strings_test holds us to. */
+/* strings.c - texts for numbers. Programs print them and scripts search for them, so they are libibverbs'
+ * own; strings_test compares them. */
 #include "device.h"
 
 #define NAMED(table, i) \

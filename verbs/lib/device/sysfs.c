@@ -1,5 +1,5 @@
-/* sysfs.c - where programs that read sysfs by themselves are sent: the small
- * tree that urdmad keeps beside its socket. */
+/* sysfs.c - the sysfs path for programs that read sysfs themselves: a small tree that urdmad maintains
+ * next to its socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 URDMA_EXPORT const char *ibv_get_sysfs_path(void);
 URDMA_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
-/* Never /sys: what is there are other people's devices. */
+/* Never /sys: the devices there are the kernel's. */
 const char *ibv_get_sysfs_path(void)
 {
 	struct urdma_client *client = urdma_client_get();
@@ -19,7 +19,7 @@ const char *ibv_get_sysfs_path(void)
 	return client && client->sysfs_path[0] ? client->sysfs_path : "/nonexistent/urdma";
 }
 
-/* The bytes read, without one trailing newline and NUL-terminated, or -1. */
+/* Returns the number of bytes read, or -1. The text is NUL-terminated and one trailing newline is removed. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[512];

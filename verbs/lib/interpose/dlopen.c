@@ -1,17 +1,17 @@
 /*
- * dlopen.c - dlopen(3) of libibverbs and librdmacm, by any path or none, gives
- * this library: a preload alone answers only what is bound by name, and programs
- * that load the libraries while they run (NCCL, Python's ctypes) ask the handle.
+ * dlopen.c - dlopen(3) of libibverbs and librdmacm, with any path, returns this library. Preloading alone
+ * affects only symbols that the dynamic linker binds by name; programs that load the libraries at run time
+ * (NCCL, Python's ctypes) look symbols up in the handle.
  *
- * The real dlopen looks at its return address to know whose RPATH and RUNPATH
- * hold for a name without a slash. So it must be jumped to, not called: both calls
- * below are in tail position, and a test holds that the compiler makes jumps of them.
+ * The real dlopen uses its return address to find whose RPATH and RUNPATH apply to a name without a slash.
+ * So it must be jumped to, not called: both calls below are in tail position, and a test checks that the
+ * compiler makes jumps of them.
  */
 #include <string.h>
 
 #include "interpose.h"
 
-/* libibverbs.so, libibverbs.so.1, libibverbs.so.1.14.44.0, and librdmacm's. */
+/* Matches libibverbs.so, libibverbs.so.1, libibverbs.so.1.14.44.0, and the same for librdmacm. */
 static bool stands_for(const char *file)
 {
 	static const char *const names[] = { "libibverbs.so", "librdmacm.so" };
@@ -26,7 +26,7 @@ static bool stands_for(const char *file)
 	return false;
 }
 
-/* The file this library was loaded from, which the linker knows as loaded. */
+/* Returns the file from which this library was loaded, which the dynamic linker recognises as loaded. */
 static const char *own_file(void)
 {
 	Dl_info info;

@@ -1,8 +1,7 @@
 /*
- * ifaddrs.c - getifaddrs(3) with urdmad's ports, which libfabric and others that go
- * by interfaces look for there: a port's address need not be one of the kernel's.
- * Those that the kernel holds are there already. Ours come last, so that a program
- * that takes the first address for its sockets takes one of the kernel's.
+ * ifaddrs.c - getifaddrs(3) with urdmad's ports added, because libfabric and others search it for
+ * addresses of RDMA devices. Ports whose address the kernel also has are already in the list. Ours come
+ * last, so that a program that uses the first address for its sockets gets one of the kernel's.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -26,8 +25,8 @@ struct port_address {
 
 static const char ours;
 
-/* Entries of libc's getifaddrs are followed by the addresses they point to, so that
- * there is memory to look at, and what it holds is no pointer of ours. */
+/* Reading owner is safe for entries of libc, too: their addresses follow them in memory, and contain no
+ * pointer of ours. */
 static bool is_ours(const struct ifaddrs *entry)
 {
 	return ((const struct port_address *)entry)->owner == &ours;
@@ -44,7 +43,7 @@ static bool same_address(const struct sockaddr *a, const struct urdma_abi_device
 		return memcmp(&v4->sin_addr, port->addr.addr, sizeof(v4->sin_addr)) == 0;
 	if (a->sa_family != AF_INET6 || memcmp(&v6->sin6_addr, port->addr.addr, sizeof(v6->sin6_addr)) != 0)
 		return false;
-	/* A link-local one may be another's on another link. */
+	/* A link-local address may belong to another host on another link. */
 	return !port->addr.scope_id || !v6->sin6_scope_id || port->addr.scope_id == v6->sin6_scope_id;
 }
 
@@ -116,7 +115,7 @@ EXPORT int getifaddrs(struct ifaddrs **list)
 	return status;
 }
 
-/* libc frees its entries as one, those before the first of ours. */
+/* libc frees its entries together: those before our first one. */
 EXPORT void freeifaddrs(struct ifaddrs *list)
 {
 	struct ifaddrs **at = &list, *entry;

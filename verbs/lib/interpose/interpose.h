@@ -1,7 +1,6 @@
 /*
- * interpose.h - functions of libc and symbols of libibverbs that are defined again
- * here for the program and its libraries, so that what they look up finds urdmad's
- * devices.
+ * interpose.h - functions of libc and symbols of libibverbs that this library defines again, so that the
+ * program and its libraries find urdmad's devices.
  */
 #ifndef URDMA_INTERPOSE_H
 #define URDMA_INTERPOSE_H
@@ -13,40 +12,39 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* real.c: the function that would have been called; found holds it from the first
- * call on. NULL where libc has none. */
+/* real.c: returns the next definition of the function, and keeps it in *found. NULL if libc has none. */
 void *urdma_real(void **found, const char *name);
 
-/* The real function of that name, as an expression. */
+/* The next definition of a function, as an expression. */
 #define REAL(name)                                                    \
 	({                                                            \
 		static void *found_;                                  \
 		(__typeof__(&name))urdma_real(&found_, #name);        \
 	})
 
-/* ---- paths.c: the kernel's paths of RDMA devices ------------------------------ */
+/* ---- paths.c: paths of the kernel's RDMA devices ------------------------------ */
 
 enum urdma_place_kind {
-	URDMA_ELSEWHERE, /* none of ours */
-	URDMA_SYSFS,     /* below /sys/class/infiniband and its kin */
-	URDMA_NODES,     /* /dev/infiniband, or below it */
+	URDMA_ELSEWHERE, /* not a path of an RDMA device */
+	URDMA_SYSFS,     /* /sys/class/infiniband or a similar folder */
+	URDMA_NODES,     /* /dev/infiniband, or a file in it */
 };
 
-/* Where a path of the program's leads to. */
+/* The place to which a path leads. */
 struct urdma_place {
 	enum urdma_place_kind kind;
-	const char *path; /* the program's own, or buffer */
-	uint32_t major, minor; /* of a character device; 0 for a directory */
-	bool umad, issm; /* it is one of those (umad.h) */
-	uint32_t device; /* and whose */
-	char buffer[512]; /* it lies on stacks of any size; what is longer is none of ours */
+	const char *path; /* the path to use: the program's own, or buffer */
+	uint32_t major, minor; /* of a character device; both 0 for a directory */
+	bool umad, issm; /* which kind of device file for management datagrams (umad.h) */
+	uint32_t device; /* number of its device */
+	char buffer[512]; /* small, because stacks may be; a longer path is not ours */
 };
 
-/* Also ELSEWHERE when there is no urdmad, and for a path relative to a directory. */
+/* The result is ELSEWHERE, too, if urdmad does not run or the path is relative to a directory descriptor. */
 void urdma_place(struct urdma_place *place, const char *path);
 
-/* Defines a function with the parameter path: what the real one does, called with
- * arguments that say place.path in its stead. */
+/* Defines a function with a parameter path that calls the real one with the given arguments, in which
+ * place.path replaces the path. */
 #define WITH_PLACE(type, name, parameters, arguments) \
 	type name parameters;                         \
 	EXPORT type name parameters                   \

@@ -1,8 +1,7 @@
 /*
- * open.c - opening the kernel's paths of RDMA devices, and what lists them. A
- * character device opens as /dev/null does: it can be opened, and a program that speaks
- * to the kernel's driver through it gets ENOTTY. Those for management datagrams are
- * in umad.c.
+ * open.c - opens the paths of the kernel's RDMA devices and lists their folders. A character device is
+ * opened as /dev/null: a program that talks to the kernel's driver through it gets ENOTTY. The files for
+ * management datagrams are opened by umad.c.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,13 +12,13 @@
 #include "interpose.h"
 #include "umad.h"
 
-/* What to open in place's stead. */
+/* Returns the path to open instead. */
 static const char *to_open(const struct urdma_place *place)
 {
 	return place->major && access(place->path, F_OK) == 0 ? "/dev/null" : place->path;
 }
 
-/* The mode is there only with these (open(2)). */
+/* A mode argument exists only with these flags (open(2)). */
 static bool has_mode(int flags)
 {
 	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
@@ -52,7 +51,7 @@ OPEN(open64, (const char *path, int flags, ...), (to_open(&place), flags, mode))
 OPEN(openat, (int dir, const char *path, int flags, ...), (dir, to_open(&place), flags, mode))
 OPEN(openat64, (int dir, const char *path, int flags, ...), (dir, to_open(&place), flags, mode))
 
-/* What open becomes where _FORTIFY_SOURCE is set and no mode is given. */
+/* With _FORTIFY_SOURCE, calls of open without a mode become __open_2. */
 WITH_PLACE(int, __open_2, (const char *path, int flags), (to_open(&place), flags))
 WITH_PLACE(int, __open64_2, (const char *path, int flags), (to_open(&place), flags))
 WITH_PLACE(int, __openat_2, (int dir, const char *path, int flags), (dir, to_open(&place), flags))

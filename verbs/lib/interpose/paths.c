@@ -1,8 +1,7 @@
 /*
- * paths.c - the kernel's paths of RDMA devices, which programs have built in, and
- * the tree that urdmad keeps beside its socket. A kernel without RDMA has none of
- * them; one with RDMA has other devices there, which the program doesn't get
- * through this library either.
+ * paths.c - the paths of the kernel's RDMA devices, which programs have built in, and their counterparts
+ * in the tree that urdmad maintains next to its socket. Without RDMA in the kernel these paths do not
+ * exist; with it they show other devices, which this library hides.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +10,8 @@
 #include "interpose.h"
 #include "../session/session.h"
 
-/* /dev/infiniband/umad0, issm0 and uverbs0 (Documentation/admin-guide/devices.txt). rdma_cm's is a
- * misc device, whose minor the kernel chooses. */
+/* Device numbers of /dev/infiniband/umad0, issm0 and uverbs0 (Documentation/admin-guide/devices.txt).
+ * rdma_cm has a misc device, whose minor number the kernel chooses. */
 #define UVERBS_MAJOR 231u
 #define UVERBS_MINOR 192u
 #define UMAD_MINOR   0u
@@ -27,7 +26,7 @@ static bool begins(const char *path, const char *with)
 	return strncmp(path, with, strlen(with)) == 0;
 }
 
-/* Every open and stat of the program comes by here. */
+/* Must be fast: every open and stat of the program calls it. */
 static enum urdma_place_kind kind_of(const char *path)
 {
 	if (path[0] != '/')

@@ -1,20 +1,19 @@
 /*
- * provider.c - what rdma-core's drivers ask of libibverbs besides its public
- * functions. Programs link with a driver's library for its own functions (perftest
- * and UCX with libmlx5), and where this library stands in libibverbs' place such a
- * library loads only if all of those symbols are here. A driver announces itself
- * when it is loaded and is never asked for a device, so it calls nothing else.
+ * provider.c - symbols of libibverbs that rdma-core's drivers need besides its public functions. Some
+ * programs link with a driver's library for its own functions (perftest and UCX with libmlx5), and such a
+ * library loads only if all these symbols exist. When loaded, a driver only registers itself; it is never
+ * asked for a device, so it calls no other function.
  *
- * Which symbols those are depends on the rdma-core of the machine: private.sh
- * takes them from it and gives each of them one of these two.
+ * The list of symbols depends on the machine's rdma-core: private.sh reads it there and makes each symbol
+ * an alias of one of these two.
  */
 #include <errno.h>
 #include <stdint.h>
 
 #include "interpose.h"
 
-/* Of default visibility, which what private.sh defines by them takes over;
- * liburdma.map keeps these two names themselves inside. */
+/* Default visibility, which the aliases from private.sh inherit; liburdma.map does not export these two
+ * names themselves. */
 EXPORT int urdma_provider_call(void);
 EXPORT extern uint64_t urdma_provider_data;
 

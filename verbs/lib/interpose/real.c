@@ -1,4 +1,4 @@
-/* real.c - the functions that this library stands before. */
+/* real.c - finds the functions that this library replaces. */
 #include "interpose.h"
 
 void *urdma_real(void **found, const char *name)

@@ -1,5 +1,4 @@
-/* stat.c - what programs ask about the kernel's paths of RDMA devices without
- * opening them. */
+/* stat.c - stat, access and similar calls on the paths of the kernel's RDMA devices. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,10 +8,10 @@
 
 #include "interpose.h"
 
-/* As udev makes them: everybody may use RDMA. */
+/* The mode that udev gives them: everybody may use RDMA. */
 #define NODE_MODE (S_IFCHR | 0666)
 
-/* Makes what stands for a device node look like one. */
+/* Defines a stat function that reports a character device for our device files. */
 #define STAT(name, parameters, arguments)                                        \
 	int name parameters;                                                     \
 	EXPORT int name parameters                                               \
@@ -37,7 +36,7 @@ STAT(lstat64, (const char *path, struct stat64 *st), (place.path, st))
 STAT(fstatat, (int dir, const char *path, struct stat *st, int flags), (dir, place.path, st, flags))
 STAT(fstatat64, (int dir, const char *path, struct stat64 *st, int flags), (dir, place.path, st, flags))
 
-/* The functions of programs that were built with a glibc before 2.33. */
+/* Programs built with glibc before 2.33 call these functions. */
 STAT(__xstat, (int version, const char *path, struct stat *st), (version, place.path, st))
 STAT(__xstat64, (int version, const char *path, struct stat64 *st), (version, place.path, st))
 STAT(__lxstat, (int version, const char *path, struct stat *st), (version, place.path, st))
@@ -63,7 +62,7 @@ EXPORT int statx(int dir, const char *path, int flags, unsigned mask, struct sta
 	return status;
 }
 
-/* Of a device node: whether it is there, and nobody may execute it. */
+/* access(2) of a device file: it exists, and nobody may execute it. */
 static int asked_of_node(struct urdma_place *place, int *mode)
 {
 	if (!place->major)
@@ -101,7 +100,7 @@ WITH_PLACE(ssize_t, llistxattr, (const char *path, char *list, size_t size), (pl
 WITH_PLACE(ssize_t, readlink, (const char *path, char *buffer, size_t size), (place.path, buffer, size))
 WITH_PLACE(ssize_t, readlinkat, (int dir, const char *path, char *buffer, size_t size), (dir, place.path, buffer, size))
 
-/* A device node's own path is already real. */
+/* The path of a device file has no symbolic links to resolve. */
 static const char *to_resolve(const struct urdma_place *place, const char *path)
 {
 	return place->kind == URDMA_SYSFS ? place->path : path;

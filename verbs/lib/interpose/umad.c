@@ -13,12 +13,12 @@
 #include "interpose.h"
 #include "umad.h"
 
-/* The kernel's header of a MAD with a P_Key index, and the MAD of one segment. */
+/* The kernel's header of a MAD with a P_Key index; then a MAD of one segment. */
 #define HEADER 64
 #define SEGMENT 256
 
-/* What every read(2) of the program looks at: of which socket a descriptor is an open
- * umad; 0: of none. The number may be another file's by now. */
+/* Inode of the socket if the descriptor was opened as a umad file, else 0; every read(2) of the program
+ * checks it. The descriptor may refer to another file by now, with another inode. */
 static ino_t umads[1024];
 
 static ino_t inode(int fd)
@@ -43,7 +43,7 @@ static bool is_umad(int fd)
 	return false;
 }
 
-/* 0 or an errno value. */
+/* Asks urdmad to serve the socket fd. Returns 0 or an errno value. */
 static int ask(int fd, uint32_t device, bool issm)
 {
 	struct urdma_abi_open_umad request = {
@@ -78,8 +78,8 @@ int urdma_umad_open(uint32_t device, bool issm, int flags)
 	return fd;
 }
 
-/* A MAD of several segments is read by a program that knows its length: a buffer that has no room is
- * given the beginning, whose header has the length, and ENOSPC (the kernel's
+/* A MAD of several segments needs a large buffer. If the buffer is too small, the beginning of the MAD is
+ * copied, whose header contains the length, and the call fails with ENOSPC (the kernel's
  * Documentation/infiniband/user_mad.rst). */
 static ssize_t read_mad(int fd, void *buffer, size_t size)
 {
@@ -88,7 +88,7 @@ static ssize_t read_mad(int fd, void *buffer, size_t size)
 	if (n < 0)
 		return -1;
 	if (n == 0)
-		return urdma_fail(EIO); /* urdmad is gone, as a device can be */
+		return urdma_fail(EIO); /* urdmad has ended; the kernel reports a removed device in this way */
 	if ((size_t)n > size)
 		return urdma_fail(size < HEADER + SEGMENT ? EINVAL : ENOSPC);
 	return recv(fd, buffer, size, 0);
@@ -100,7 +100,7 @@ EXPORT ssize_t read(int fd, void *buffer, size_t size)
 	return is_umad(fd) ? read_mad(fd, buffer, size) : REAL(read)(fd, buffer, size);
 }
 
-/* A send that does not wait may find the socket full. */
+/* A non-blocking send may find the socket full. */
 static ssize_t send_whole(int fd, const struct msghdr *message)
 {
 	struct pollfd room = { .fd = fd, .events = POLLOUT };
@@ -129,8 +129,8 @@ static int send_ioctl(int fd, struct urdma_abi_umad_ioctl *call, int answer_to)
 	return send_whole(fd, &message) == sizeof(*call) ? 0 : -1;
 }
 
-/* The answer comes by a socket of its own, as MADs that the program has not read lie in the
- * other. 0 or an errno value. */
+/* The response comes on a separate socket, because unread MADs may be queued on this one. Returns 0 or an
+ * errno value. */
 static int call_urdmad(int fd, struct urdma_abi_umad_ioctl *call)
 {
 	int ends[2], status = EIO;
@@ -139,7 +139,7 @@ static int call_urdmad(int fd, struct urdma_abi_umad_ioctl *call)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return errno;
 	n = send_ioctl(fd, call, ends[1]);
-	urdma_close(ends[1]); /* so that the end of urdmad is seen */
+	urdma_close(ends[1]); /* so that recv returns when urdmad ends */
 	while (n == 0) {
 		n = recv(ends[0], call, sizeof(*call), 0);
 		if (n == sizeof(*call))

@@ -1,8 +1,7 @@
 /*
- * umad.h - /dev/infiniband/umadN and issmN, by which programs send and receive
- * management datagrams. Opened, they are a connection to urdmad: poll(2), write(2) and
- * fcntl(2) of it do what those of the kernel's device do, and read(2) and ioctl(2) are
- * here. Descriptors that dup(2) made are read as sockets are.
+ * umad.h - /dev/infiniband/umadN and issmN, the device files for management datagrams. An open one is a
+ * socket connected to urdmad: poll(2), write(2) and fcntl(2) work on it directly; read(2) and ioctl(2) are
+ * implemented here. Duplicates made by dup(2) behave as plain sockets.
  */
 #ifndef URDMA_UMAD_H
 #define URDMA_UMAD_H
@@ -12,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* As open(2) of that device, flags being open's. */
+/* Like open(2) of that device file, with open's flags. */
 int urdma_umad_open(uint32_t device, bool issm, int flags);
 
 #endif /* URDMA_UMAD_H */

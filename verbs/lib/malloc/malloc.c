@@ -1,14 +1,12 @@
 /*
- * malloc.c - liburdma-malloc.so, which urdma exec preloads beside liburdma.so: whatever
- * allocator the program has, but that some of what it is asked for is memory of
- * liburdma.so's that is shared with urdmad from its first byte on (../pages/alloc.c), as
- * long as there is some. Those are pieces whose alignment is a page or more, as buffers
- * for I/O have it, and with URDMA_SHARE_MALLOC also those of 128 KiB and more.
+ * malloc.c - liburdma-malloc.so, which urdma exec preloads in addition to liburdma.so. It serves some
+ * allocations from memory of liburdma.so that is shared with urdmad from the start (../pages/alloc.c), as
+ * long as there is some: allocations aligned to a page or more, as I/O buffers are, and with
+ * URDMA_SHARE_MALLOC also those of 128 KiB and more.
  *
- * All else goes to the function that would have been called (RTLD_NEXT). Where that isn't
- * the C library's, or a function before ours takes its place, the program has brought an
- * allocator of its own (or AddressSanitizer, or a tracer): it may free memory by functions
- * that we know nothing of, so nothing is shared.
+ * All others go to the next allocator (RTLD_NEXT). If that is not the C library's, or another library's
+ * function precedes ours, the program has its own allocator (or AddressSanitizer, or a tracer), which may
+ * free memory by functions that we do not know; so nothing is shared then.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,7 +21,7 @@
 #define LEAST_LARGE ((size_t)128 << 10) /* bytes */
 #define PAGE 4096u
 
-/* liburdma.so's: not there where it is not preloaded, too. */
+/* Functions of liburdma.so; NULL if it is not preloaded. */
 WEAK int urdma_malloc_begin(const char *wish);
 WEAK void *urdma_malloc(size_t bytes, size_t align, bool zeroed);
 WEAK size_t urdma_malloc_size(const void *);
@@ -32,8 +30,8 @@ WEAK void urdma_free(void *);
 
 enum level { OFF, PAGES, LARGE };
 
-static enum level level; /* what is shared */
-static bool any;         /* has been: a pointer may be one of them */
+static enum level level; /* which allocations are shared */
+static bool any;         /* some allocation was shared, so a pointer may be one of them */
 
 static struct {
 	void *(*malloc)(size_t);
@@ -48,7 +46,7 @@ static struct {
 	void (*free)(void *);
 } next;
 
-/* What the search for those functions asks for meanwhile. It is never freed. */
+/* Memory for allocations during the search for the next functions. It is never freed. */
 static char early[16 << 10] __attribute__((aligned(16)));
 static size_t early_used;
 
@@ -69,7 +67,8 @@ static bool is_early(const void *p)
 
 #define FIND(name) (next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
 
-/* False: the search is under way, by this thread, for the process has no other yet. */
+/* Returns false while the search is under way. The caller is then the searching thread itself: the process
+ * has only one yet. */
 static bool ready(void)
 {
 	static bool searching;
@@ -93,7 +92,7 @@ static bool ready(void)
 	return next.free != NULL;
 }
 
-/* Whether a function is the C library's. */
+/* Returns whether a function belongs to the C library. */
 static bool is_libc(void *function)
 {
 	Dl_info of, libc;
@@ -101,7 +100,7 @@ static bool is_libc(void *function)
 	return function && dladdr(function, &of) && dladdr((void *)gnu_get_libc_version, &libc) && of.dli_fbase == libc.dli_fbase;
 }
 
-/* Whether who calls a function of that name calls ours. */
+/* Whether a call of the function by name reaches ours. */
 #define IS_OURS(name) (dlsym(RTLD_DEFAULT, #name) == (void *)own_##name)
 #define OWN(name) __attribute__((alias("own_" #name)))
 
@@ -133,8 +132,8 @@ static const char *value_of(char **env, const char *name)
 	return NULL;
 }
 
-/* It runs before the constructors of all other libraries (-z initfirst), the C library's
- * included, which getenv needs: so liburdma.so's fork handlers are the first. */
+/* With -z initfirst this runs before the constructors of all other libraries, including the C library,
+ * which getenv needs. So liburdma.so's fork handlers are registered first. */
 __attribute__((constructor)) static void begin(int argc, char **argv, char **env)
 {
 	(void)argc, (void)argv;
@@ -142,7 +141,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 		level = (enum level)urdma_malloc_begin(value_of(env, "URDMA_SHARE_MALLOC"));
 }
 
-/* NULL: the next allocator is to give it. */
+/* Returns NULL if the next allocator must serve the request. */
 static void *share(size_t bytes, size_t align, bool zeroed)
 {
 	bool wanted = (align >= PAGE && level != OFF) || (bytes >= LEAST_LARGE && level == LARGE);
@@ -153,7 +152,7 @@ static void *share(size_t bytes, size_t align, bool zeroed)
 	return p;
 }
 
-/* Bytes of memory that is shared; 0: the next allocator gave it. */
+/* Returns the size of a shared allocation; 0 if the next allocator made it. */
 static size_t shared_size(const void *p)
 {
 	return __atomic_load_n(&any, __ATOMIC_RELAXED) ? urdma_malloc_size(p) : 0;
@@ -184,7 +183,7 @@ static void *own_calloc(size_t n, size_t size)
 	void *p;
 
 	if (!ready())
-		return fits ? take_early(bytes) : NULL; /* zeros: never used before */
+		return fits ? take_early(bytes) : NULL; /* zeros, because it was never used */
 	p = fits ? share(bytes, 1, true) : NULL;
 	return p ? p : next.calloc(n, size);
 }
@@ -198,7 +197,7 @@ static size_t own_malloc_usable_size(void *p)
 	return p && !is_early(p) && ready() ? next.malloc_usable_size(p) : 0;
 }
 
-/* To other memory: from one allocator to the other, or where there is no room behind it. */
+/* Copies an allocation to new memory, when the allocator changes or it can't grow in place. */
 static void *move(void *old, size_t had, size_t bytes)
 {
 	void *p = own_malloc(bytes);
