@@ -1,11 +1,12 @@
-/* mark.c - a bookmark of the program's in traces; see docs/debugging.md. */
+/* mark.c - urdma_mark, by which a program puts a mark in traces; see docs/debugging.md. */
 #include <string.h>
 
 #include "internal.h"
 
 int urdma_mark(const char *text);
 
-/* For programs, which look it up by dlsym(3) and so run without the library too: 0 or an errno value. */
+/* Programs look it up with dlsym(3), so that they also run without the library. Returns 0 or an errno
+ * value. */
 URDMA_EXPORT int urdma_mark(const char *text)
 {
 	struct urdma_abi_mark request = { 0 };

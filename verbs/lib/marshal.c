@@ -1,5 +1,5 @@
-/* marshal.c - between the kernel's structures and verbs': public because old
- * librdmacm versions and programs that talk to ib_ucm use it. */
+/* marshal.c - conversion between the kernel's structures and verbs'. The functions are public because old
+ * librdmacm versions and programs that use ib_ucm call them. */
 #include <infiniband/sa.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
@@ -57,7 +57,7 @@ void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_att
 	dst->alt_timeout = src->alt_timeout;
 }
 
-/* Of a path record, all but its GIDs. */
+/* Copies a path record without its GIDs. */
 #define COPY_PATH(dst, src)                                                     \
 	do {                                                                    \
 		(dst)->dlid = (src)->dlid;                                      \

@@ -1,5 +1,4 @@
-/* qp.c - queue pairs: making and destroying. Attributes are in qpattr.c,
- * posting in post.c and build.c. */
+/* qp.c - creates and destroys queue pairs. Attributes are in qpattr.c, posting in post.c and build.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static bool queues_fit(const struct urdma_abi_qp_response *r)
 
 static void set_send_queue(struct urdma_qp *qp, const struct urdma_abi_qp_response *r)
 {
-	static struct urdma_abi_sq_ring absent; /* both indices stay 0 */
+	static struct urdma_abi_sq_ring absent; /* for queue pairs without a send queue; both indices stay 0 */
 	uint8_t *base = qp->rings;
 	struct urdma_abi_sq_ring *head = r->sq.entries ? (void *)(base + r->sq.head_offset) : &absent;
 
@@ -43,7 +42,7 @@ static void set_send_queue(struct urdma_qp *qp, const struct urdma_abi_qp_respon
 
 static void set_receive_queue(struct urdma_qp *qp, const struct urdma_abi_qp_response *r)
 {
-	static struct urdma_abi_rq_ring absent; /* likewise */
+	static struct urdma_abi_rq_ring absent; /* for queue pairs without a receive queue; both indices stay 0 */
 	uint8_t *base = qp->rings;
 	struct urdma_abi_rq_ring *head = r->rq.entries ? (void *)(base + r->rq.head_offset) : &absent;
 
@@ -77,8 +76,8 @@ static int attach(struct urdma_qp *qp, const struct urdma_abi_qp_response *r, in
 	return 0;
 }
 
-/* What is asked of a queue pair. That of a receive queue is ignored where it has none of its
- * own (ibv_create_qp(3)). */
+/* Returns the capacities to request. Capacities of a receive queue are ignored if the queue pair has none
+ * of its own (ibv_create_qp(3)). */
 static struct ibv_qp_cap wanted_cap(const struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp_cap cap = attr->cap;
@@ -130,7 +129,8 @@ static int ask_for_rings(struct urdma_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	return status;
 }
 
-/* A queue knows the queue pairs that complete on it: for urdmad's end, and for EBUSY. */
+/* A completion queue lists the queue pairs that complete on it: needed when urdmad has ended, and for
+ * EBUSY. */
 static void join_queues(struct urdma_qp *qp)
 {
 	struct urdma_cq *send = urdma_cq_of(qp->ex.qp_base.send_cq), *recv = urdma_cq_of(qp->ex.qp_base.recv_cq);
@@ -150,8 +150,8 @@ static void join_queues(struct urdma_qp *qp)
 	urdma_lock_drop(&recv->lock, taken);
 }
 
-/* urdmad may have forgotten the queue pair before it heard the bell that an arming had
- * rung: another one's tells it. */
+/* urdmad may destroy the queue pair before it reads its doorbell, which an arming had rung: another queue
+ * pair's doorbell is rung instead. */
 static void tell_missed(struct urdma_cq *cq)
 {
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_LIVE && !cq->returned)
@@ -200,13 +200,13 @@ static int check_cap(const struct urdma_abi_device *info, const struct ibv_qp_in
 	return 0;
 }
 
-/* What needs no urdmad to be refused. */
+/* Checks that need no request to urdmad. */
 static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return EINVAL; /* it has an XRC domain, which only ibv_create_qp_ex can name */
+		return EINVAL; /* type XRC_RECV needs an XRC domain, which only ibv_create_qp_ex can name */
 	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
 	     attr->qp_type != IBV_QPT_XRC_SEND) ||
 	    (attr->comp_mask & ~known))
@@ -328,14 +328,14 @@ URDMA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return urdma_qp_of(qp)->extended ? &urdma_qp_of(qp)->ex : NULL;
 }
 
-/* urdmad is done with it: no completion of it comes after these. If one does,
- * from a urdmad that outlives the connection, it names nobody. */
+/* urdmad has destroyed the queue pair, so no completion of it follows the ones removed here. If one comes
+ * from a urdmad that outlives the session, its queue pair number is unknown and it is ignored. */
 void urdma_qp_end(struct urdma_qp *qp)
 {
 	urdma_pairs_hide(qp->client, qp->user_handle);
 	urdma_qp_forget(qp);
 	if (qp->ex.qp_base.send_cq)
-		leave_queues(qp); /* takes both locks, but in a child, where nobody polls */
+		leave_queues(qp); /* takes both locks, except in a child, where no thread polls */
 	urdma_pairs_forget(qp->client, qp->user_handle);
 	urdma_events_wait(qp->client, &qp->async);
 	discard(qp);

@@ -1,19 +1,19 @@
-/* qpattr.c - queue pair attributes and states, to urdmad and back. */
+/* qpattr.c - conversion of queue pair attributes and states to and from urdmad's. */
 #include <errno.h>
 #include <string.h>
 
 #include "datapath/warn.h"
 #include "making.h"
 
-/* Alternate paths, which no transport of ours has: there is nothing to migrate to,
- * and a queue pair is always in the state that follows a migration. */
+/* Alternate paths are not supported by any of our transports: there is nothing to migrate to, and every
+ * queue pair is in the state "migrated". */
 static bool names_alternate_path(const struct ibv_qp_attr *attr, int mask)
 {
 	return (mask & IBV_QP_ALT_PATH) || ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED);
 }
 
-/* What struct ibv_qp_attr, of its ah_attr and that one's grh, and struct
- * urdma_abi_qp_attr call by the same name. */
+/* The fields that have the same name in struct ibv_qp_attr (with its ah_attr and grh) and struct
+ * urdma_abi_qp_attr. */
 #define ATTRIBUTES(COPY)                                                                              \
 	COPY(qp_state) COPY(cur_qp_state) COPY(path_mtu) COPY(qkey) COPY(rq_psn) COPY(sq_psn)         \
 	COPY(dest_qp_num) COPY(qp_access_flags) COPY(pkey_index) COPY(port_num) COPY(max_rd_atomic)   \
@@ -63,8 +63,8 @@ void urdma_qp_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_resp
 		qp->max_message = qp->port->max_datagram;
 }
 
-/* After a reset nothing is outstanding: urdmad dropped what was posted, and
- * completions not yet polled are not for the next life of the queue pair. */
+/* After a reset no request is outstanding: urdmad has discarded posted requests, and unpolled completions
+ * do not belong to the reset queue pair. */
 static void after_reset(struct urdma_qp *qp)
 {
 	urdma_qp_forget(qp);
@@ -72,8 +72,8 @@ static void after_reset(struct urdma_qp *qp)
 	urdma_queue_reset(&qp->rq);
 }
 
-/* An RNIC's queue pairs begin in RFC 5040's idle state, out of which a program may
- * move one to ERR, as out of INIT; InfiniBand has no way from RESET to ERR. */
+/* An iWARP queue pair begins in RFC 5040's idle state, from which, as from INIT, a program may move it to
+ * ERR; InfiniBand has no transition from RESET to ERR. */
 static void leave_idle(struct urdma_qp *qp)
 {
 	struct urdma_abi_modify_qp request = {
@@ -86,7 +86,7 @@ static void leave_idle(struct urdma_qp *qp)
 	URDMA_ASK(qp->client, URDMA_ABI_MODIFY_QP, &request, &response);
 }
 
-/* What programs for RNICs leave out, since those have no such thing. */
+/* Fills in attributes that programs for iWARP leave out, because iWARP does not have them. */
 static void complete_for_rnic(struct urdma_qp *qp, struct urdma_abi_modify_qp *request)
 {
 	if (!(request->mask & IBV_QP_STATE))
@@ -136,13 +136,13 @@ URDMA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
 	struct urdma_abi_query_qp_response response;
 	int status = urdma_qp_ask(qp, &response);
 
-	(void)mask; /* all attributes, whichever were asked: verbs allows it */
+	(void)mask; /* all attributes are returned, whatever mask says: verbs allows it */
 	if (status)
 		return status;
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)response.attr.qp_state);
 	from_abi(&response, attr);
 	attr->cap.max_inline_data = qp->max_inline; /* which may be less than urdmad's */
-	/* An RNIC's queue pairs begin in RFC 5040's idle state, which the kernel's drivers call INIT. */
+	/* An iWARP queue pair begins in RFC 5040's idle state, which the kernel's drivers call INIT. */
 	if (attr->qp_state == IBV_QPS_RESET && ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
 		attr->qp_state = attr->cur_qp_state = IBV_QPS_INIT;
 	memset(init, 0, sizeof(*init));
@@ -156,15 +156,15 @@ URDMA_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
 	return 0;
 }
 
-/* Segments are placed in order unless urdma.json says otherwise, which a
- * program can't be told about after the fact: don't promise. */
+/* Data is placed in order unless urdma.json says otherwise. That file may change after this call, so
+ * in-order placement is not promised. */
 URDMA_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp, (void)op, (void)flags;
 	return 0;
 }
 
-/* Enhanced connection establishment: there are no options to agree on. */
+/* Enhanced connection establishment: our transports have no options to negotiate. */
 URDMA_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp, (void)ece;

@@ -1,7 +1,6 @@
 /*
- * queues.c - a queue pair with the completion queues that are its alone, and their
- * channels: made by one message to urdmad, and destroyed by one. rdma_cm makes them so
- * for each connection.
+ * queues.c - creates a queue pair with its own completion queues and channels by one message to urdmad,
+ * and destroys them by one. rdma_cm does this for each connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,18 +11,18 @@
 #include "session/batch.h"
 #include "session/rings.h"
 
-/* One direction's completion queue, while it is made. */
+/* The completion queue of one direction while it is being created. */
 struct own_cq {
-	uint32_t entries; /* wanted; 0: there is none to make */
+	uint32_t entries; /* requested entries; 0: none is created */
 	struct urdma_channel *channel;
 	struct urdma_cq *cq;
-	uint32_t first; /* of its two requests in the batch */
+	uint32_t first; /* index of the first of its two requests in the batch */
 };
 
 struct making {
 	struct own_cq send, recv;
 	struct urdma_qp *qp;
-	uint32_t pair; /* of its request in the batch; those that modify it follow */
+	uint32_t pair; /* index of its request in the batch; the requests that modify it follow */
 	struct urdma_batch batch;
 };
 
@@ -38,7 +37,7 @@ static int allocate_cq(struct ibv_context *context, struct own_cq *own, void *cq
 	return own->cq ? 0 : errno;
 }
 
-/* What is not in urdmad, or no longer. */
+/* Frees objects that urdmad did not create or has destroyed. */
 static void discard_cq(struct own_cq *own)
 {
 	if (own->cq)
@@ -72,7 +71,7 @@ static int allocate(struct ibv_context *context, struct making *m, struct urdma_
 	return m->qp ? 0 : errno;
 }
 
-/* Until urdmad has answered, the objects' handles are what the batch calls them. */
+/* Until urdmad has answered, the handles refer to earlier requests of the batch. */
 static void add_cq(struct urdma_batch *batch, struct own_cq *own)
 {
 	struct urdma_abi_handle channel;
@@ -124,7 +123,7 @@ static int take_cq(struct urdma_batch *batch, struct own_cq *own)
 	if (status)
 		return status;
 	own->channel->handle = channel.handle;
-	own->channel->channel.fd = batch->fds[own->first]; /* taken when all is well */
+	own->channel->channel.fd = batch->fds[own->first]; /* removed from the batch once everything has succeeded */
 	return urdma_cq_made(own->cq, &cq, urdma_batch_take(batch, own->first + 1));
 }
 
@@ -144,7 +143,7 @@ static int take_pair(struct making *m, const struct urdma_queues *wanted)
 	return status;
 }
 
-/* Undoes what urdmad and the handles' table have. */
+/* Destroys the objects in urdmad and removes them from the handle table. */
 static void take_back(struct urdma_client *client, struct making *m)
 {
 	if (m->send.cq)
@@ -209,7 +208,7 @@ int urdma_queues_create(struct ibv_context *context, struct urdma_queues *wanted
 
 /* ---- destroying ---------------------------------------------------------------- */
 
-/* Whether nobody else completes on the queue. */
+/* Returns whether no other queue pair completes on the queue. */
 static bool only_user(struct ibv_cq *ibv, const struct urdma_qp *qp)
 {
 	struct urdma_cq *cq = urdma_cq_of(ibv);
@@ -221,7 +220,7 @@ static bool only_user(struct ibv_cq *ibv, const struct urdma_qp *qp)
 	return only;
 }
 
-/* Whether a queue is the only one of its channel. */
+/* Returns whether a queue is the only one of its channel. */
 static bool only_queue(struct ibv_comp_channel *ibv, struct ibv_cq *cq)
 {
 	struct urdma_channel *channel = urdma_channel_of(ibv);
@@ -247,7 +246,7 @@ static void add_destroy(struct urdma_batch *batch, enum urdma_abi_type type, uin
 	urdma_batch_add(batch, type, &request, sizeof(request));
 }
 
-/* Out of reach of events, before urdmad is asked. */
+/* Removes the handles, so that no event finds the objects, and adds the requests that destroy them. */
 static void leave_cq(struct urdma_client *client, struct urdma_batch *batch, struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
 	if (!cq)
@@ -258,7 +257,7 @@ static void leave_cq(struct urdma_client *client, struct urdma_batch *batch, str
 	add_destroy(batch, URDMA_ABI_DESTROY_CHANNEL, urdma_channel_of(channel)->handle);
 }
 
-/* Ends what urdmad has destroyed, which is so many of the two. */
+/* Frees the objects that urdmad has destroyed: the first so many of channel and queue. */
 static void end_cq(struct urdma_client *client, uint32_t destroyed, struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
 	if (destroyed > 0)
@@ -276,8 +275,8 @@ static uint32_t above(uint32_t done, uint32_t first)
 	return done > first ? done - first : 0;
 }
 
-/* Notes which queues' memory urdmad has back: in the file that all share, other threads
- * make theirs there at once. */
+/* Records which queues' memory urdmad has back: in a shared file it may give it to another thread's queue
+ * at once. */
 static void return_memory(uint32_t done, const struct urdma_queues *queues)
 {
 	if (queues->send_cq)
@@ -301,7 +300,7 @@ static void end_all(struct urdma_client *client, uint32_t done, const struct urd
 		end_cq(client, above(done, queues->send_cq ? 3 : 1), queues->recv_channel, queues->recv_cq);
 }
 
-/* Whether all of it can go at once. */
+/* Returns whether all of them can be destroyed by one message. */
 static bool separable(const struct urdma_queues *queues)
 {
 	const struct ibv_qp *qp = queues->qp;
@@ -317,7 +316,7 @@ bool urdma_queues_destroy(struct urdma_queues *queues)
 	int before = errno;
 
 	if (queues->recv_cq == queues->send_cq && queues->recv_channel == queues->send_channel) {
-		queues->recv_cq = NULL; /* one for both directions */
+		queues->recv_cq = NULL; /* one queue for both directions */
 		queues->recv_channel = NULL;
 	}
 	if (!separable(queues))
@@ -330,7 +329,7 @@ bool urdma_queues_destroy(struct urdma_queues *queues)
 	leave_cq(client, &batch, queues->send_channel, queues->send_cq);
 	leave_cq(client, &batch, queues->recv_channel, queues->recv_cq);
 	urdma_batch_call(client, &batch);
-	if (!urdma_client_alive(client)) { /* all went with urdmad */
+	if (!urdma_client_alive(client)) { /* urdmad has ended, and all objects with it */
 		batch.done = batch.count;
 		errno = before;
 	}

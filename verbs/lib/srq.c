@@ -1,5 +1,4 @@
-/* srq.c - shared receive queues: making, changing and destroying. Posting is in
- * datapath/post.c. */
+/* srq.c - creates, modifies and destroys shared receive queues. Posting is in datapath/post.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,8 @@
 #include "session/rings.h"
 #include "tables.h"
 
-/* Takes the ring a response brought and lets go of the one before, of which the
- * indices stay; the descriptor is closed either way. */
+/* Maps the ring named in a response and unmaps the earlier one, whose indices are kept. Closes the
+ * descriptor in any case. */
 static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r, int fd)
 {
 	struct urdma_queue *q = &srq->queue;
@@ -76,7 +75,7 @@ static void discard(struct urdma_srq *srq)
 	free(srq);
 }
 
-/* like: what the queue is besides its domain and attributes. */
+/* like: the other attributes of the request, in addition to domain and sizes. */
 static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr,
 			      const struct urdma_abi_create_srq *like)
 {
@@ -105,7 +104,7 @@ URDMA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
 	return create(pd, init->srq_context, &init->attr, &(struct urdma_abi_create_srq){ .srq_type = IBV_SRQT_BASIC });
 }
 
-/* Basic ones without further attributes come to ibv_create_srq through verbs.h. */
+/* verbs.h calls ibv_create_srq for basic queues without further attributes. */
 struct ibv_srq *urdma_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	uint32_t needed = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
@@ -128,7 +127,7 @@ int urdma_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 	return 0;
 }
 
-/* With the lock held: nobody posts while urdmad moves what waits. */
+/* With the lock held, so that no thread posts while urdmad moves the receives. */
 static int change_ring(struct urdma_srq *srq, struct urdma_abi_modify_srq *request)
 {
 	struct urdma_abi_srq_response response;
@@ -151,7 +150,7 @@ static int resize(struct urdma_srq *srq, struct urdma_abi_modify_srq *request)
 
 	urdma_lock_drop(&srq->queue.lock, taken);
 	if (!status)
-		errno = before; /* threads that post make the lock's system calls fail */
+		errno = before; /* contention for the lock may have set errno */
 	return status;
 }
 
@@ -180,7 +179,7 @@ URDMA_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	return urdma_status(status);
 }
 
-/* EBUSY while a queue pair draws from it: urdmad counts. */
+/* EBUSY while a queue pair uses it; urdmad counts them. */
 URDMA_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct urdma_srq *srq = urdma_srq_of(ibv);

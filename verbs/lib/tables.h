@@ -1,5 +1,4 @@
-/* tables.h - the functions of this folder that verbs.h reaches through a context's
- * tables, which context.c fills. */
+/* tables.h - functions of this folder that context.c puts into a context's tables. */
 #ifndef URDMA_TABLES_H
 #define URDMA_TABLES_H
 
@@ -14,11 +13,11 @@ int urdma_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *urdma_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-/* xrc.c, for srq.c and context.c. */
+/* xrc.c: used by srq.c and context.c. */
 uint32_t urdma_xrcd_handle(const struct ibv_xrcd *xrcd);
 struct ibv_qp *urdma_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
-/* context.c: the last reader or the destroyer of a context leaves it. */
+/* context.c: called by the last reader of a context, or the thread that closes it. */
 void urdma_context_leave(void *context);
 
 #endif /* URDMA_TABLES_H */

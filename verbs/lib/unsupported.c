@@ -1,8 +1,7 @@
 /*
- * unsupported.c - public functions for what urdmad has not: each answers with
- * the errno a provider without the feature gives. None may be left to the real
- * libibverbs, which would misread our objects. Those that look at no argument
- * have none here, so verbs.h is not included.
+ * unsupported.c - public functions that urdmad does not support. Each returns the errno value of a
+ * provider without the feature. All must be defined here, because the real libibverbs would misread our
+ * objects. They use no arguments, so they are defined without them and verbs.h is not included.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -32,7 +31,7 @@ int ibv_resolve_eth_l2_from_gid(void)
 	return -1;
 }
 
-/* Objects of another process. */
+/* Import of objects from another process. */
 REFUSE_POINTER(ibv_import_device)
 REFUSE_POINTER(ibv_import_pd)
 REFUSE_POINTER(ibv_import_mr)
@@ -41,11 +40,11 @@ ANSWER(ibv_unimport_pd, 0)
 ANSWER(ibv_unimport_mr, 0)
 ANSWER(ibv_unimport_dm, 0)
 
-/* Drivers: libraries that bring their own provider are ignored. */
+/* Drivers: a library that registers a provider is ignored. */
 ANSWER(ibv_register_driver, 0)
 
-/* As on a kernel that copies registered memory when a process forks, there is nothing
- * to ask for: pages/ sees to it. */
+/* Registered memory survives a fork (pages/), as with a kernel that copies it, so nothing has to be set
+ * up. */
 ANSWER(ibv_fork_init, 0)
 ANSWER(ibv_is_fork_initialized, 2) /* IBV_FORK_UNNEEDED */
 ANSWER(ibv_dontfork_range, 0)

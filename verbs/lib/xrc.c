@@ -1,7 +1,7 @@
 /*
- * xrc.c - extended reliable connections: XRC domains, and target queue pairs, of
- * type XRC_RECV, which have no queues of their own. Shared receive queues of a
- * domain are in srq.c; queue pairs of type XRC_SEND are made as others are (qp.c).
+ * xrc.c - extended reliable connections: XRC domains, and target queue pairs (type XRC_RECV), which have
+ * no queues of their own. Shared receive queues in a domain are in srq.c; queue pairs of type XRC_SEND are
+ * created as others are (qp.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ uint32_t urdma_xrcd_handle(const struct ibv_xrcd *xrcd)
 	return ((const struct urdma_xrcd *)xrcd)->handle;
 }
 
-/* fd -1: a domain of the caller's own. */
+/* fd -1: a domain that only the caller uses. */
 struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
 	uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
@@ -45,7 +45,7 @@ struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 	return &xrcd->xrcd;
 }
 
-/* EBUSY while a shared receive queue or queue pair of it is left. */
+/* EBUSY while shared receive queues or queue pairs in it exist. */
 int urdma_close_xrcd(struct ibv_xrcd *ibv)
 {
 	struct urdma_client *client = urdma_context_of(ibv->context)->client;
@@ -57,7 +57,7 @@ int urdma_close_xrcd(struct ibv_xrcd *ibv)
 	return 0;
 }
 
-/* What target queue pairs have in common, made or opened. */
+/* Allocates a target queue pair that is about to be created or opened. */
 static struct urdma_qp *new_target(struct ibv_context *context, void *qp_context)
 {
 	return urdma_qp_bare(context, &(struct ibv_qp_init_attr_ex){ .qp_context = qp_context, .qp_type = IBV_QPT_XRC_RECV });
@@ -80,7 +80,7 @@ static struct ibv_qp *finish_target(struct urdma_qp *qp, int status, uint32_t ha
 	return urdma_null(status);
 }
 
-/* Domain, queues and capacities that the caller gives are ignored. */
+/* The caller's protection domain, queues and capacities are ignored. */
 struct ibv_qp *urdma_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	struct urdma_abi_create_qp request = { .qp_type = attr->qp_type };

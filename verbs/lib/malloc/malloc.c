@@ -209,7 +209,7 @@ static void *move(void *old, size_t had, size_t bytes)
 	return p;
 }
 
-/* What became much smaller gives the rest back. */
+/* An allocation that becomes much smaller gives memory back. */
 static void *own_realloc(void *old, size_t bytes)
 {
 	size_t had = shared_size(old);
@@ -277,7 +277,7 @@ void *pvalloc(size_t bytes)
 	return p || !next.pvalloc ? p : next.pvalloc(bytes);
 }
 
-/* Of C23. */
+/* C23 functions. */
 void free_sized(void *p, size_t bytes)
 {
 	(void)bytes;

@@ -1,7 +1,7 @@
 /*
- * dm.c - device memory. A port of ours has none that would be nearer to the wire
- * than the program's: its pages are of those that urdmad maps, too. What programs rely on is kept: a bound, addresses from 0 on, and
- * copies in and out in words of 4 bytes, as devices have them.
+ * dm.c - device memory. urdmad's ports have no memory of their own, so it is ordinary memory shared with
+ * urdmad. It behaves as programs expect: limited in size, with addresses that begin at 0, and copied in
+ * and out in words of 4 bytes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "../pages/alloc.h"
 #include "memory.h"
 
-#define MOST_ALIGNED 12u /* log2: pages */
+#define MOST_ALIGNED 12u /* log2 of the largest alignment */
 
 struct urdma_dm {
 	struct ibv_dm dm;
 	uint8_t *memory;
-	size_t length;  /* as asked */
-	uint32_t users; /* regions registered of it; changed atomically */
+	size_t length;  /* as requested */
+	uint32_t users; /* number of regions registered in it; atomic */
 };
 
 static struct urdma_dm *dm_of(struct ibv_dm *dm)
@@ -56,7 +56,7 @@ static int copy_from(void *to, struct ibv_dm *ibv, uint64_t offset, size_t lengt
 	return status;
 }
 
-/* Takes length bytes of what a context may have. */
+/* Reserves length bytes of the context's device memory. */
 static bool take(struct urdma_context *c, size_t length)
 {
 	if (length > URDMA_MAX_DM)
@@ -112,7 +112,7 @@ struct ibv_dm *urdma_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_a
 	return &dm->dm;
 }
 
-/* EBUSY while regions of it are registered. */
+/* EBUSY while regions in it are registered. */
 int urdma_free_dm(struct ibv_dm *ibv)
 {
 	struct urdma_dm *dm = dm_of(ibv);

@@ -1,9 +1,9 @@
 /*
- * file.c - the file that a program maps shared, as a descriptor that urdmad can map.
+ * file.c - finds a descriptor for a file that the program maps shared, so that urdmad can map it.
  *
- * One that the program has open is lent as it is: to close any descriptor of a file would
- * release the program's locks of it (fcntl(2)). A program that has none open has no locks;
- * then the file is opened where the kernel allows it, or by its path.
+ * If the program has the file open, its own descriptor is used and not closed: closing any descriptor of a
+ * file releases the process's locks on it (fcntl(2)). If it has none open it holds no locks, and the file
+ * is opened through /proc/self/map_files or by its path.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static bool is(int fd, const struct urdma_shared *file)
 	       minor(st.st_dev) == file->minor;
 }
 
-/* urdmad takes no other: a page of it makes nobody wait. */
+/* urdmad accepts only files on these file systems, because access to their pages never waits for a device. */
 static bool in_memory(int fd)
 {
 	struct statfs fs;
@@ -45,7 +45,7 @@ static bool in_memory(int fd)
 
 enum found { NONE, WRONG_MODE, GOOD };
 
-/* Among the descriptors of the process. */
+/* Searches the descriptors of this process. */
 static enum found find_open(const struct urdma_shared *file, int *fd)
 {
 	DIR *all = opendir("/proc/self/fd");
@@ -63,7 +63,7 @@ static enum found find_open(const struct urdma_shared *file, int *fd)
 	return found;
 }
 
-/* The kernel's link to what is mapped, which few may follow. */
+/* Opens the kernel's link to the mapped file, for which few processes have permission. */
 static int open_mapped(const char *link, const struct urdma_shared *file)
 {
 	int fd = open(link, O_RDWR | O_CLOEXEC);
@@ -75,7 +75,7 @@ static int open_mapped(const char *link, const struct urdma_shared *file)
 	return -1;
 }
 
-/* What lies at the path may be another file now: it is looked at before it is opened. */
+/* The path may lead to another file by now, so the file is checked before it is opened for reading. */
 static int open_path(const char *link, const struct urdma_shared *file)
 {
 	char path[4096], again[64];
@@ -110,8 +110,8 @@ int urdma_file_find(const struct urdma_shared *file, bool *opened)
 	return fd >= 0 ? fd : open_mapped(link, file);
 }
 
-/* What urdmad maps the program could map, too; so it does for a moment, and has all pages of
- * it exist that can. A dma-buf's length is not in st_size before Linux 5.19. */
+/* Maps the range for a moment, to check that it can be mapped, and populates all pages that exist. A
+ * dma-buf's length is not in st_size before Linux 5.19. */
 int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struct urdma_shared *file)
 {
 	struct stat st;
@@ -120,7 +120,8 @@ int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struc
 
 	if (fstat(fd, &st))
 		return errno;
-	skip = offset & ((uint64_t)(st.st_blksize > 4096 ? st.st_blksize : 4096) - 1); /* huge pages are mapped whole */
+	/* huge pages can only be mapped whole */
+	skip = offset & ((uint64_t)(st.st_blksize > 4096 ? st.st_blksize : 4096) - 1);
 	if (!st.st_size)
 		st.st_size = lseek(fd, 0, SEEK_END);
 	if (st.st_size < 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)

@@ -1,5 +1,4 @@
-/* memory.h - the functions of this folder that verbs.h reaches through a context's
- * tables. */
+/* memory.h - functions of this folder that are put into a context's tables. */
 #ifndef URDMA_MEMORY_H
 #define URDMA_MEMORY_H
 
@@ -17,21 +16,21 @@ struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t of
 
 struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd);
 
-/* mr.c, for dm.c: a region of something that counts its regions in users, which
- * ibv_dereg_mr lowers; peers and work requests see no address of it. */
+/* mr.c, for dm.c: registers a region that counts in *users, which ibv_dereg_mr decrements. Peers and work
+ * requests address it from 0. */
 struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users);
 
-/* file.c: a descriptor of a file that the program maps shared, on tmpfs or hugetlbfs and open for reading
- * and writing; -1: there is none that can be had. opened: the caller closes it, else it is the
+/* file.c: returns a descriptor, open for reading and writing, of a tmpfs or hugetlbfs file that the
+ * program maps shared; -1 if there is none. opened: the caller must close it; otherwise it is the
  * program's. */
 int urdma_file_find(const struct urdma_shared *file, bool *opened);
-/* Looks at a file or dma-buf that the program names, and has its pages exist. EINVAL for what lies
- * outside, EOPNOTSUPP where nobody may map it for reading and writing. */
+/* Checks a file or dma-buf that the program names, and populates its pages. EINVAL if the range is outside
+ * of it, EOPNOTSUPP if it can't be mapped for reading and writing. */
 int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struct urdma_shared *file);
-/* Has every page of a region exist, so that urdmad makes none; false: they can't. */
+/* Populates every page of a region, so that urdmad allocates none. Returns false if that fails. */
 bool urdma_file_fill(const struct urdma_region *region, bool writes);
 
-/* Whether pd is a parent domain of a context. */
+/* Returns whether pd is a parent domain of a context. */
 bool urdma_pd_is_parent(const struct ibv_pd *pd, const struct ibv_context *context);
 struct ibv_td *urdma_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int urdma_dealloc_td(struct ibv_td *td);

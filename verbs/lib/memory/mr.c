@@ -1,4 +1,4 @@
-/* mr.c - memory regions: which memory, by which path, with which rights. */
+/* mr.c - registers memory regions and decides by which path urdmad reaches their memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +16,20 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
 	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 
-#define ACCESS_ADDRESS (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB) /* not of dma-bufs */
+/* not allowed for dma-bufs */
+#define ACCESS_ADDRESS (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 
 struct urdma_mr {
 	struct ibv_mr mr;
 	struct urdma_region region;
-	uint64_t iova;       /* as asked, for ibv_rereg_mr */
-	unsigned int access; /* likewise */
-	uint32_t *users;     /* counts it among those of the same device memory; else NULL */
-	bool dmabuf;         /* of a file, and of no address of the program's */
+	uint64_t iova;       /* as requested, for ibv_rereg_mr */
+	unsigned int access; /* as requested, for ibv_rereg_mr */
+	uint32_t *users;     /* the device memory's count of regions; else NULL */
+	bool dmabuf;         /* registered by descriptor, without an address in the program */
 };
 
-/* Optional flags are hints and may be ignored (ibv_reg_mr(3)). So may "on demand", as
- * long as it doesn't mean all of the address space: no page of ours is pinned. */
+/* Optional flags may be ignored (ibv_reg_mr(3)). On-demand paging may be ignored, too, unless it covers
+ * the whole address space: our pages are never pinned. */
 static int check_access(unsigned int access)
 {
 	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
@@ -52,7 +53,7 @@ static int give_file(struct urdma_client *client)
 	return status;
 }
 
-/* urdmad's handle of the memfd, which it is given at the first use. */
+/* Returns urdmad's handle of the memfd, after passing the memfd to urdmad at first use. */
 static int file_handle(struct urdma_client *client, uint32_t *handle)
 {
 	int status = 0;
@@ -73,8 +74,8 @@ static int told(struct urdma_mr *m, const struct urdma_abi_reg_mr_response *resp
 	return 0;
 }
 
-/* What isn't shared with urdmad may be a file's that the program maps shared: urdmad
- * maps that, too. Else it takes the fallback path. */
+/* Memory that is not shared with urdmad may belong to a file that the program maps shared, which urdmad
+ * can map, too. Otherwise it takes the fallback path. */
 static int register_file(struct urdma_mr *m, struct urdma_client *client, struct urdma_abi_reg_mr request,
 			 struct urdma_abi_reg_mr_response *response)
 {
@@ -131,14 +132,14 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	return status ? status : told(m, &response);
 }
 
-/* replaces is the handle of the region whose place and keys the new one takes; 0: none. */
+/* replaces: handle of the region whose place and keys the new one takes; 0: none. */
 static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   unsigned int access, uint32_t replaces)
 {
 	int writes = access & (IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE_CHANGES);
 	int status = check_access(access);
 
-	m->region.path = URDMA_PATH_FALLBACK; /* of no bytes, of which urdmad asks nothing */
+	m->region.path = URDMA_PATH_FALLBACK; /* an empty region: urdmad never accesses it */
 	if (!status && (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX)
 		status = EOPNOTSUPP;
 	if (!status && (uintptr_t)addr + length < length)
@@ -161,7 +162,7 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	return tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, replaces);
 }
 
-/* A new region; users as in struct urdma_mr. */
+/* Makes a new region; users as in struct urdma_mr. */
 static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access, uint32_t *users)
 {
 	struct urdma_mr *m = calloc(1, sizeof(*m));
@@ -200,7 +201,7 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
-/* urdmad knows that there is no memory; peers are told no key. */
+/* urdmad knows that the region has no memory; peers get no key for it. */
 struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd)
 {
 	struct urdma_abi_reg_mr request = { .pd = pd->handle, .path = URDMA_ABI_PATH_NULL };
@@ -255,8 +256,8 @@ static int register_dmabuf(struct urdma_mr *m, struct ibv_pd *pd, uint64_t offse
 	return status ? status : told(m, &response);
 }
 
-/* Memory by its descriptor: of a dma-buf that udmabuf made, or of a file on tmpfs or hugetlbfs.
- * Other exporters' memory is a device's, which urdmad can't copy to. */
+/* Registers memory by descriptor: a dma-buf made by udmabuf, or a file on tmpfs or hugetlbfs. Other
+ * dma-bufs are memory of devices, which urdmad can't copy to. */
 URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	struct urdma_mr *m = calloc(1, sizeof(*m));
@@ -274,7 +275,7 @@ URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
 	m->dmabuf = true;
 	m->mr.context = pd->context;
 	m->mr.pd = pd;
-	m->mr.addr = (void *)(uintptr_t)offset; /* as rdma-core has it */
+	m->mr.addr = (void *)(uintptr_t)offset; /* as in rdma-core */
 	m->mr.length = length;
 	return &m->mr;
 }
@@ -296,9 +297,9 @@ URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 /*
- * A new registration takes the old one's place and keeps its keys, as NICs do
- * where they can and as programs have come to expect. Until the new one stands
- * the old one is untouched, so every failure leaves the old region valid.
+ * The new registration takes the old one's place and keeps its keys, as NICs do if they can and as
+ * programs have come to expect. The old one is not changed before the new one is complete, so it stays
+ * valid on every failure.
  */
 static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -315,11 +316,11 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 	return 0;
 }
 
-/* What rdma-core's library refuses before it asks a device. */
+/* Checks that rdma-core's library makes before it asks a device. */
 static int check_rereg(const struct urdma_mr *m, int flags, const struct ibv_pd *pd, const void *addr, size_t length)
 {
 	if (m->users || m->dmabuf || !m->mr.rkey)
-		return EOPNOTSUPP; /* of device memory, of a dma-buf, or of none: peers have no key */
+		return EOPNOTSUPP; /* device memory, a dma-buf, or no memory: peers have no key */
 	if (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED)
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != m->mr.context))
@@ -327,7 +328,7 @@ static int check_rereg(const struct urdma_mr *m, int flags, const struct ibv_pd 
 	return (flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length) ? EINVAL : 0;
 }
 
-/* ERR_CMD says that the region is not to be used: other devices' may have gone. */
+/* ERR_CMD says that the region may no longer be used; with other devices it may be gone. */
 URDMA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct urdma_mr *m = (struct urdma_mr *)mr;

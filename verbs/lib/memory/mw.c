@@ -1,5 +1,5 @@
-/* mw.c - memory windows: made, deallocated, and those of type 1 bound. The
- * others are bound by their programs' work requests (datapath/window.c). */
+/* mw.c - allocates and deallocates memory windows, and binds those of type 1. Windows of type 2 are bound
+ * by work requests (datapath/window.c). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ struct ibv_mw *urdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return mw;
 }
 
-/* Unbinds it, too. */
+/* Also unbinds the window. */
 int urdma_dealloc_mw(struct ibv_mw *mw)
 {
 	struct urdma_client *client = urdma_context_of(mw->context)->client;

@@ -1,7 +1,7 @@
 /*
- * pd.c - protection domains; parent domains, which stand for one of those and say
- * how their program uses it; and thread domains. Nothing here is faster for one
- * thread alone, so what parent and thread domains say changes nothing.
+ * pd.c - protection domains, parent domains and thread domains. A parent domain refers to a protection
+ * domain and may name a thread domain. Using one thread only makes nothing faster here, so both kinds have
+ * no effect.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 struct urdma_td {
 	struct ibv_td td;
-	uint32_t parents; /* changed atomically */
+	uint32_t parents; /* atomic */
 };
 
 static struct urdma_pd *pd_of(const struct ibv_pd *pd)
@@ -47,7 +47,8 @@ static void free_parent(struct urdma_pd *pd)
 	free(pd);
 }
 
-/* EBUSY while something was made in it: urdmad counts, but for parent domains and address handles. */
+/* EBUSY while objects of the domain exist. urdmad counts them, except for parent domains and address
+ * handles. */
 URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct urdma_client *client = urdma_context_of(ibv->context)->client;
@@ -67,8 +68,8 @@ URDMA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-/* Objects made in it are the protection domain's. An allocator is never called: queues
- * lie in memory that is shared with urdmad. */
+/* Objects created with a parent domain belong to its protection domain. A custom allocator is never
+ * called: queues are in memory shared with urdmad. */
 struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct urdma_pd *of = pd_of(attr->pd), *pd;

@@ -1,15 +1,14 @@
 //go:build c_only
 /*
- * Memory of the arena: shared with urdmad from its first byte on, so that to register
- * it costs next to nothing and urdmad reads and writes it by itself.
+ * Allocation of memory from the arena, which is shared with urdmad from the start: registering it costs
+ * almost nothing, and urdmad accesses it directly.
  *
- * urdma_alloc gives it to programs. Of what they take from the C library's allocator
- * (../malloc) it is what asks for whole pages, as buffers of I/O do, and with
- * URDMA_SHARE_MALLOC all that is large. Then pages come to exist as they are written
- * to, as they would elsewhere.
+ * Programs call urdma_alloc. The malloc library (../malloc) takes allocations of whole pages from here,
+ * such as I/O buffers, and with URDMA_SHARE_MALLOC all large ones. Their pages are allocated when they are
+ * first written, as in other memory.
  *
- * A program that forks beside other threads has its children copy it, each time: once it
- * has done so, its malloc shares no more.
+ * If a program forks while it has several threads, each child has to copy the arena. After the first such
+ * fork malloc shares no more memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +29,12 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-enum level { OFF, PAGES, LARGE }; /* of what malloc shares; ../malloc knows them by number */
+enum level { OFF, PAGES, LARGE }; /* what malloc shares; ../malloc uses the same numbers */
 
-static uint64_t most;     /* bytes of the arena; 0: as the machine has */
-static bool no_more;      /* of malloc's; read without lock */
+static uint64_t most;     /* size of the arena in bytes; 0: depends on the machine */
+static bool no_more;      /* malloc shares no more; read without lock */
 
-/* A number of bytes with K, M, G or T behind it. */
+/* Parses a number of bytes with the suffix K, M, G or T. */
 static uint64_t parse_size(const char *text)
 {
 	static const char units[] = "KMGT";
@@ -55,7 +54,7 @@ static uint64_t size(void)
 	return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
 }
 
-/* The address of whole pages; 0: there are no more. */
+/* Returns the address of whole pages; 0 if there are none left. */
 static uint64_t take(uint64_t len, uint64_t align, bool *dirty)
 {
 	if (len >= LEAST_HUGE && align < BLOCK)
@@ -63,8 +62,8 @@ static uint64_t take(uint64_t len, uint64_t align, bool *dirty)
 	return arena_make(size()) ? arena_take(len, align, dirty) : 0;
 }
 
-/* A block becomes a huge page where one page of it exists and the kernel is asked to.
- * Each such request waits for all processors, so it is for several blocks. */
+/* A block becomes a huge page if one page of it exists and MADV_COLLAPSE is called for it. Each such call
+ * waits for all processors, so it is made for several blocks at once. */
 static void make_huge(uint64_t at, uint64_t end)
 {
 	for (uint64_t next; at + BLOCK <= end; at = next) {
@@ -76,7 +75,7 @@ static void make_huge(uint64_t at, uint64_t end)
 	}
 }
 
-/* All of it exists, as huge pages where it is large: false without memory. */
+/* Allocates all pages, as huge pages if the memory is large. Returns false if there is not enough memory. */
 static bool populate(uint64_t at, uint64_t len)
 {
 	if (len >= LEAST_HUGE)
@@ -117,8 +116,8 @@ EXPORT void urdma_free(void *p)
 
 /* ---- for ../malloc ------------------------------------------------------------- */
 
-/* vm.overcommit_memory is 2: malloc is to say then that there is no memory, and not
- * the first access, as it would for a file's. */
+/* Returns whether vm.overcommit_memory is 2. Then malloc must fail if memory is short; memory of a file
+ * would fail only at the first access. */
 static bool never_overcommits(void)
 {
 	char mode = '2';
@@ -130,14 +129,15 @@ static bool never_overcommits(void)
 	return mode == '2';
 }
 
-/* A fork has copied, for which it takes memory again. */
+/* Called after a fork copied the arena: each copy takes as much memory again. */
 void alloc_no_more(void)
 {
 	if (!__libc_single_threaded)
 		__atomic_store_n(&no_more, true, __ATOMIC_RELAXED);
 }
 
-/* At load, with the value of URDMA_SHARE_MALLOC or NULL: what is to be shared, enum level. */
+/* Called when the library is loaded, with the value of URDMA_SHARE_MALLOC or NULL. Returns what malloc
+ * shares (enum level). */
 EXPORT int urdma_malloc_begin(const char *wish)
 {
 	urdma_pages_init();
@@ -150,11 +150,11 @@ EXPORT int urdma_malloc_begin(const char *wish)
 	return LARGE;
 }
 
-/* Memory that is shared, for align a power of two; NULL: let it be ordinary. Zeros if
- * that is asked for; else it may hold what somebody freed. */
+/* Allocates shared memory; align is a power of two. NULL: the caller must allocate ordinary memory. It
+ * contains zeros if zeroed is set, otherwise possibly old data. */
 EXPORT void *urdma_malloc(size_t bytes, size_t align, bool zeroed)
 {
-	static int allowed; /* -1: not at all */
+	static int allowed; /* -1: malloc may not share */
 	struct held held;
 	uint64_t len = page_up(bytes), at = 0;
 	bool dirty = false;
@@ -171,14 +171,14 @@ EXPORT void *urdma_malloc(size_t bytes, size_t align, bool zeroed)
 	return (void *)at;
 }
 
-/* What memory of urdma_malloc holds; 0: it isn't of it. */
+/* Returns the size of memory from urdma_malloc; 0 if p is not such memory. */
 EXPORT size_t urdma_malloc_size(const void *p)
 {
 	uint64_t at = (uint64_t)p;
 	return at % PAGE == 0 && arena_has(at, at + 1) ? arena_length(at) : 0;
 }
 
-/* Whether memory of urdma_malloc has room for so many bytes, or has it now, where it is. */
+/* Returns whether the memory has room for so many bytes, after growing it in place if possible. */
 EXPORT bool urdma_malloc_resize(void *p, size_t bytes)
 {
 	struct held held;

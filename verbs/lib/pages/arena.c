@@ -1,17 +1,16 @@
 //go:build c_only
 /*
- * The arena: addresses that are reserved once, and the memfd's pages at the offsets of
- * those that were ever in use, [start, top). That is one mapping: neighbours merge, and
- * what is free stays mapped and takes no memory. A child inherits none of it (fork.c).
+ * The arena: a range of addresses that is reserved once. [start, top), the part used so far, is mapped
+ * from the memfd at offsets equal to the addresses. Free memory stays mapped and takes no pages, so it is
+ * all one mapping. A child does not inherit it (fork.c).
  *
- * Its pages belong to extents, free or not. Of each extent the first and the last page
- * have its length in a table aside, so that neighbours are found both ways; free ones
- * are in lists by the logarithm of their length. A few small extents that were freed
- * keep their pages, and with them what they held, for the next who asks for as many.
+ * The pages form extents, free or in use. A separate table has each extent's length at its first and last
+ * page, so that both neighbours can be found; free extents are in lists by the logarithm of their length.
+ * A few small freed extents keep their pages and data, for the next allocation of the same length.
  *
- * All of it is under the lock, but for the ranges themselves, which never change. A
- * child's table may be torn, but for the lengths of extents that are in use. So a child
- * gives back what it inherits, and takes from an arena of its own.
+ * A lock guards all of it except the ranges, which never change. The table inherited by a child may be
+ * inconsistent, except for the lengths of extents in use. So a child only frees memory of the inherited
+ * arena, and allocates from a new one.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -22,23 +21,23 @@
 #include "kernel/sys.h"
 
 #define IN_USE (1u << 31)
-#define FIRST (1u << 30) /* page of an extent in use that nobody has freed */
+#define FIRST (1u << 30) /* first page of an extent in use that was not freed */
 #define LENGTH (FIRST - 1)
-#define MOST (UINT64_C(1) << 41) /* bytes, for lengths */
+#define MOST (UINT64_C(1) << 41) /* bytes: limit of lengths */
 #define RW (PROT_READ | PROT_WRITE)
 
 enum {
-	GENERATIONS = 8,     /* of processes that forked and took more */
-	LISTS = 30,          /* of free extents */
-	TRIES = 64,          /* at extents of a list that may be too short */
-	LEAST_LARGE = 32,    /* pages: an extent of so many is renewed when it is freed */
-	MOST_KEPT = 1024,    /* pages of freed extents that keep what they hold */
-	MOST_PRIVATE = 1024, /* ranges */
+	GENERATIONS = 8,     /* arenas, including those inherited by forks */
+	LISTS = 30,          /* lists of free extents */
+	TRIES = 64,          /* extents tried in a list where some may be too short */
+	LEAST_LARGE = 32,    /* pages: freed extents of this size or more are renewed at once */
+	MOST_KEPT = 1024,    /* pages in freed extents that keep their data */
+	MOST_PRIVATE = 1024, /* ranges made private */
 };
 
 struct page {
 	uint32_t tag;
-	uint32_t next, prev; /* in a list, of its extent's first page: index + 1 */
+	uint32_t next, prev; /* links of a list, at an extent's first page: index + 1 */
 };
 
 struct arena {
@@ -47,15 +46,16 @@ struct arena {
 };
 
 static struct arena all[GENERATIONS];
-static unsigned made;     /* of all; read without lock */
-static struct arena *own; /* the last, unless it is a parent's; likewise */
-static bool shared;       /* own is the memfd's, and not private memory */
+static unsigned made;     /* entries of all that are used; read without lock */
+static struct arena *own; /* the last entry, unless it was inherited; read without lock */
+static bool shared;       /* own is mapped from the memfd, and not private memory */
 static uint64_t top;
-static uint32_t list[LISTS], kept[LEAST_LARGE], freed[2]; /* heads: index + 1 */
+static uint32_t list[LISTS], kept[LEAST_LARGE], freed[2]; /* list heads: index + 1 */
 static unsigned kept_pages;
-static unsigned epoch; /* of forks; what follows is of this one and the one before */
-static unsigned forks[2]; /* under way */
-static struct { uint64_t from, to; } private[MOST_PRIVATE]; /* of own, not mapped from the memfd */
+/* counts periods between forks; forks and freed have an entry for this epoch and the one before */
+static unsigned epoch;
+static unsigned forks[2]; /* forks that began in an epoch and have not ended */
+static struct { uint64_t from, to; } private[MOST_PRIVATE]; /* ranges of own that are no longer mapped from the memfd */
 static unsigned private_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -148,7 +148,7 @@ static uint64_t page_count(void)
 	return (own->end - own->start) / PAGE;
 }
 
-/* Free, as one with its neighbours. */
+/* Merges freed pages with their free neighbours. */
 static void make_free(uint64_t first, uint64_t pages)
 {
 	uint64_t end = first + pages;
@@ -163,7 +163,7 @@ static void make_free(uint64_t first, uint64_t pages)
 
 /* ---- mappings ------------------------------------------------------------------ */
 
-/* A fork that no handler of ours sees leaves a hole in the child. */
+/* After a fork without handlers the mapping is a hole in the child; accessing it then fails. */
 static bool map(uint64_t from, uint64_t to)
 {
 	int fd = shared ? memfd_get() : -1;
@@ -188,7 +188,7 @@ static bool map_up_to(uint64_t end)
 	return true;
 }
 
-/* Drops what [at, at+len) holds: it reads as zeros. 0 or -errno. */
+/* Discards the contents of [at, at+len), which then reads as zeros. Returns 0 or -errno. */
 long arena_zero(uint64_t at, uint64_t len)
 {
 	if (!shared)
@@ -197,7 +197,7 @@ long arena_zero(uint64_t at, uint64_t len)
 	return fd < 0 ? sys_madvise(at, len, MADV_REMOVE) : sys_punch(fd, at, len);
 }
 
-/* Whether some of it is private, which it is no more. */
+/* Returns whether part of the range was private, and removes it from the list. */
 static bool forget_private(uint64_t from, uint64_t to)
 {
 	bool any = false;
@@ -212,8 +212,8 @@ static bool forget_private(uint64_t from, uint64_t to)
 	return any;
 }
 
-/* As new: what the program did to the mapping (mprotect, mlock, another mapping in its
- * place) is forgotten, as munmap would. False: it can't be used again. */
+/* Maps the pages anew, which undoes everything that the program did to the mapping (mprotect, mlock,
+ * another mapping in its place), as munmap would. Returns false if they can't be used again. */
 static bool renew(uint64_t first, uint64_t pages)
 {
 	uint64_t from = address(first), to = from + pages * PAGE;
@@ -223,8 +223,8 @@ static bool renew(uint64_t first, uint64_t pages)
 	return map(from, to) || !was_private;
 }
 
-/* [from, to) holds what it held, and is the program's alone: a child inherits it as
- * other memory. Nothing is copied. */
+/* Makes [from, to) private memory with the same contents, which a child inherits as it does other memory.
+ * Copies nothing. */
 bool arena_make_private(uint64_t from, uint64_t to)
 {
 	int fd = memfd_get();
@@ -248,7 +248,7 @@ static bool reserve(struct arena *a, uint64_t bytes)
 	long at = sys_mmap(0, bytes + BLOCK, PROT_NONE, flags, -1, 0);
 	if (sys_failed(at))
 		return false;
-	long page = sys_mmap(0, table, RW, flags, -1, 0); /* comes to exist as it is used */
+	long page = sys_mmap(0, table, RW, flags, -1, 0); /* its pages are allocated when used */
 	uint64_t start = ((uint64_t)at + BLOCK - 1) & ~(BLOCK - 1);
 	if (sys_failed(page) || start + bytes > URDMA_PAGES_FILE_SIZE) {
 		sys_munmap((uint64_t)at, bytes + BLOCK);
@@ -258,7 +258,7 @@ static bool reserve(struct arena *a, uint64_t bytes)
 	return true;
 }
 
-/* Of a program whose addresses are limited it takes a part. */
+/* Takes only part of the addresses if the program's are limited. */
 static uint64_t most_bytes(uint64_t bytes)
 {
 	struct rlimit l = { RLIM_INFINITY, 0 };
@@ -268,7 +268,7 @@ static uint64_t most_bytes(uint64_t bytes)
 	return bytes < MOST ? bytes : MOST;
 }
 
-/* Addresses for so many bytes, once, or fewer: false where there are none to be had. */
+/* Reserves addresses for so many bytes, or fewer, on the first call. Returns false if there are none. */
 bool arena_make(uint64_t bytes)
 {
 	static bool never;
@@ -307,14 +307,14 @@ bool arena_has(uint64_t from, uint64_t to)
 	return arena_of(from, to) != NULL;
 }
 
-/* Whether it is of the process's own arena, and shared. */
+/* Returns whether the range is in the process's own arena and shared. */
 bool arena_owns(uint64_t from, uint64_t to)
 {
 	const struct arena *a = __atomic_load_n(&own, __ATOMIC_ACQUIRE);
 	return a && shared && a == arena_of(from, to);
 }
 
-/* Bytes of the extent in use that begins at an address of an arena; 0: none does. */
+/* Returns the length in bytes of the extent in use that begins at an address in an arena; 0 if none does. */
 uint64_t arena_length(uint64_t at)
 {
 	const struct arena *a = arena_of(at, at + 1);
@@ -331,7 +331,7 @@ static bool fits(uint64_t i, uint64_t pages, uint64_t align, uint64_t *first)
 	return *first < end && pages <= end - *first;
 }
 
-/* A free extent in which there are so many pages, and the first of those. */
+/* Finds a free extent with room for so many pages, and the first of these pages. */
 static bool find(uint64_t pages, uint64_t align, uint64_t *i, uint64_t *first)
 {
 	for (unsigned n = list_of(pages); n < LISTS; n++) {
@@ -356,8 +356,8 @@ static void flush_kept(void)
 	kept_pages = 0;
 }
 
-/* The address of len bytes, whole pages, that nobody has; 0: there are none. They are
- * zeros unless they are dirty. */
+/* Returns the address of len bytes (whole pages), or 0 if there are none. They contain zeros unless *dirty
+ * is set. */
 uint64_t arena_take(uint64_t len, uint64_t align, bool *dirty)
 {
 	uint64_t pages = len / PAGE, i, first;
@@ -396,7 +396,7 @@ static void release(uint64_t i)
 	}
 }
 
-/* Gives an extent of any arena back; what isn't one, or was given back, is none. */
+/* Frees an extent of any arena. Ignores addresses where no extent begins or which were already freed. */
 void arena_give(uint64_t at)
 {
 	const struct arena *a = arena_of(at, at + 1);
@@ -412,7 +412,7 @@ void arena_give(uint64_t at)
 		release((uint64_t)(p - a->page));
 }
 
-/* An extent of the own arena takes of the free one behind it until it has len bytes. */
+/* Grows an extent of the own arena into the free one after it, to len bytes. */
 bool arena_extend(uint64_t at, uint64_t len)
 {
 	uint64_t first = (at - own->start) / PAGE, had = own->page[first].tag & LENGTH;
@@ -431,7 +431,8 @@ bool arena_extend(uint64_t at, uint64_t len)
 
 /* ---- forks --------------------------------------------------------------------- */
 
-/* What of [from, to) is mapped from the memfd, without the lock, in a child, too. */
+/* Calls fn for the parts of [from, to) that are mapped from the memfd. Works without the lock, and in a
+ * child, too. */
 static void each_piece(uint64_t from, uint64_t to, piece_fn fn)
 {
 	unsigned n = __atomic_load_n(&private_count, __ATOMIC_ACQUIRE);
@@ -459,7 +460,7 @@ void arena_each_piece(piece_fn fn)
 		each_piece(own->start, top, fn);
 }
 
-/* Of extents in use, within [from, to). In a child: as they were when it came to be. */
+/* Calls fn for the parts of extents in use within [from, to). In a child: as of the fork. */
 void arena_each_used(uint64_t from, uint64_t to, piece_fn fn)
 {
 	uint64_t pages = (to - own->start) / PAGE;
@@ -472,8 +473,8 @@ void arena_each_used(uint64_t from, uint64_t to, piece_fn fn)
 	}
 }
 
-/* A fork begins: what is freed from now on keeps what it holds until arena_end_fork is
- * called with this answer, for the child copies it. */
+/* Begins a fork. Memory freed from now on keeps its contents until arena_end_fork is called with the
+ * returned value, because the child copies it. */
 unsigned arena_begin_fork(void)
 {
 	struct held held;
@@ -484,8 +485,8 @@ unsigned arena_begin_fork(void)
 	return of;
 }
 
-/* A new epoch begins when no fork of the one before is under way; what was freed then
- * has nobody left who copies it. Whether no fork is under way at all. */
+/* Ends a fork. When no fork of the previous epoch is left a new epoch begins, and memory freed in that
+ * epoch is released: no child copies it any more. Returns whether no fork is under way. */
 bool arena_end_fork(unsigned of)
 {
 	struct held held;
@@ -499,7 +500,7 @@ bool arena_end_fork(unsigned of)
 	return none;
 }
 
-/* In a child, whose parent's threads may have had the lock. */
+/* Called in a child: other threads of the parent may have held the lock. */
 void arena_inherit(void)
 {
 	if (own && shared)

@@ -1,6 +1,5 @@
-// Package pages holds the C part of liburdma.so that says which path urdmad takes
-// to registered memory, and that has memory which is shared with urdmad from its
-// first byte on (pages.h, alloc.h), and the Go test that builds and runs its test
-// programs. There is no Go code to import: the C files carry a build constraint so
-// that the go tool leaves them to pages.mk.
+// Package pages contains C code of liburdma.so that decides by which path urdmad reaches registered memory
+// (pages.h) and allocates memory that is shared with urdmad from the start (alloc.h), and a Go test that
+// builds and runs its C test programs. It has no Go code to import: a build constraint hides the C files from
+// the go tool; pages.mk compiles them.
 package pages

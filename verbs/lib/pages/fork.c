@@ -1,20 +1,18 @@
 //go:build c_only
 /*
- * fork(2). The arena's mapping is shared, so a child inherits none of it
- * (MADV_DONTFORK): one that no handler of ours sees, made by a system call of the
- * program's own, has a hole there, and ends where it looks at it. All others copy what
- * the memfd holds to private memory at the same addresses, before fork returns in them,
- * and what was never written stays a hole.
+ * fork(2). The arena's mapping is shared, and a child does not inherit it (MADV_DONTFORK). After a fork by
+ * a raw system call, which runs no handlers, the child has a hole there, and an access kills it. In all
+ * other children the handlers copy the memfd's contents to private memory at the same addresses before
+ * fork returns; pages that were never written stay holes.
  *
- * The parent's thread waits in fork until its child has the copy or is gone. Other
- * threads go on: what they write to the arena meanwhile may be in the child's copy in
- * part, which differs from the one moment that a fork of private memory shows. What
- * they free is kept until then. No lock is held: a child that is stopped holds up that
- * one fork. In a child all of the arena can be read and written, whatever mprotect(2)
- * said of it.
+ * The parent's thread waits in fork until its child has the copy or has ended. Other threads continue: the
+ * copy may contain part of what they write to the arena meanwhile, whereas a fork of private memory shows
+ * a single moment. Memory that they free is kept until then. No lock is held, so a stopped child delays
+ * only that one fork. In the child the whole arena is readable and writable, whatever mprotect(2) was
+ * called with.
  *
- * The handlers run as close to the fork as can be: that the program's own find the
- * memory there in the child, ../malloc has them registered before all others.
+ * The handlers run as close to the fork as possible, so that the program's own handlers find the memory in
+ * the child: ../malloc registers them before all others.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +28,10 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 
-OF_THREAD bool copies;      /* this thread's fork has its child copy the arena */
-OF_THREAD unsigned epoch;   /* arena_begin_fork's answer */
-OF_THREAD int done[2];      /* a pipe: a byte or its end says that the child has done so */
-OF_THREAD struct held held; /* no signal from before a fork until behind it */
+OF_THREAD bool copies;      /* the child of this thread's fork copies the arena */
+OF_THREAD unsigned epoch;   /* result of arena_begin_fork */
+OF_THREAD int done[2];      /* a pipe: a byte or end of file says that the child has finished copying */
+OF_THREAD struct held held; /* signals are blocked from before a fork until after it */
 
 static void inherit(uint64_t from, uint64_t to)
 {
@@ -52,10 +50,10 @@ void fork_prepare(void)
 	if (!copies)
 		return;
 	epoch = arena_begin_fork();
-	if (memfd_get() < 0) /* the program closed it */
+	if (memfd_get() < 0) /* the program has closed it */
 		arena_each_piece(inherit);
 	if (sys_failed(sys6(SYS_pipe2, (long)done, O_CLOEXEC, 0, 0, 0, 0)))
-		done[0] = done[1] = -1; /* nobody waits */
+		done[0] = done[1] = -1; /* no pipe: the parent does not wait */
 }
 
 static void wait_for_child(int fd)
@@ -71,7 +69,7 @@ static void close_end(int side)
 		sys_close(done[side]);
 }
 
-/* The child may be stopped, or waited for by a signal handler's fork. */
+/* The child may be stopped, or a signal handler may fork and wait for it. */
 void fork_parent(void)
 {
 	struct held before = held;
@@ -106,7 +104,7 @@ static long copy_data(int fd, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* What can't be copied becomes a hole. */
+/* Pages that can't be copied become a hole. */
 static void copy_file(uint64_t from, uint64_t to)
 {
 	int fd = memfd_get();
@@ -132,7 +130,7 @@ static bool is_zero(const uint64_t *page)
 	return true;
 }
 
-/* Of a mapping that was inherited, for want of the descriptor. */
+/* Copies an inherited mapping, if the descriptor is not available. */
 static long copy_mapping(uint64_t from, uint64_t to)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -148,8 +146,8 @@ static long copy_mapping(uint64_t from, uint64_t to)
 	return sys_mremap((uint64_t)fresh, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, from);
 }
 
-/* Where the arena isn't, the program has mapped something else over it, which the child
- * has inherited. */
+/* If the address is taken, the program has mapped something else over the arena, which the child has
+ * inherited. */
 static void copy_piece(uint64_t from, uint64_t to)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
@@ -163,7 +161,7 @@ static void copy_piece(uint64_t from, uint64_t to)
 		arena_each_used(from, to, copy_file);
 		return;
 	}
-	if (!sys_failed(at)) /* Linux before 4.17 knows no such flag */
+	if (!sys_failed(at)) /* Linux before 4.17 does not know the flag */
 		sys_munmap((uint64_t)at, to - from);
 	if ((at == -EEXIST || !sys_failed(at)) && to - from > PAGE) {
 		uint64_t middle = page_up(from + (to - from) / 2);

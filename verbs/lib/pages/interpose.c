@@ -1,10 +1,9 @@
 //go:build c_only
 /*
- * Functions of libc that are defined again for the program and its libraries: those
- * that mean something else for memory of the arena, which is shared, and those that
- * make processes without the handlers of pthread_atfork. All that is not about the
- * arena goes to the function that would have been called, so that whoever has hooked
- * into it hears of it.
+ * Functions of libc that are defined again for the program and its libraries: functions that must behave
+ * differently for memory of the arena, because it is shared, and functions that create processes without
+ * running the handlers of pthread_atfork. Other calls go to the next definition of the function, so that
+ * other libraries that hook it still see them.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +33,7 @@ static struct {
 	fork_fn fork;
 } next;
 
-/* Before it, nobody can have hooked into anything. */
+/* Runs at load: no other library has hooked these functions before. */
 __attribute__((constructor)) static void find_next(void)
 {
 	next.madvise = (madvise_fn)dlsym(RTLD_NEXT, "madvise");
@@ -58,9 +57,8 @@ static int call_madvise(void *addr, size_t len, int advice)
 	return answer(sys_madvise((uint64_t)addr, len, advice));
 }
 
-/* What is dropped of private memory reads as zeros afterwards; of shared memory it
- * would be there again. MADV_FREE is refused for it: to drop at once is one of the
- * things that it may do. */
+/* Discarded private memory reads as zeros; shared memory would show its old contents again, so it is
+ * discarded in the file. MADV_FREE allows discarding at once. */
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
 	uint64_t start = (uint64_t)addr;
@@ -68,14 +66,15 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	if (!arena_owns(start, start + page_up(len)))
 		return call_madvise(addr, len, advice);
 	if (advice == MADV_DOFORK)
-		return 0; /* children get their copy: see fork.c */
+		return 0; /* children get a copy: see fork.c */
 	int r = call_madvise(addr, len, advice == MADV_FREE ? MADV_DONTNEED : advice);
 	if (r == 0 && drops)
 		r = answer(arena_zero(start, page_up(len)));
 	return r;
 }
 
-/* A fork works on the stacks of all threads before its handlers run in the child. */
+/* During a fork the stacks of all threads are used before the handlers run in the child, so no stack may
+ * be in the arena. */
 EXPORT int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t size)
 {
 	struct held held;
@@ -114,8 +113,8 @@ static int enter_clone(void *entry)
 	return e.fn(e.arg);
 }
 
-/* With CLONE_VM it is a thread or a vfork: nothing is copied. With CLONE_FILES what the
- * child closed would be closed for its parent. */
+/* With CLONE_VM it is a thread or a vfork, which copies nothing. With CLONE_FILES a descriptor closed in
+ * the child would be closed in the parent, too. */
 EXPORT int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
 	struct entry e = { fn, arg };

@@ -1,6 +1,6 @@
 //go:build c_only
-/* The sparse memfd: as long as the address space, sealed so that nobody can shrink it
- * under the daemon, made when the first memory of the arena is wanted. */
+/* The memfd: sparse, as long as the address space, and sealed so that it can't be shrunk while urdmad maps
+ * it. It is created when the arena is first used. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -12,17 +12,17 @@
 #include "kernel/sys.h"
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; a sysctl may demand it */
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; a sysctl may require it */
 #endif
-#define LOWEST_FD 200 /* beyond those that a program counts on getting */
+#define LOWEST_FD 200 /* above the numbers that programs expect to get */
 
 static struct {
 	int fd;
-	uint64_t inode; /* 0: there is none */
+	uint64_t inode; /* 0: there is no memfd */
 	uint32_t major, minor;
 } file = { .fd = -1 };
 
-/* A file size limit would raise SIGXFSZ. */
+/* With a file size limit, extending the file would raise SIGXFSZ. */
 static bool size_limited(void)
 {
 	struct rlimit l = { 0, 0 };
@@ -64,8 +64,7 @@ bool memfd_is(uint64_t inode, uint32_t maj, uint32_t min)
 	       maj == file.major && min == file.minor;
 }
 
-/* The descriptor, unless the program closed it (closefrom) and perhaps reused its
- * number. */
+/* Returns the descriptor, unless the program has closed it (closefrom) and perhaps reused its number. */
 int memfd_get(void)
 {
 	struct stat st;
@@ -92,7 +91,7 @@ int memfd_ready(void)
 	return fd;
 }
 
-/* In a child: the file is its parent's. */
+/* Called in a child: the file is the parent's. */
 void memfd_leave(void)
 {
 	int fd = memfd_get();

@@ -1,6 +1,6 @@
 //go:build c_only
-/* Registration: look at the range, have the kernel touch it, and say which path
- * leads there. No lock is held and no signal is blocked meanwhile. */
+/* Registration: inspects the range, makes the kernel allocate its pages, and decides by which path urdmad
+ * reaches it. Holds no lock and blocks no signals meanwhile. */
 #include "pages.h"
 
 #include <errno.h>
@@ -10,14 +10,13 @@
 #include "kernel/sys.h"
 
 struct request {
-	uint64_t addr, first, last; /* as asked; whole pages: [first, last) */
+	uint64_t addr, first, last; /* as requested; in whole pages: [first, last) */
 	int flags;
-	bool ours; /* so far all of it is memory of the arena */
+	bool ours; /* everything inspected so far is memory of the arena */
 	struct urdma_shared shared;
 };
 
-/* Notes which file the range is a shared mapping of, if it is one of a single file
- * from its first byte to its last. */
+/* Records the file of which the range is a shared mapping, if a single file covers the whole range. */
 static void note_shared(struct request *q, const struct vma *v, uint64_t at)
 {
 	struct urdma_shared *s = &q->shared;
@@ -34,7 +33,7 @@ static void note_shared(struct request *q, const struct vma *v, uint64_t at)
 		s->inode = 0;
 }
 
-/* One mapping of the range. An errno or 0. */
+/* Inspects one mapping of the range. Returns an errno value or 0. */
 static int inspect_mapping(struct request *q, const struct vma *v, uint64_t at)
 {
 	if (v->start > at || !(v->prot & PROT_READ))
@@ -47,7 +46,7 @@ static int inspect_mapping(struct request *q, const struct vma *v, uint64_t at)
 	return 0;
 }
 
-/* Without /proc the kernel's answer to touch has to do. */
+/* Without /proc, only touch checks the range. */
 static int inspect(struct request *q)
 {
 	struct vma v;
@@ -64,17 +63,16 @@ static int inspect(struct request *q)
 	return err;
 }
 
-/* Whether the kernel knows MADV_POPULATE_READ (Linux 5.14): of a page that is there
- * it can say nothing else against it. */
+/* Returns whether the kernel knows MADV_POPULATE_READ (Linux 5.14): on an existing page it fails for no
+ * other reason. */
 static bool can_populate(void)
 {
 	uint64_t here = (uint64_t)__builtin_frame_address(0) & ~(PAGE - 1);
 	return sys_madvise(here, PAGE, MADV_POPULATE_READ) != -EINVAL;
 }
 
-/* What can't be had is found here, and not by whoever accesses it later: guard
- * regions, what lies behind the end of a file, and memory of devices (VM_IO,
- * VM_PFNMAP), which EINVAL is said of. */
+/* Finds inaccessible memory at registration rather than at a later access: guard regions, pages beyond the
+ * end of a file, and memory of devices (VM_IO, VM_PFNMAP), for which the kernel returns EINVAL. */
 static int touch(uint64_t first, uint64_t last)
 {
 	for (uint64_t at = first, end; at < last; at = end) {
@@ -132,8 +130,8 @@ int urdma_pages_file(void)
 	return fd < 0 ? -1 : fd;
 }
 
-/* A handler that is added while another thread forks doesn't run for that fork:
- * at load there is none. */
+/* Registered at load, when no fork can be under way: a handler added while another thread forks does not
+ * run for that fork. */
 __attribute__((constructor)) static void at_load(void)
 {
 	urdma_pages_init();

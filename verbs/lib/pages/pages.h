@@ -1,14 +1,12 @@
 /*
- * Registered memory: which path urdmad takes to it. Nothing of it ever moves.
+ * Registered memory: decides by which path urdmad reaches it. Memory is never moved.
  *
- * Memory of the arena (alloc.c) lies in a memfd from its first byte on, at the
- * offset of its address, and urdmad maps that file: SHARED. Of a file that the
- * program maps shared the caller is told, for urdmad may map it, too. All else
- * takes the fallback path: urdmad reads and writes it through the client's
- * /proc/self/mem, so the kernel finds the pages wherever they are by then.
+ * Memory of the arena (alloc.c) is mapped from a memfd, at an offset equal to its address, and urdmad maps
+ * the same file: SHARED. For memory of another file that the program maps shared, the file is reported to
+ * the caller, because urdmad can map it, too. Everything else takes the fallback path: urdmad reads and
+ * writes it through the client's /proc/self/mem, so the kernel finds the pages wherever they are.
  *
- * The functions are thread safe and call no allocator. They aren't
- * async-signal-safe.
+ * The functions are thread safe and call no allocator. They are not async-signal-safe.
  */
 #ifndef URDMA_PAGES_H
 #define URDMA_PAGES_H
@@ -18,9 +16,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The memfd's length in bytes: it is sealed at this size, and every address is
- * an offset in it. User addresses end here unless a program asks mmap for higher
- * ones by a hint: x86-64 has 57 bits then, arm64 52. */
+/* Length of the memfd in bytes. The file is sealed at this size, and every address is an offset in it.
+ * User addresses end here unless a program requests higher ones from mmap: 57 bits on x86-64, 52 on arm64. */
 #if defined(__aarch64__)
 #define URDMA_PAGES_ADDRESS_BITS 48
 #else
@@ -35,38 +32,37 @@ enum {
 	URDMA_PAGES_WRITE = 1 /* urdmad will write: the range must be writable */
 };
 
-/* A file that the program itself maps shared: urdmad may map it, too. */
+/* A file that the program maps shared and urdmad may map, too. */
 struct urdma_shared {
-	uint64_t inode; /* 0: there is none */
+	uint64_t inode; /* 0: there is no file */
 	uint32_t major, minor;
-	uint64_t offset;     /* of the region's first byte */
-	uint64_t start, end; /* of the mapping that this byte lies in */
+	uint64_t offset;     /* offset in the file of the region's first byte */
+	uint64_t start, end; /* the mapping that contains this byte */
 };
 
 struct urdma_region {
-	uint64_t addr, length; /* as registered, bytes */
+	uint64_t addr, length; /* as registered, in bytes */
 	int path;              /* enum urdma_path */
-	uint64_t file_offset;  /* SHARED: of addr in the memfd */
-	const char *why;       /* FALLBACK: the reason, static text; else NULL */
-	struct urdma_shared shared; /* FALLBACK: what all of the region maps */
+	uint64_t file_offset;  /* SHARED: offset of addr in the memfd */
+	const char *why;       /* FALLBACK: the reason, a constant string; else NULL */
+	struct urdma_shared shared; /* FALLBACK: the file mapped by the whole region, if there is one */
 };
 
-/* Idempotent and cheap: no file, no descriptor until something is allocated. A
- * constructor calls it; a program that links statically may call it again. */
+/* Idempotent and cheap: creates no file before memory is allocated. A constructor calls it; a program that
+ * links statically may call it again. */
 int urdma_pages_init(void);
 
 /*
- * 0, or an errno: EINVAL for a length of 0 or a range that wraps; EFAULT where
- * the range has a hole, can't be read (guard regions, and what lies behind the
- * end of a file, included), or can't be written with URDMA_PAGES_WRITE; ENOMEM
- * where the kernel has no memory for it: what ibv_reg_mr answers. There is
- * nothing to take back when the region is deregistered.
+ * Returns 0, or an errno value as ibv_reg_mr does. EINVAL: length 0, or the range wraps around. EFAULT:
+ * the range has a hole, can't be read (guard regions and pages beyond the end of a file included), or with
+ * URDMA_PAGES_WRITE can't be written. ENOMEM: the kernel has no memory for it. Nothing has to be undone
+ * when the region is deregistered.
  */
 int urdma_pages_register(void *addr, size_t len, int flags,
                          struct urdma_region *out);
 
-/* The memfd, owned by this part (dup it to keep it), or -1. Sealed with
- * F_SEAL_SHRINK, so a mapping of it can't be truncated away. */
+/* Returns the memfd, or -1. This part owns it: dup it to keep it. F_SEAL_SHRINK is set, so that a mapping
+ * of it can't be truncated. */
 int urdma_pages_file(void);
 
 #pragma GCC visibility pop

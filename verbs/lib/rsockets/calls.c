@@ -1,9 +1,9 @@
-/* calls.c - rsend, rrecv and their kin, of either type of socket. */
+/* calls.c - rsend, rrecv and related calls, for both types of sockets. */
 #include <sys/uio.h>
 
 #include "rsockets.h"
 
-/* As send(2) on a stream: the address of a connected socket is not looked at. */
+/* Like send(2) on a stream: an address is ignored if the socket is connected. */
 static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags, const struct sockaddr *to, socklen_t length)
 {
 	struct rs *rs = rs_take(socket);
@@ -19,7 +19,7 @@ static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags
 	return result;
 }
 
-/* A stream tells no source. */
+/* A stream reports no source address. */
 static ssize_t receive_on(int socket, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
 			  size_t *all)
 {

@@ -5,8 +5,7 @@
 
 #define RESOLVE_MS 5000
 
-/* A socket whose attempt has failed tries again, with an id that knows nothing of
- * it. */
+/* After a failed attempt to connect, another one needs a new id. */
 static int start_anew(struct rs *rs)
 {
 	int yes = 1;
@@ -47,7 +46,7 @@ static int begin(struct rs *rs, struct sockaddr *to)
 	case RS_CONNECTING:
 		return rs_fail(EALREADY);
 	case RS_FAILED:
-		if (rs->error) /* of the attempt before, as of connect(2): once */
+		if (rs->error) /* the error of the earlier attempt, reported once as by connect(2) */
 			return rs_fail(take_error(rs));
 		break;
 	default:
@@ -72,7 +71,7 @@ static int finish(struct rs *rs)
 	int error;
 
 	if (rs->options.nonblock)
-		return rs_fail(EINPROGRESS); /* rpoll and SO_ERROR tell how it ends */
+		return rs_fail(EINPROGRESS); /* rpoll and SO_ERROR report the result */
 	error = rs_wait(rs, decided, -1);
 	if (error)
 		return rs_fail(error);

@@ -1,6 +1,6 @@
 /*
- * defaults.c - what an administrator says in /etc/rdma/rsocket, one integer a
- * file, as rsocket(7) has it.
+ * defaults.c - reads the administrator's defaults in /etc/rdma/rsocket, one integer a file, as described
+ * in rsocket(7).
  */
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #define LEAST_RING 4096u
 #define MOST_RING (1u << 30)
 #define LEAST_QUEUE 32u
-#define MOST_QUEUE 4096u /* GRANT counts that many receives at most */
+#define MOST_QUEUE 4096u /* the largest number of receives that a GRANT can express */
 
 static struct rs_options defaults;
 static uint32_t polling_us, wake_interval_ms;

@@ -1,4 +1,4 @@
-/* events.c - the events of rdma_cm that make and end connections. */
+/* events.c - rdma_cm events that establish and end connections. */
 #include "rsockets.h"
 
 #define RESOLVE_MS 5000
@@ -10,7 +10,7 @@ static void fail(struct rs *rs, int error)
 	rs_signal(rs);
 }
 
-/* ADDR_RESOLVED: the route, or what RDMA_ROUTE said in its place. */
+/* ADDR_RESOLVED: resolve the route, or set the one given by RDMA_ROUTE. */
 static int resolve_route(struct rs *rs)
 {
 	rs->state = RS_RESOLVING_ROUTE;
@@ -19,7 +19,7 @@ static int resolve_route(struct rs *rs)
 	return rdma_resolve_route(rs->id, RESOLVE_MS);
 }
 
-/* ROUTE_RESOLVED: all that a connection needs, and the request. */
+/* ROUTE_RESOLVED: create the queues and memory, and send the connection request. */
 static int request(struct rs *rs)
 {
 	struct rdma_conn_param param;
@@ -47,7 +47,7 @@ int rs_event_error(const struct rdma_cm_event *event)
 	}
 }
 
-/* rs->tx.credits says whether the peer's hello was read, as a listener's side has. */
+/* If rs->tx.credits is set, the peer's hello was read before, on the listener's side. */
 static void established(struct rs *rs, const struct rdma_cm_event *event)
 {
 	if (!rs->tx.credits && !rs_hello_read(rs, &event->param.conn)) {
@@ -80,7 +80,7 @@ static void take_event(struct rs *rs, const struct rdma_cm_event *event)
 			fail(rs, rs_event_error(event));
 			return;
 		}
-		rs_progress(rs); /* what arrived before the end */
+		rs_progress(rs); /* processes messages that arrived before the end */
 		rs_break(rs, ECONNRESET);
 	}
 }
@@ -91,7 +91,7 @@ void rs_take_events(struct rs *rs)
 	int before = errno;
 
 	if (rs->state == RS_LISTENING || rs->state == RS_DATAGRAM)
-		return; /* the service thread does */
+		return; /* the service thread reads them */
 	errno = 0;
 	while ( rdma_get_cm_event(rs->channel, &event) == 0) {
 		copy = *event;
@@ -100,10 +100,10 @@ void rs_take_events(struct rs *rs)
 			take_event(rs, &copy);
 			continue;
 		}
-		take_event(rs, event); /* it has the peer's private data */
+		take_event(rs, event); /* taken now, because the event contains the peer's private data */
 		rdma_ack_cm_event(event);
 	}
-	if (errno == ENODEV) { /* urdmad is gone */
+	if (errno == ENODEV) { /* urdmad has ended */
 		if (rs->state == RS_CONNECTED)
 			rs_break(rs, ECONNRESET);
 		else if (rs->state != RS_IDLE && rs->state != RS_FAILED)

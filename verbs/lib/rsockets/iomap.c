@@ -1,7 +1,7 @@
 /*
- * iomap.c - riomap, riounmap and riowrite: memory of one end that the other
- * writes to by offset. Each end tells the other about its mappings by writing
- * them into the other's table, whose size is the other's RDMA_IOMAPSIZE.
+ * iomap.c - riomap, riounmap and riowrite: memory of one end that the other writes to by offset. Each end
+ * announces its mappings by writing them into a table at the other end, whose size is the other's
+ * RDMA_IOMAPSIZE.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -11,7 +11,7 @@
 
 #include "rsockets.h"
 
-/* An entry of the peer's table that no mapping of ours has, or -1. */
+/* Returns an unused entry of the peer's table, or -1. */
 static int free_entry(const struct rs *rs)
 {
 	int entries = (int)(rs->io.peer.bytes / sizeof(struct rs_iomap));
@@ -31,7 +31,7 @@ static bool has_slot(struct rs *rs)
 	return rs->broken || rs->state != RS_CONNECTED || rs->tx.outstanding + 2 < rs->tx.slots + RS_CONTROL_SLOTS;
 }
 
-/* Tells the peer what an entry is; NULL: nothing. 0 or an errno value. */
+/* Writes an entry of the peer's table; m is NULL to clear it. Returns 0 or an errno value. */
 static int tell(struct rs *rs, int index, const struct rs_mapping *m, uint64_t offset)
 {
 	struct rs_iomap entry = { 0 };
@@ -92,7 +92,7 @@ static off_t map(int socket, void *buf, size_t len, int prot, off_t offset)
 	return error ? rs_fail(error) : offset;
 }
 
-/* A thread that is cancelled meanwhile would leave a mapping that the peer knows half of. */
+/* Cancellation is disabled meanwhile: it would leave a mapping half announced. */
 RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
 	int cancel;
@@ -104,9 +104,9 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, o
 	return offset;
 }
 
-/* When the peer's host has the news, the memory is ours. What the peer had posted before,
- * and still is under way, is refused then, which ends the connection: it is placed
- * nowhere. Only the peer's program knows when it has written its last. */
+/* When the peer's host has the cleared entry, the memory is no longer used by it. A write that the peer
+ * posted before and that is still under way is refused, which ends the connection; it is not placed. Only
+ * the peer's program knows when its last write is complete. */
 static int unmap(int socket, void *buf, size_t len)
 {
 	struct rs *rs = rs_take(socket);
@@ -138,7 +138,7 @@ RS_EXPORT int riounmap(int socket, void *buf, size_t len)
 	return result;
 }
 
-/* The peer's mapping that has an offset: where that is, and how much of it. */
+/* Finds the peer's mapping that contains an offset: its address, and the bytes left in it. */
 static bool find(const struct rs *rs, uint64_t offset, struct rs_remote *to)
 {
 	struct rs_iomap entry;
@@ -172,7 +172,7 @@ static int write_piece(struct rs *rs, const uint8_t *from, const struct rs_remot
 	return rs_post(rs, &wr);
 }
 
-/* Bytes written, of a piece at most; -1 and errno. */
+/* Writes at most one piece. Returns the number of bytes; -1 with errno set on failure. */
 static ssize_t write_some(struct rs *rs, const uint8_t *from, size_t left, uint64_t offset, int flags)
 {
 	struct rs_remote to;

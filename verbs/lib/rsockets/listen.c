@@ -1,7 +1,6 @@
 /*
- * listen.c - rlisten and raccept, and the thread that answers connection requests
- * between them. Its lock comes before a listener's, and that before a socket's
- * that the listener is about to have.
+ * listen.c - rlisten and raccept, and the service thread that answers connection requests. Order of locks:
+ * the thread's, a listener's, then the one of a socket that is about to enter the listener's backlog.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -10,13 +9,14 @@
 #include "rsockets.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* What the thread looks at, by rs->next_served: listeners, sockets that are not established
- * yet, and those of type SOCK_DGRAM. */
+/* Sockets that the service thread serves, linked by next_served: listeners, sockets that are not yet
+ * established, and sockets of type SOCK_DGRAM. */
 static struct rs *all;
 static int poller = -1;
-static struct rs_file mark = { .fd = -1 }; /* open as long as the poller, whose inode is every poller's */
+/* open as long as the epoll descriptor is; epoll descriptors share one inode and can't be told apart */
+static struct rs_file mark = { .fd = -1 };
 
-/* Not once the program has closed all descriptors. */
+/* Returns false once the program has closed all descriptors. */
 static bool has_poller(void)
 {
 	return poller >= 0 && rs_is_open(&mark);
@@ -31,7 +31,7 @@ static void close_poller(void)
 	poller = mark.fd = -1;
 }
 
-/* The thread is the parent's, and so is what it looks at. */
+/* The thread and its sockets belong to the parent. */
 static void after_fork_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -66,7 +66,7 @@ static void stop(const struct rs *rs)
 		}
 }
 
-/* The socket of a request: its queues made and the request accepted. 0 or -1. */
+/* Creates a request's queues and accepts it. Returns 0 or -1. */
 static int accept_request(struct rs *child, const struct rdma_conn_param *said)
 {
 	struct rdma_conn_param param;
@@ -106,7 +106,7 @@ static void take_request(struct rs *listener, const struct rdma_cm_event *event)
 	listener->backlog.waiting++;
 }
 
-/* A full backlog leaves requests to urdmad, where the peer waits. */
+/* While the backlog is full, requests stay in urdmad and the peers wait. */
 static void watch(struct rs *listener)
 {
 	bool room = listener->backlog.waiting < listener->backlog.limit && !listener->broken;
@@ -139,7 +139,7 @@ static void serve_listener(struct rs *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
-/* A socket that is established goes into its listener's backlog. */
+/* Moves a socket that is established to its listener's backlog. */
 static void serve_child(struct rs *rs)
 {
 	struct rs *listener = rs->listener;
@@ -206,7 +206,8 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* What was looked at before was closed with the poller then. 0 or an errno value. */
+/* The sockets watched earlier were closed together with the old epoll descriptor. Returns 0 or an errno
+ * value. */
 static int open_poller(void)
 {
 	all = NULL;
@@ -220,7 +221,7 @@ static int open_poller(void)
 	return errno;
 }
 
-/* The thread takes no signal of the program's. */
+/* The thread blocks all signals, so that the program's threads handle them. */
 static int start_thread(void)
 {
 	sigset_t every, before;
@@ -255,12 +256,12 @@ int rs_serve(struct rs *rs)
 	if (!error)
 		error = add(rs);
 	pthread_mutex_lock(&rs->lock);
-	if (!error && rs->closed) { /* before it was served: nobody would end that */
+	if (!error && rs->closed) { /* closed before it was served: removed here, because nothing else would */
 		stop(rs);
 		error = EBADF;
 	}
 	pthread_mutex_unlock(&lock);
-	rs->served = !error; /* else the next call tries again */
+	rs->served = !error; /* on failure the next call tries again */
 	return error ? rs_fail(error) : 0;
 }
 
@@ -287,7 +288,7 @@ void rs_stop_serving(struct rs *listener)
 	pthread_mutex_unlock(&lock);
 }
 
-/* With the socket's lock: 0 or -1 and errno. */
+/* The socket's lock is held. Returns 0, or -1 with errno set. */
 static int begin_listening(struct rs *rs, int backlog)
 {
 	rs->backlog.limit = backlog > 0 ? (uint32_t)backlog : 1;
@@ -320,7 +321,7 @@ static bool acceptable(struct rs *rs)
 	return rs->backlog.first || rs->broken || rs->state != RS_LISTENING;
 }
 
-/* The first of the backlog, in the table; NULL and errno. */
+/* Takes the first socket of the backlog and enters it in the table; NULL with errno set on failure. */
 static struct rs *next_socket(struct rs *rs)
 {
 	struct rs *made;

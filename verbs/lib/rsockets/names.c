@@ -1,4 +1,4 @@
-/* names.c - addresses of sockets, in the family that the program's socket has. */
+/* names.c - addresses of sockets, in the family of the program's socket. */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static size_t size_of(const struct sockaddr *name)
 	return name->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* What urdma knows as IPv4 is IPv4-mapped to a socket of AF_INET6. */
+/* A socket of AF_INET6 shows IPv4 addresses as IPv4-mapped. */
 static void as_ipv6(const struct sockaddr *from, struct sockaddr_in6 *to)
 {
 	const struct sockaddr_in *in = (const void *)from;

@@ -14,21 +14,21 @@
 #define MOST_QUEUE 4095u
 #define LEAST_QUEUE 2u
 
-/* Options that are kept as a number in struct rs_options. */
+/* Options that are stored as a number in struct rs_options. */
 static const struct number {
 	int level, name;
 	size_t at;
-	uint32_t least, most; /* 1: a flag, set by any value but 0; other values are moved between the two, */
-	bool refuses;         /* or refused */
-	int id_option;        /* of rdma_cm, which the id has as well; 0: none */
+	uint32_t least, most; /* least 0 and most 1: a flag, which any value but 0 sets; other values are clamped, */
+	bool refuses;         /* or refused if this is set */
+	int id_option;        /* the rdma_cm option to set on the id as well; 0: none */
 } numbers[] = {
 #define KEEP(l, n, field, low, high) .level = l, .name = n, .at = offsetof(struct rs_options, field), .least = low, .most = high
 	{ KEEP(SOL_SOCKET, SO_REUSEADDR, reuse, 0, 1), .id_option = RDMA_OPTION_ID_REUSEADDR },
 	{ KEEP(SOL_SOCKET, SO_RCVBUF, recv_bytes, LEAST_RING, MOST_RING) },
 	{ KEEP(SOL_SOCKET, SO_SNDBUF, send_bytes, LEAST_RING, MOST_RING) },
-	{ KEEP(SOL_SOCKET, SO_KEEPALIVE, keepalive, 0, 1) }, /* urdmad finds dead peers without it */
+	{ KEEP(SOL_SOCKET, SO_KEEPALIVE, keepalive, 0, 1) }, /* no effect: urdmad detects dead peers anyway */
 	{ KEEP(SOL_SOCKET, SO_OOBINLINE, oob_inline, 0, 1) },
-	{ KEEP(IPPROTO_TCP, TCP_NODELAY, nodelay, 0, 1) },   /* nothing is ever delayed */
+	{ KEEP(IPPROTO_TCP, TCP_NODELAY, nodelay, 0, 1) },   /* no effect: data is never delayed */
 	{ KEEP(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, 1, INT_MAX), .refuses = true },
 	{ KEEP(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, 1, INT_MAX), .refuses = true },
 	{ KEEP(IPPROTO_TCP, TCP_KEEPCNT, keep_count, 1, INT_MAX), .refuses = true },
@@ -68,12 +68,12 @@ static int set_number(struct rs *rs, const struct number *n, int value)
 	if (n->id_option && rdma_set_option(rs->id, RDMA_OPTION_ID, n->id_option, &value, sizeof(value)))
 		return -1;
 	if ((n->name == SO_RCVBUF || n->name == SO_SNDBUF) && n->level == SOL_SOCKET && value < 1 << 29)
-		value *= 2; /* as socket(7) has it */
+		value *= 2; /* as in socket(7) */
 	*kept(rs, n) = within(value, n);
 	return 0;
 }
 
-/* A path record, for a connection that is still to be made. */
+/* Sets a path record for a connection that is not yet made. */
 static int set_route(struct rs *rs, const void *value, socklen_t length)
 {
 	void *copy = malloc(length);
@@ -97,7 +97,8 @@ static int set_option(struct rs *rs, int level, int optname, const void *optval,
 		memcpy(&rs->options.linger, optval, sizeof(rs->options.linger));
 		return 0;
 	}
-	if (level == SOL_RDMA && rs->state != RS_IDLE && rs->state != RS_LISTENING && /* whose connections have it */
+	/* already connected: the option no longer has an effect */
+	if (level == SOL_RDMA && rs->state != RS_IDLE && rs->state != RS_LISTENING &&
 	    rs->state != RS_DATAGRAM)
 		return rs_fail(EINVAL);
 	if (level == SOL_RDMA && optname == RDMA_ROUTE)
@@ -107,7 +108,7 @@ static int set_option(struct rs *rs, int level, int optname, const void *optval,
 	memcpy(&value, optval, sizeof(value));
 	if (number_of(level, optname))
 		return set_number(rs, number_of(level, optname), value);
-	return level == IPPROTO_TCP && optname == TCP_MAXSEG ? 0 : rs_fail(ENOPROTOOPT); /* the path says that */
+	return level == IPPROTO_TCP && optname == TCP_MAXSEG ? 0 : rs_fail(ENOPROTOOPT); /* the path determines it */
 }
 
 RS_EXPORT int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
@@ -133,7 +134,7 @@ static int take_error(struct rs *rs)
 	return error;
 }
 
-/* The path's MTU, as verbs counts it. */
+/* Returns the path's MTU as a number of bytes. */
 static int max_segment(const struct rs *rs)
 {
 	struct ibv_port_attr port;
@@ -164,7 +165,7 @@ static int get_other(struct rs *rs, int level, int optname, int *value)
 	return 0;
 }
 
-/* What is longer than the caller's room is cut, as getsockopt(2) does. */
+/* A value longer than the caller's buffer is truncated, as by getsockopt(2). */
 static int give(void *optval, socklen_t *optlen, const void *value, socklen_t length)
 {
 	if (*optlen > length)
@@ -199,7 +200,7 @@ RS_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval, sock
 	return result;
 }
 
-/* O_NONBLOCK is the socket's own: the descriptor below never blocks. */
+/* O_NONBLOCK is kept in the socket: the event channel's descriptor never blocks. */
 static int control(struct rs *rs, int cmd, int value)
 {
 	switch (cmd) {

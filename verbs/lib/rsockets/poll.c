@@ -1,4 +1,4 @@
-/* poll.c - rpoll and rselect, over rsockets and ordinary descriptors alike. */
+/* poll.c - rpoll and rselect, for rsockets and ordinary descriptors in one call. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "rsockets.h"
 
 #define ON_STACK 16u
-#define PER_SOCKET 2u /* descriptors below an rsocket */
+#define PER_SOCKET 2u /* descriptors on which an rsocket's events appear */
 
-/* One call's view of what it polls: sockets[i] is held, or NULL for an ordinary
- * descriptor. below has room for everything that ppoll is given. */
+/* The descriptors of one call. sockets[i] is an rsocket with a reference, or NULL for an ordinary
+ * descriptor. kernel_fds has room for all descriptors given to ppoll. */
 struct polled {
 	struct pollfd *fds;
 	nfds_t count;
 	struct rs **sockets;
 	struct pollfd *below;
-	void *memory; /* of both, if there is no room for them on the stack */
+	void *memory; /* memory of both arrays, if they do not fit on the stack */
 	int own;
 };
 
@@ -32,7 +32,7 @@ static short state_of_datagrams(struct rs *rs)
 	return events;
 }
 
-/* What poll(2) would say of the socket; with its lock. */
+/* Returns the events that poll(2) would report for the socket; its lock is held. */
 static short state_of(struct rs *rs)
 {
 	short events = 0;
@@ -67,8 +67,8 @@ static short state_of(struct rs *rs)
 	return events;
 }
 
-/* A hang-up is told to a thread that waits for data once that is read: programs (rstream)
- * take one for the end of everything, though poll(2) lets both come together. */
+/* While there is unread data, POLLHUP is not reported to a thread that polls for input: programs (rstream)
+ * stop at POLLHUP, although poll(2) allows both together. */
 static short news_of(struct rs *rs, short wanted)
 {
 	short news = state_of(rs);
@@ -78,7 +78,8 @@ static short news_of(struct rs *rs, short wanted)
 	return news & (wanted | POLLERR | POLLHUP);
 }
 
-/* How many of the rsockets have news; what ordinary ones have stays in revents. */
+/* Sets revents of the rsockets and returns how many of them have events. Leaves revents of ordinary
+ * descriptors as they are. */
 static int look(struct polled *p)
 {
 	int n = 0;
@@ -103,7 +104,7 @@ static nfds_t rsockets_among(const struct polled *p)
 	return n;
 }
 
-/* Leaves this thread's pipe with each socket; then news can't be missed. */
+/* Registers this thread's pipe with each socket, so that no event is missed. */
 static void enlist(struct polled *p)
 {
 	for (nfds_t i = 0; i < p->count; i++) {
@@ -116,8 +117,8 @@ static void enlist(struct polled *p)
 	}
 }
 
-/* The descriptors to sleep on: ordinary ones in their own places, then this
- * thread's, then those below rsockets. */
+/* Fills in the descriptors to sleep on: ordinary ones at their own indices, then this thread's pipe, then
+ * the descriptors of the rsockets. */
 static nfds_t fill_below(struct polled *p)
 {
 	nfds_t n = p->count;
@@ -137,8 +138,8 @@ static nfds_t fill_below(struct polled *p)
 	return n;
 }
 
-/* A connection's end is told on its event channel, which look doesn't read while
- * the socket is connected. */
+/* The end of a connection comes on its event channel, which look does not read while the socket is
+ * connected. */
 static void take_ends(struct polled *p)
 {
 	for (nfds_t i = 0; i < p->count; i++) {
@@ -151,8 +152,8 @@ static void take_ends(struct polled *p)
 	}
 }
 
-/* Polls once, at most wait_ns: how many descriptors of the program's have news, or
- * -1 and errno. */
+/* Polls once, for at most wait_ns. Returns how many of the program's descriptors have events, or -1 with
+ * errno set. */
 static int poll_once(struct polled *p, int64_t wait_ns)
 {
 	nfds_t n = fill_below(p);
@@ -211,7 +212,7 @@ static int poll_all(struct polled *p, int timeout)
 	return poll_until(p, timeout < 0 ? -1 : rs_now_ns() + timeout * 1000000ll);
 }
 
-/* Everything that a call needs, in one piece. */
+/* The arrays of a call with few descriptors. */
 struct room {
 	struct rs *sockets[ON_STACK];
 	struct pollfd below[ON_STACK * (1 + PER_SOCKET) + 1];
@@ -242,7 +243,7 @@ static void let_go(struct polled *p)
 	errno = before;
 }
 
-/* A thread is cancelled asleep. */
+/* Cleanup handler: a thread is cancelled only while it sleeps. */
 static void give_up(void *polled)
 {
 	rs_block_signals();
@@ -288,7 +289,7 @@ static short events_of(int fd, const fd_set *reads, const fd_set *writes, const 
 		       (in_set(fd, excepts) ? POLLPRI : 0));
 }
 
-/* Leaves fd in the set only if it has such news. */
+/* Keeps fd in the set only if it has such events. */
 static int keep(int fd, fd_set *set, short revents, short counts)
 {
 	if (!in_set(fd, set))
@@ -299,7 +300,7 @@ static int keep(int fd, fd_set *set, short revents, short counts)
 	return 0;
 }
 
-/* select(2) says which conditions of poll(2) make a descriptor readable or writable. */
+/* Converts events to sets; select(2) says which events of poll(2) make a descriptor readable or writable. */
 static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads, fd_set *writes, fd_set *excepts)
 {
 	int found = 0;

@@ -1,6 +1,6 @@
 /*
- * progress.c - posting, and looking at completions: messages of the peer's, room
- * in our own queue, and the connection's end.
+ * progress.c - posts messages and processes completions: the peer's messages, freed space in our own
+ * queue, and the end of the connection.
  */
 #include <arpa/inet.h>
 
@@ -42,7 +42,7 @@ int rs_post_receive(struct rs *rs)
 	return ibv_post_recv(rs->id->qp, &wr, &bad);
 }
 
-/* A message that writes nothing. */
+/* Posts a message that consists of immediate data only. */
 void rs_post_message(struct rs *rs, unsigned type, uint32_t value)
 {
 	struct ibv_send_wr wr = {
@@ -55,7 +55,7 @@ void rs_post_message(struct rs *rs, unsigned type, uint32_t value)
 
 static bool control_slot(const struct rs *rs)
 {
-	return rs->tx.outstanding + 1 < rs->tx.slots + RS_CONTROL_SLOTS; /* one is END's */
+	return rs->tx.outstanding + 1 < rs->tx.slots + RS_CONTROL_SLOTS; /* one slot is reserved for END */
 }
 
 void rs_grant(struct rs *rs)
@@ -80,7 +80,7 @@ static void take_message(struct rs *rs, uint32_t message)
 	switch (message >> TYPE_SHIFT) {
 	case RS_DATA:
 		if (value > rs->rx.bytes - (rs->rx.arrived - rs->rx.read))
-			rs_break(rs, ECONNRESET); /* more than there was room for */
+			rs_break(rs, ECONNRESET); /* the peer sent more than was granted */
 		else
 			rs->rx.arrived += value;
 		return;
@@ -91,7 +91,7 @@ static void take_message(struct rs *rs, uint32_t message)
 	case RS_END:
 		rs->rx.ended = true;
 		return;
-	default: /* IOMAP: the table has it already */
+	default: /* IOMAP: the peer has already written the table */
 		return;
 	}
 }
@@ -116,7 +116,7 @@ static void completed(struct rs *rs, const struct ibv_wc *wc)
 		received(rs, wc);
 	} else {
 		rs->tx.outstanding--;
-		rs->tx.completed += wc->wr_id; /* bytes of our ring */
+		rs->tx.completed += wc->wr_id; /* wr_id: bytes of our ring */
 	}
 }
 

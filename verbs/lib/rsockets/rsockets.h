@@ -1,61 +1,50 @@
 /*
- * rsockets.h - rsockets (rsocket(7)): sockets of type SOCK_STREAM over a reliable
- * connection, and of type SOCK_DGRAM, which datagrams/ has. They stand on what
- * librdmacm and libibverbs offer any program, and include nothing else of this
- * library.
+ * rsockets.h - rsockets (rsocket(7)): sockets of type SOCK_STREAM over a reliable connection, and of type
+ * SOCK_DGRAM (datagrams/). They use the public interfaces of librdmacm and libibverbs, and include no
+ * other header of this library.
  *
- * Design
- * ------
- * The number of an rsocket is the descriptor of its rdma_cm event channel, so it
- * can't be another file's; table.c finds the socket behind it. A listening socket
- * is served by a thread (listen.c), because connections are established, as
- * TCP's are, whether or not the program is in raccept.
+ * An rsocket's number is the descriptor of its rdma_cm event channel, so no other file can have that
+ * number; table.c finds the socket for it. A service thread (listen.c) serves listening sockets, because
+ * connections are established, as TCP's are, whether or not the program is in raccept.
  *
- * Each end of a connection has a ring of memory for what it receives, which the
- * other end fills with RDMA Writes, and one for what it sends, out of which those
- * are made. A Write with immediate data says how many bytes it wrote; it takes a
- * receive, of which each end keeps a stock that it renews as it looks at its
- * completion queue. Immediate data is a message in 32 bits, its type in the upper
- * three:
+ * Each end of a connection has a receive ring, which the peer fills with RDMA Writes, and a send ring,
+ * from which it sends. A Write with immediate data says how many bytes it wrote. It consumes a receive;
+ * each end keeps a number of receives posted and posts new ones when it processes its completion queue.
+ * The immediate data is a message of 32 bits, whose upper three bits are its type:
  *
- *   DATA    29 bits  bytes written behind those of the last such message
- *   GRANT   12 bits  receives renewed, 17 bits  room in units of 64 bytes
+ *   DATA    29 bits  bytes written after the bytes of the previous DATA
+ *   GRANT   12 bits  receives posted again, 17 bits  freed space in units of 64 bytes
  *   IOMAP   29 bits  an entry of the table of mapped buffers was written
  *   END              the sender sends no more (rshutdown, rclose)
  *
- * Flow control is by credits of two kinds, both given by GRANT: bytes of the
- * receiver's ring, and receives. Bytes are given back when half of the ring was
- * read, receives when half of them were taken. DATA needs both; the other messages
- * are few and need none, since a message without a receive waits (RNR retries
- * without end) and both ends renew receives whenever they look. An end gives
- * receives back for the other's GRANTs too, but only past half, so that two idle
- * ends don't answer each other for ever.
+ * GRANT gives two kinds of credits: bytes in the receiver's ring, and receives. Bytes are granted when
+ * half of the ring was read, receives when half of them were consumed. DATA needs both kinds. The other
+ * messages are few and need none: a message without a receive waits (RNR retries are unlimited), and both
+ * ends post receives whenever they process completions. GRANT messages consume receives, too, which are
+ * granted again only when half are consumed, so two idle ends do not answer each other for ever.
  *
- * rsend copies into its ring and posts; what was posted needs nobody's help, so
- * rclose has only to wait until the peer's side has it. A peer that is killed, or
- * whose urdmad is, ends the connection: receives are flushed, and calls answer
- * with what arrived before, then ECONNRESET.
+ * rsend copies into the send ring and posts. Posted data needs no further action, so rclose only waits
+ * until the peer's side has it. If a peer or its urdmad is killed the connection ends: receives are
+ * flushed, and calls return the data that arrived before, then ECONNRESET.
  *
- * One lock a socket guards its state. Nobody holds it asleep: a thread that waits
- * (wait.c) leaves a pipe of its own with the socket, under the lock, and sleeps
- * on that, the completion channel and the event channel. A thread that looks at a queue
- * and finds something writes to those pipes. So no thread sleeps over news that
- * another thread took, whether it waits in rrecv, rpoll or raccept.
+ * One lock for each socket guards its state. No thread holds it while it sleeps: a thread that waits
+ * (wait.c) registers its own pipe with the socket, under the lock, and sleeps on that pipe, the completion
+ * channel and the event channel. A thread that takes events from a queue writes to those pipes. So no
+ * thread misses an event that another thread took, whether it waits in rrecv, rpoll or raccept.
  *
- * send(2) and its kin may be called by signal handlers, so rsend and its kin may.
- * A handler that ran while its thread holds a lock could wait for that lock for ever:
- * signals are blocked from before the first lock of a call until after its last, but
- * for ppoll, which has no lock held and gives the program's mask to the kernel. A
- * handler that runs there may make any call, wait, or leave by longjmp (iperf3), so
- * nothing that others use lies on the stack of a thread that sleeps. Left by longjmp,
- * a call keeps its hold of the socket, whose memory stays until the process ends.
- * Cancellation waits likewise: calls that wait can be cancelled in ppoll alone,
- * but for rclose, riomap and riounmap. Cleanup handlers are found in the unwind tables
- * (-fexceptions), not by a list on the stack that longjmp would leave behind.
+ * Signal handlers may call send(2), so they may call rsend and related functions. If a handler ran while
+ * its own thread holds a lock it could wait for that lock for ever. So signals are blocked from before the
+ * first lock of a call until after the last, except in ppoll, where no lock is held and the kernel applies
+ * the program's mask. A handler that runs there may call any function, wait, or leave by longjmp (iperf3);
+ * so no data that other threads use is on the stack of a sleeping thread. A call left by longjmp keeps its
+ * reference to the socket, whose memory then stays until the process ends. Cancellation is blocked in the
+ * same way: calls that wait can be cancelled only in ppoll, and rclose, riomap and riounmap not at all.
+ * Cleanup handlers are found by unwind tables (-fexceptions), not by a list on the stack, which longjmp
+ * would leave broken.
  *
- * A child of fork has none of its parent's connections: there it can rclose its
- * parent's rsockets, and everything else answers EBADF. It may make rsockets of
- * its own, which is how librspreload supports programs that fork.
+ * A child of fork has none of its parent's connections. It can rclose its parent's rsockets; all other
+ * calls on them fail with EBADF. It may create rsockets of its own; librspreload supports programs that
+ * fork in this way.
  */
 #ifndef URDMA_RSOCKETS_H
 #define URDMA_RSOCKETS_H
@@ -77,82 +66,81 @@ enum rs_state {
 	RS_LISTENING,
 	RS_RESOLVING_ADDR,
 	RS_RESOLVING_ROUTE,
-	RS_CONNECTING, /* or accepted, and not yet established */
+	RS_CONNECTING, /* connecting, or accepted and not yet established */
 	RS_CONNECTED,
-	RS_FAILED, /* no connection came about */
-	RS_DATAGRAM, /* of type SOCK_DGRAM, bound, connected or neither */
+	RS_FAILED, /* the attempt to connect failed */
+	RS_DATAGRAM, /* type SOCK_DGRAM, bound, connected or neither */
 };
 
-/* What rsetsockopt, rfcntl and the files of /etc/rdma/rsocket say; an accepted
- * socket has its listener's, but for nonblock. */
+/* Options set by rsetsockopt, rfcntl and the files in /etc/rdma/rsocket. An accepted socket inherits all
+ * but nonblock from its listener. */
 struct rs_options {
-	uint32_t send_bytes, recv_bytes; /* of the rings */
+	uint32_t send_bytes, recv_bytes; /* sizes of the rings */
 	uint32_t sq_size, rq_size;       /* work requests */
 	uint32_t inline_bytes;
-	uint32_t iomaps;                 /* entries that the peer may fill */
+	uint32_t iomaps;                 /* entries of the table that the peer may fill */
 	struct linger linger;
 	uint32_t keep_idle, keep_interval, keep_count;
 	uint32_t reuse, v6only, keepalive, nodelay, oob_inline; /* flags */
 	bool nonblock;
 };
 
-/* A descriptor, and which file it is: a program that closes all descriptors may have
- * another file by its number since. Of files with an inode of their own. */
+/* A descriptor and the identity of its file. A program that closes all descriptors may get another file
+ * with the same number. Works for files with an inode of their own. */
 struct rs_file {
 	int fd;
 	dev_t device;
 	ino_t inode;
 };
 
-/* A thread that waits, on the list of each socket that it waits for; with the lock
- * of waiters.c. */
+/* A waiting thread, in the list of each socket for which it waits; guarded by the lock of waiters.c. */
 struct rs_waiter {
 	struct rs_waiter *next;
 	struct rs *rs;
-	struct rs_file wake; /* the end of its pipe that is written to */
+	struct rs_file wake; /* the write end of its pipe */
 };
 
-/* Memory of the peer's, as it told us. */
+/* The address and key of peer memory, as sent by the peer. */
 struct rs_remote {
 	uint64_t addr;
 	uint32_t rkey;
 	uint32_t bytes;
 };
 
-/* What we send: positions count bytes since the beginning. */
+/* State of the sending side. Positions count bytes since the connection began. */
 struct rs_tx {
 	uint8_t *ring;
 	struct ibv_mr *mr;
 	uint32_t bytes;
-	uint64_t posted, completed;   /* in our ring */
-	struct rs_remote peer;        /* its receive ring */
-	uint64_t written, granted;    /* in the peer's */
-	uint32_t credits;             /* receives of the peer's that DATA may take */
-	uint32_t outstanding, slots;  /* work requests in the send queue, and how many it has */
-	bool ended;                   /* END was posted, or the program wants it to be */
+	uint64_t posted, completed;   /* positions in our ring */
+	struct rs_remote peer;        /* the peer's receive ring */
+	uint64_t written, granted;    /* positions in the peer's ring */
+	uint32_t credits;             /* receives of the peer that DATA may consume */
+	uint32_t outstanding, slots;  /* work requests in the send queue; its size */
+	bool ended;                   /* END was posted, or will be */
 };
 
-/* What we receive. */
+/* State of the receiving side. */
 struct rs_rx {
 	uint8_t *ring;
 	struct ibv_mr *mr;
 	uint32_t bytes;
 	uint64_t arrived, read;
-	uint64_t given;               /* of read: what the peer was told of */
-	uint32_t renewed;             /* receives the peer was not told of */
+	uint64_t given;               /* the part of read that was granted to the peer */
+	uint32_t renewed;             /* receives posted again and not yet granted */
 	uint32_t receives;
-	bool ended;                   /* the peer's END came */
+	bool ended;                   /* the peer's END has arrived */
 };
 
-/* An entry of a table of mapped buffers, as the peer writes it: in network byte
- * order, bytes 0 for none. */
+/* An entry of a table of mapped buffers, as the peer writes it: in network byte order; bytes is 0 if
+ * unused. */
 struct rs_iomap {
 	uint64_t offset, addr;
 	uint32_t rkey;
 	uint32_t bytes;
 };
 
-/* A buffer of ours that riomap mapped; index is its entry at the peer, or -1. */
+/* A buffer mapped by riomap; index is its entry in the peer's table, or -1. */
 struct rs_mapping {
 	struct rs_mapping *next;
 	struct ibv_mr *mr;
@@ -162,39 +150,39 @@ struct rs_mapping {
 };
 
 struct rs_iomaps {
-	struct rs_iomap *table; /* of the peer's buffers; the peer writes it */
+	struct rs_iomap *table; /* table of the peer's buffers, which the peer writes */
 	struct ibv_mr *mr;
 	uint32_t entries;
-	struct rs_remote peer;  /* its table */
+	struct rs_remote peer;  /* the peer's table of our buffers */
 	struct rs_mapping *mappings;
 };
 
-/* A listening socket's. */
+/* Backlog of a listening socket. */
 struct rs_backlog {
-	struct rs *first, **last; /* established, for raccept; by rs->next */
+	struct rs *first, **last; /* established sockets for raccept, linked by next */
 	uint32_t waiting, limit;
 };
 
-/* What a socket that is no stream does in its own way; with its lock. Those that give
- * int: 0 or -1 and errno. */
+/* Functions of socket types other than streams; the socket's lock is held. Functions of type int return 0,
+ * or -1 with errno set. */
 struct rs_kind {
 	int type, protocol;
 	void (*free)(struct rs *rs);
-	int (*descriptor)(const struct rs *rs); /* readable with news of completion queues */
+	int (*descriptor)(const struct rs *rs); /* becomes readable when there are completions */
 	bool (*progress)(struct rs *rs);
 	void (*arm)(struct rs *rs);
-	void (*take_events)(struct rs *rs);     /* what rdma_cm says, for the thread of listen.c */
+	void (*take_events)(struct rs *rs);     /* handles rdma_cm events, on the service thread (listen.c) */
 	bool (*can_send)(struct rs *rs);
 	bool (*can_receive)(struct rs *rs);
 	int (*bind)(struct rs *rs, struct sockaddr *to);
 	int (*connect)(struct rs *rs, const struct sockaddr *addr, socklen_t length);
 	int (*shutdown)(struct rs *rs, int how);
-	void (*finish)(struct rs *rs);          /* before it is closed */
+	void (*finish)(struct rs *rs);          /* called before the socket is closed */
 	const struct sockaddr *(*peer_name)(const struct rs *rs); /* NULL: not connected */
 	void (*own_name)(const struct rs *rs, struct sockaddr_storage *to);
 	ssize_t (*send)(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *to, socklen_t length);
 	ssize_t (*receive)(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
-			   size_t *all); /* all: how long the message was */
+			   size_t *all); /* all: full length of the message */
 };
 
 struct rs_datagrams;
@@ -202,15 +190,15 @@ struct rs_datagrams;
 struct rs {
 	pthread_mutex_t lock;
 	int fd;
-	struct rs_file file; /* of fd */
+	struct rs_file file; /* identifies fd */
 	unsigned references; /* guarded by the table's lock */
 	int domain;
 	enum rs_state state;
 	struct rs_options options;
 	int error;           /* SO_ERROR */
 	bool closed;         /* rclose was called */
-	bool broken;         /* the connection is over */
-	bool reset_told;     /* the program has heard that it ended too early */
+	bool broken;         /* the connection has ended */
+	bool reset_told;     /* ECONNRESET was reported to the program */
 	bool no_receive;     /* rshutdown(SHUT_RD) */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -221,10 +209,10 @@ struct rs {
 	struct rs_rx rx;
 	struct rs_iomaps io;
 	const struct rs_kind *kind;     /* NULL: a stream */
-	struct rs_datagrams *datagrams; /* of type SOCK_DGRAM; else NULL */
+	struct rs_datagrams *datagrams; /* type SOCK_DGRAM; else NULL */
 	struct rs_backlog backlog;
-	struct rs *listener, *next; /* while its listener has it */
-	struct rs *next_served;     /* while the thread of listen.c looks at it, */
+	struct rs *listener, *next; /* while it is in its listener's backlog */
+	struct rs *next_served;     /* while the service thread (listen.c) serves the socket, */
 	bool served;                /* or is about to */
 };
 
@@ -236,10 +224,10 @@ static inline int rs_fail(int error)
 
 /* ---- system.c -------------------------------------------------------------------- */
 
-/* Signals of the program, and cancellation, wait between these, which don't nest. */
+/* Between these calls signals and cancellation are blocked; they don't nest. */
 void rs_block_signals(void);
 void rs_unblock_signals(void);
-/* ppoll(2), during which they don't. */
+/* ppoll(2) with signals and cancellation unblocked. */
 int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns);
 int rs_raw_close(int fd);
 struct rs_file rs_file_of(int fd);
@@ -248,18 +236,19 @@ int64_t rs_now_ns(void);
 
 /* ---- table.c: sockets by descriptor ------------------------------------------ */
 
-/* A socket that nobody knows yet, with an event channel; NULL and errno. */
+/* Allocates a socket with an event channel, not yet in the table; NULL with errno set on failure. */
 struct rs *rs_new(int domain, const struct rs_options *options);
-int rs_enter(struct rs *rs); /* 0 or -1 and errno */
-/* The socket of a descriptor, locked and held, with signals blocked; NULL and EBADF. */
+int rs_enter(struct rs *rs); /* 0, or -1 with errno set */
+/* Finds the socket of a descriptor, takes a reference and its lock, and blocks signals; NULL with EBADF if
+ * there is none. */
 struct rs *rs_take(int fd);
-/* The same, but only held; with signals blocked. */
+/* Like rs_take, without the lock. */
 struct rs *rs_hold(int fd);
-void rs_drop(struct rs *rs);         /* unlocks, lets go and unblocks signals */
+void rs_drop(struct rs *rs);         /* releases lock and reference, unblocks signals */
 void rs_let_go(struct rs *rs);
 void rs_leave_table(struct rs *rs);
-void rs_free(struct rs *rs);         /* with all that was made for it */
-/* Whether the descriptor is an rsocket that a parent of this process made. */
+void rs_free(struct rs *rs);         /* with everything that it owns */
+/* Returns whether the descriptor is an rsocket created by a parent of this process. */
 bool rs_inherited(int fd);
 
 /* ---- defaults.c ---------------------------------------------------------------- */
@@ -268,70 +257,71 @@ const struct rs_options *rs_defaults(void);
 unsigned rs_polling_us(void);
 int rs_wake_interval_ms(void);
 
-/* ---- setup.c: queues, memory and what the ends tell each other ------------------ */
+/* ---- setup.c: queues, memory and the private data exchanged by the ends ------------------ */
 
-struct rs_hello { /* private data of request and accept, network byte order */
+struct rs_hello { /* private data of connection request and reply, in network byte order */
 	uint32_t magic;
 	uint16_t version, credits;
 	uint64_t ring_addr, table_addr;
 	uint32_t ring_rkey, ring_bytes, table_rkey, table_bytes;
 };
 
-/* Registered memory of its own; NULL and errno. */
+/* Allocates and registers memory; NULL with errno set on failure. */
 struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access);
-void rs_unmap_region(struct ibv_mr *mr); /* NULL: none */
-int rs_make_queues(struct rs *rs);   /* 0 or an errno value */
+void rs_unmap_region(struct ibv_mr *mr); /* mr may be NULL */
+int rs_make_queues(struct rs *rs);   /* returns 0 or an errno value */
 void rs_release_queues(struct rs *rs);
 bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param);
 void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn_param *param);
 
 /* ---- events.c --------------------------------------------------------------------- */
 
-/* Takes the connection's events that are there; with the lock. */
+/* Handles the connection's events that have arrived; the lock is held. */
 void rs_take_events(struct rs *rs);
-/* The errno value of an event that ends an attempt to connect. */
+/* Returns the errno value for an event that ends an attempt to connect. */
 int rs_event_error(const struct rdma_cm_event *event);
 
-/* ---- progress.c: the completion queue; all with the lock ---------------------------- */
+/* ---- progress.c: the completion queue; the lock is held ---------------------------- */
 
 enum { RS_DATA, RS_GRANT, RS_IOMAP, RS_END };
 
-/* Looks at completions; true if there was news. */
+/* Processes completions; returns true if there were any. */
 bool rs_progress(struct rs *rs);
-/* Has a completion make the completion channel readable. */
+/* Arms the completion queue, so that a completion makes the channel readable. */
 void rs_arm(struct rs *rs);
 void rs_arm_queue(struct ibv_cq *cq, struct ibv_comp_channel *channel);
 int rs_post(struct rs *rs, struct ibv_send_wr *wr);
 int rs_post_receive(struct rs *rs);
 void rs_post_message(struct rs *rs, unsigned type, uint32_t value);
-/* Gives the peer what has accumulated. */
+/* Sends the peer a GRANT if enough has accumulated. */
 void rs_grant(struct rs *rs);
-uint32_t rs_send_room(const struct rs *rs);    /* of the next DATA; 0: none */
-uint32_t rs_local_room(const struct rs *rs);   /* of our ring in one piece, with a work request to send it */
-void rs_break(struct rs *rs, int error);       /* the connection is over, and why if that was too early */
+uint32_t rs_send_room(const struct rs *rs);    /* bytes that the next DATA may have; 0: none */
+/* contiguous free bytes of our ring; 0 if no work request can be posted */
+uint32_t rs_local_room(const struct rs *rs);
+void rs_break(struct rs *rs, int error);       /* ends the connection; error says why, if it ended too early */
 
-#define RS_CONTROL_SLOTS 8u /* of the send queue, for other messages than DATA */
+#define RS_CONTROL_SLOTS 8u /* send queue slots for messages other than DATA */
 
 /* ---- waiters.c ---------------------------------------------------------------- */
 
-/* This thread is about to wait for so many sockets at most: its pipe, or -1 and
- * errno. What it waited for before is over, as is a wait that a handler interrupts. */
+/* Prepares this thread to wait for at most so many sockets. Returns its pipe, or -1 with errno set. Ends
+ * an earlier wait of this thread, also one that a signal handler has interrupted. */
 int rs_begin_wait(size_t sockets);
-void rs_add_waiter(struct rs *rs); /* with the socket's lock */
+void rs_add_waiter(struct rs *rs); /* the socket's lock is held */
 void rs_end_wait(void);
-void rs_drain(void);               /* of this thread's pipe */
-void rs_signal(struct rs *rs);     /* wakes all that wait; with the socket's lock */
+void rs_drain(void);               /* empties this thread's pipe */
+void rs_signal(struct rs *rs);     /* wakes all threads that wait; the socket's lock is held */
 
 /* ---- wait.c --------------------------------------------------------------------------- */
 
-/* Waits, without the lock, until ready(rs) or rs->closed. until_ns: of
- * CLOCK_MONOTONIC, -1 for ever. 0, ETIMEDOUT, EINTR or another errno value. */
+/* Waits, without the lock, until ready(rs) or rs->closed. until_ns: CLOCK_MONOTONIC, -1 for ever. Returns
+ * 0, ETIMEDOUT, EINTR or another errno value. */
 int rs_wait(struct rs *rs, bool (*ready)(struct rs *rs), int64_t until_ns);
-/* Whether a call with these flags of send(2) doesn't wait. */
+/* Returns whether a call with these flags of send(2) must not wait. */
 bool rs_at_once(const struct rs *rs, int flags);
-/* Waits for ever, or does not, as such a call does: EAGAIN. */
+/* Waits for ever, or returns EAGAIN if a call with these flags must not wait. */
 int rs_wait_unless(struct rs *rs, bool (*ready)(struct rs *rs), int flags);
-/* A socket's descriptors whose readability is news, at most two. */
+/* Returns the descriptors, at most two, that become readable when the socket has events. */
 int rs_descriptors(const struct rs *rs, int fds[2]);
 static inline bool rs_is_connecting(const struct rs *rs)
 {
@@ -340,49 +330,49 @@ static inline bool rs_is_connecting(const struct rs *rs)
 
 /* ---- vectors.c ------------------------------------------------------------------------ */
 
-/* Where in a program's vectors the next byte is. */
+/* The position of the next byte in the program's vectors. */
 struct rs_cursor {
 	const struct iovec *iov;
-	int left;      /* vectors, iov among them */
-	size_t offset; /* in iov */
+	int left;      /* vectors left, iov included */
+	size_t offset; /* offset in iov */
 };
 
-/* Takes n bytes, at most what there is, out of flat memory or to it. */
+/* Copies up to n bytes from or to contiguous memory. Returns the number of bytes. */
 size_t rs_move(struct rs_cursor *c, uint8_t *flat, size_t n, bool out);
-/* The bytes of all vectors; -1 and errno. */
+/* Returns the number of bytes in all vectors; -1 with errno set on failure. */
 ssize_t rs_length(const struct iovec *iov, int count);
 
 /* ---- stream.c ------------------------------------------------------------------------- */
 
-/* Waits for the end of an attempt to connect, as a call with these flags does. */
+/* Waits until the attempt to connect ends, or returns EAGAIN if a call with these flags must not wait. */
 int rs_await_connection(struct rs *rs, int flags);
 ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags);
 ssize_t rs_receive(struct rs *rs, const struct iovec *iov, int count, int flags);
 bool rs_can_send(struct rs *rs);
 bool rs_can_receive(struct rs *rs);
-/* Copies into our send ring, n bytes of which are free in one piece. */
+/* Copies n bytes into our send ring, which has that much contiguous space. */
 void *rs_stage(struct rs *rs, const void *from, uint32_t n);
 
 /* ---- socket.c ------------------------------------------------------------------------- */
 
-bool rs_all_sent(struct rs *rs); /* or nothing more can be */
+bool rs_all_sent(struct rs *rs); /* also true if nothing more can be sent */
 
 /* ---- listen.c ------------------------------------------------------------------------- */
 
-/* Has the thread look at a socket, whose lock is let go of meanwhile: the thread's comes
- * first. 0 or -1 and errno. */
+/* Lets the service thread serve a socket. The socket's lock is released meanwhile, because the thread's
+ * lock must be taken first. Returns 0, or -1 with errno set. */
 int rs_serve(struct rs *rs);
 void rs_stop_serving(struct rs *listener);
 
 /* ---- names.c ------------------------------------------------------------------------- */
 
 void rs_write_name(const struct rs *rs, const struct sockaddr *from, struct sockaddr *to, socklen_t *length);
-/* An address of a program's; false: too short. */
+/* Reads an address given by the program; false if it is too short. */
 bool rs_read_name(const struct sockaddr *from, socklen_t length, struct sockaddr_storage *to);
 
 /* ---- datagrams/ ---------------------------------------------------------------------------- */
 
-/* Gives a new socket a kind of its own. 0 or -1 and errno. */
+/* Makes a new socket a datagram socket. Returns 0, or -1 with errno set. */
 int rs_datagram_make(struct rs *rs);
 
 #endif /* URDMA_RSOCKETS_H */

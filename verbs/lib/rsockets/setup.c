@@ -1,4 +1,4 @@
-/* setup.c - a connection's queues and memory, and what its ends tell each other. */
+/* setup.c - creates a connection's queues and memory, and the private data exchanged by its ends. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -119,7 +119,7 @@ void rs_release_queues(struct rs *rs)
 	rs->tx.mr = rs->rx.mr = rs->io.mr = NULL;
 }
 
-/* False: the peer is no rsocket. */
+/* Returns false if the peer is not an rsocket. */
 bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param)
 {
 	struct rs_hello h;

@@ -1,10 +1,11 @@
-/* socket.c - rsockets made, bound, shut down and closed. */
+/* socket.c - creates, binds, shuts down and closes rsockets. */
 #include <netinet/in.h>
 #include <stdlib.h>
 
 #include "rsockets.h"
 
-#define CLOSE_NS 10000000000ll /* for the peer's host to have what was sent, unless SO_LINGER says how long */
+/* ns: how long rclose waits until the peer's host has everything sent, unless SO_LINGER is set */
+#define CLOSE_NS 10000000000ll
 
 static struct rs *make(int domain, int type, enum rdma_port_space space)
 {
@@ -52,7 +53,7 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t length)
 	else
 		result = rdma_bind_addr(rs->id, (struct sockaddr *)&to);
 	if (result && errno == ENODEV)
-		errno = EADDRNOTAVAIL; /* bind(2)'s word for an address that is not ours */
+		errno = EADDRNOTAVAIL; /* bind(2)'s errno value for an address that is not local */
 	rs_drop(rs);
 	return result;
 }
@@ -78,7 +79,7 @@ RS_EXPORT int rshutdown(int socket, int how)
 	} else if (rs->state == RS_DATAGRAM) {
 		result = rs->kind->shutdown(rs, how);
 	} else if (rs->state == RS_LISTENING) {
-		rs_break(rs, EINVAL); /* raccept ends, as accept does */
+		rs_break(rs, EINVAL); /* raccept returns, as accept does */
 	} else if (rs->state != RS_CONNECTED) {
 		result = rs_fail(ENOTCONN);
 	} else {
@@ -97,7 +98,7 @@ bool rs_all_sent(struct rs *rs)
 	return rs->broken || !rs->tx.outstanding;
 }
 
-/* The connection's end in good order: what was sent is placed at the peer's. */
+/* Ends the connection after everything sent was placed at the peer. */
 static void disconnect(struct rs *rs)
 {
 	const struct linger *linger = &rs->options.linger;
@@ -125,7 +126,7 @@ static int close_socket(int socket)
 	rs = rs_take(socket);
 	if (!rs)
 		return -1;
-	if (rs->closed) { /* in another thread, a moment ago */
+	if (rs->closed) { /* another thread has closed it meanwhile */
 		rs_drop(rs);
 		return rs_fail(EBADF);
 	}
@@ -139,14 +140,14 @@ static int close_socket(int socket)
 	if (rs->state == RS_LISTENING || rs->state == RS_DATAGRAM)
 		rs_stop_serving(rs);
 	rs_leave_table(rs);
-	rs_let_go(rs); /* what rs_take held */
-	rs_let_go(rs); /* what the table held */
+	rs_let_go(rs); /* the reference of rs_take */
+	rs_let_go(rs); /* the reference of the table */
 	rs_unblock_signals();
 	errno = before;
 	return 0;
 }
 
-/* A thread that is cancelled meanwhile would leave the socket half closed. */
+/* Cancellation is disabled meanwhile: it would leave the socket half closed. */
 RS_EXPORT int rclose(int socket)
 {
 	int result, cancel;

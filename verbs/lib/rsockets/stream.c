@@ -1,4 +1,4 @@
-/* stream.c - bytes sent and received. */
+/* stream.c - sends and receives bytes. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ bool rs_can_send(struct rs *rs)
 	return rs->broken || rs->tx.ended || rs->state != RS_CONNECTED || rs_send_room(rs);
 }
 
-/* What keeps the socket from sending: 0 or an errno value. */
+/* Returns 0, or the errno value if the socket can't send. */
 static int sendable(struct rs *rs)
 {
 	if (rs->state != RS_CONNECTED)
@@ -54,7 +54,7 @@ static int post_data(struct rs *rs, struct rs_cursor *from, uint32_t n)
 	struct ibv_send_wr wr = {
 		.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = n <= rs->options.inline_bytes ? IBV_SEND_INLINE : 0,
-		.imm_data = htonl(n), /* DATA is 0 */
+		.imm_data = htonl(n), /* type DATA is 0 */
 		.wr.rdma = { tx->peer.addr + tx->written % tx->peer.bytes, tx->peer.rkey },
 	};
 
@@ -64,7 +64,7 @@ static int post_data(struct rs *rs, struct rs_cursor *from, uint32_t n)
 	return rs_post(rs, &wr);
 }
 
-/* Half a ring at most, so that the next piece is copied while this one travels. */
+/* At most half of the ring, so that the next piece can be copied while this one is sent. */
 static uint32_t piece_of(const struct rs *rs, size_t left)
 {
 	uint32_t room = rs_send_room(rs), half = (rs->tx.bytes + 1) / 2;
@@ -94,7 +94,7 @@ ssize_t rs_send(struct rs *rs, const struct iovec *iov, int count, int flags)
 		if (n) {
 			error = post_data(rs, &from, n);
 			if (error)
-				continue; /* the connection has ended: sendable says how */
+				continue; /* the connection has ended: sendable returns the error */
 			done += n;
 			continue;
 		}
@@ -112,7 +112,7 @@ bool rs_can_receive(struct rs *rs)
 	return rs->rx.arrived != rs->rx.read || rs->rx.ended || rs->no_receive || rs->broken || rs->state != RS_CONNECTED;
 }
 
-/* Copies what is there, at most n bytes. */
+/* Copies up to n bytes of the data that has arrived. */
 static size_t take(struct rs *rs, struct rs_cursor *to, size_t n, bool peek)
 {
 	struct rs_rx *rx = &rs->rx;
@@ -136,7 +136,7 @@ static size_t take(struct rs *rs, struct rs_cursor *to, size_t n, bool peek)
 	return done;
 }
 
-/* Nothing more will come: 0, or -1 and why, once. */
+/* No more data will arrive: returns 0, or -1 with errno set the first time after an error. */
 static ssize_t at_end(struct rs *rs)
 {
 	if (rs->closed)

@@ -1,4 +1,4 @@
-/* system.c - system calls as they are needed here, and when the program's handlers run. */
+/* system.c - system calls, and the blocking of signals around them. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -8,11 +8,11 @@
 
 #include "rsockets.h"
 
-/* The program's, while signals are blocked. */
+/* The program's signal mask while signals are blocked. */
 static _Thread_local sigset_t programs;
 static _Thread_local int programs_cancel;
 
-/* Not those that an instruction of the program's own raises. */
+/* Signals raised by an instruction are not blocked. */
 void rs_block_signals(void)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -39,11 +39,11 @@ int64_t rs_now_ns(void)
 	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-/* librspreload has a poll of its own, but no ppoll. wait_ns below 0: for ever. */
+/* librspreload replaces poll, but not ppoll. wait_ns below 0: for ever. */
 int rs_sys_poll(struct pollfd *fds, nfds_t n, int64_t wait_ns)
 {
 	struct timespec wait = { .tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000 };
-	sigset_t mask = programs; /* a handler's calls overwrite both */
+	sigset_t mask = programs; /* a signal handler's calls overwrite both variables */
 	int found, cancel = programs_cancel;
 
 	pthread_setcancelstate(cancel, NULL);

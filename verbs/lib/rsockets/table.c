@@ -1,6 +1,6 @@
 /*
- * table.c - rsockets by descriptor. A call that uses one holds it, so that rclose in
- * another thread can't free it under him.
+ * table.c - the table from descriptors to rsockets. A call that uses a socket takes a reference, so that
+ * rclose in another thread can't free it meanwhile.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "rsockets.h"
 
 #define PER_PAGE 1024
-#define PAGES 1024 /* descriptors up to a million */
+#define PAGES 1024 /* for up to a million descriptors */
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs **pages[PAGES];
@@ -22,11 +22,11 @@ static struct rs **entry_of(int fd)
 	return &pages[fd / PER_PAGE][fd % PER_PAGE];
 }
 
-/* In a child the sockets are its parent's: marked, and never touched again. */
+/* Marks sockets that a child inherited; they are never accessed again. */
 static struct rs parents;
 
-/* The kernel zeroes it in every child, so one that no handler of fork's runs in
- * (_Fork(3), clone(2)) has none. NULL: not on this kernel. */
+/* One byte that the kernel zeroes in every child, including those made without fork handlers (_Fork(3),
+ * clone(2)). NULL: the kernel can't do that. */
 static char *own;
 
 static bool is_parents(const struct rs *rs)
@@ -132,7 +132,7 @@ struct rs *rs_take(int fd)
 		return NULL;
 	}
 	pthread_mutex_lock(&rs->lock);
-	if (rs_is_connecting(rs)) /* a socket that doesn't block connects in whatever calls are made */
+	if (rs_is_connecting(rs)) /* a non-blocking socket continues to connect in any call */
 		rs_take_events(rs);
 	return rs;
 }

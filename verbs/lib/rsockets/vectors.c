@@ -1,4 +1,4 @@
-/* vectors.c - the memory that a program gives to send from or receive into. */
+/* vectors.c - the buffers that a program passes for sending and receiving. */
 #include <string.h>
 #include <sys/uio.h>
 

@@ -1,4 +1,4 @@
-/* wait.c - sleeping until a socket has news; rsockets.h says how none is missed. */
+/* wait.c - sleeps until a socket has events; rsockets.h explains why none is missed. */
 #include <poll.h>
 
 #include "rsockets.h"
@@ -8,8 +8,8 @@ int rs_descriptors(const struct rs *rs, int fds[2])
 	int n = 0;
 
 	if (rs->broken || rs->state == RS_LISTENING || rs->state == RS_FAILED || rs->state == RS_IDLE)
-		return 0; /* the service thread looks, or nobody has to */
-	if (rs->state == RS_DATAGRAM) { /* the service thread looks at the event channel */
+		return 0; /* the service thread reads the descriptors, or nobody needs to */
+	if (rs->state == RS_DATAGRAM) { /* the service thread reads the event channel */
 		fds[n++] = rs->kind->descriptor(rs);
 		return n;
 	}
@@ -26,8 +26,7 @@ static void look_once(struct rs *rs)
 		rs_take_events(rs);
 }
 
-/* Looks at everything, and for a short while again and again: an answer that comes
- * at once is not worth a sleep. */
+/* Checks the socket, repeatedly for a short time: a response that comes at once is not worth a sleep. */
 static bool look(struct rs *rs, bool (*ready)(struct rs *rs))
 {
 	int64_t end = 0;
@@ -43,7 +42,7 @@ static bool look(struct rs *rs, bool (*ready)(struct rs *rs))
 	}
 }
 
-/* A thread is cancelled asleep: the socket, which rs_take held, is let go of. */
+/* Cleanup handler: drops the reference of rs_take. A thread is cancelled only while it sleeps. */
 static void give_up(void *rs)
 {
 	rs_block_signals();
@@ -52,7 +51,7 @@ static void give_up(void *rs)
 	rs_unblock_signals();
 }
 
-/* Asleep without the lock. 0 or an errno value; ETIMEDOUT when the time is up. */
+/* Sleeps without the lock. Returns 0 or an errno value; ETIMEDOUT when until_ns has passed. */
 static int sleep_once(struct rs *rs, int own, int64_t until_ns)
 {
 	struct pollfd fds[3] = { { .fd = own, .events = POLLIN } };

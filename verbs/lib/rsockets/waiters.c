@@ -1,23 +1,23 @@
-/* waiters.c - which threads wait for a socket, and waking them. */
+/* waiters.c - threads that wait for sockets, and waking them. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "rsockets.h"
 
-#define LEAST_ROOM 64u /* sockets */
+#define LEAST_ROOM 64u /* sockets for which memory is allocated at first */
 
-/* The sockets that a thread waits for. */
+/* The sockets for which a thread waits. */
 struct waits {
-	pid_t made_by; /* a child must not share its parent's pipe */
+	pid_t made_by; /* a child must not use its parent's pipe */
 	struct rs_file ends[2];
 	size_t used, room;
 	struct rs_waiter waiters[];
 };
 
-/* Of all sockets' waiters. It comes last. */
+/* Guards the lists of waiters of all sockets. It is the last in the order of locks. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_key_t key; /* a thread's struct waits */
+static pthread_key_t key; /* for the thread's struct waits */
 
 static void leave(struct waits *w)
 {
@@ -62,7 +62,8 @@ __attribute__((constructor)) static void prepare(void)
 	pthread_atfork(NULL, NULL, after_fork_child);
 }
 
-/* A mapping, as a handler may have interrupted malloc. NULL and errno. */
+/* Allocates with mmap, because a signal handler may have interrupted malloc. NULL with errno set on
+ * failure. */
 static struct waits *new_waits(size_t room)
 {
 	struct waits *w = mmap(NULL, sizeof(*w) + room * sizeof(*w->waiters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -91,7 +92,7 @@ int rs_begin_wait(size_t sockets)
 	struct waits *w = pthread_getspecific(key);
 
 	if (w && w->made_by == getpid())
-		leave(w); /* else the sockets are the parent's */
+		leave(w); /* otherwise the sockets are the parent's */
 	if (w && !is_usable(w, sockets)) {
 		pthread_setspecific(key, NULL);
 		free_waits(w);
@@ -113,14 +114,14 @@ void rs_add_waiter(struct rs *rs)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A handler may have replaced what its thread had before. */
+/* A signal handler may have replaced the thread's struct waits. */
 void rs_drain(void)
 {
 	struct waits *w = pthread_getspecific(key);
 	char bytes[256];
 	ssize_t got = w && rs_is_open(&w->ends[0]) ? read(w->ends[0].fd, bytes, sizeof(bytes)) : 0;
 
-	(void)got; /* EAGAIN: nobody wrote */
+	(void)got; /* EAGAIN: the pipe is empty */
 }
 
 void rs_end_wait(void)
@@ -128,7 +129,7 @@ void rs_end_wait(void)
 	struct waits *w = pthread_getspecific(key);
 	int before = errno;
 
-	if (w) /* a handler's call may have failed to make another */
+	if (w) /* NULL if a signal handler's call could not allocate a new one */
 		leave(w);
 	rs_drain();
 	errno = before;
@@ -143,7 +144,7 @@ void rs_signal(struct rs *rs)
 	pthread_mutex_lock(&lock);
 	for (struct rs_waiter *w = rs->waiters; w; w = w->next) {
 		n = rs_is_open(&w->wake) ? write(w->wake.fd, "w", 1) : 0;
-		(void)n; /* full: it is readable, which is all that counts */
+		(void)n; /* a full pipe is readable, which is enough */
 	}
 	pthread_mutex_unlock(&lock);
 }

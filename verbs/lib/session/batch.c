@@ -52,7 +52,7 @@ int urdma_batch_take(struct urdma_batch *batch, uint32_t i)
 	return fd;
 }
 
-/* The handle that the answer to a request which makes an object begins with. */
+/* Returns the handle at the beginning of the response to a request that creates an object. */
 static uint32_t made(const struct urdma_batch *batch, uint32_t i)
 {
 	struct urdma_abi_handle answer;
@@ -79,7 +79,7 @@ void urdma_batch_undo(struct urdma_client *client, struct urdma_batch *batch)
 	errno = before;
 }
 
-/* Whether an answer is long enough for what its request makes of it. */
+/* Returns whether a response has the length that its request requires. */
 static bool whole(struct urdma_batch *batch, uint32_t i, size_t length)
 {
 	size_t least = urdma_undoing(part_of(batch, i)->type) ? sizeof(struct urdma_abi_handle) : sizeof(struct urdma_abi_header);
@@ -87,7 +87,7 @@ static bool whole(struct urdma_batch *batch, uint32_t i, size_t length)
 	return length >= least;
 }
 
-/* Finds the answers in a response of so many bytes, and gives each its descriptor. */
+/* Finds the responses in a message of so many bytes, and assigns each its descriptor. */
 static int take_apart(struct urdma_batch *batch, size_t length, const int *fds, int got)
 {
 	struct urdma_abi_batch_response head;
@@ -122,7 +122,8 @@ static int call(struct urdma_client *client, struct urdma_batch *batch)
 
 	status = urdma_call_whole(client, URDMA_ABI_BATCH, &batch->message.head, batch->length, batch->answers, &length, -1,
 				  fds, URDMA_ABI_MAX_BATCH, &got);
-	/* What was done without room for its descriptors is known, so that it can be undone. */
+	/* Requests whose descriptors were lost because the table was full are still listed, so that they can
+	 * be undone. */
 	if (status && (status != EMFILE || length < sizeof(struct urdma_abi_batch_response)))
 		return status;
 	refused = take_apart(batch, length, fds, got);

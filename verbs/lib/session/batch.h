@@ -1,7 +1,4 @@
-/*
- * batch.h - several requests in one message: each would cost two thread switches of its
- * own.
- */
+/* batch.h - several requests in one message. Each message costs two thread switches. */
 #ifndef URDMA_BATCH_H
 #define URDMA_BATCH_H
 
@@ -14,38 +11,38 @@ struct urdma_batch {
 		struct urdma_abi_batch head;
 		uint8_t bytes[URDMA_ABI_MAX_MESSAGE];
 	} message;
-	/* After the call: */
+	/* Valid after the call: */
 	uint32_t done; /* requests that urdmad carried out */
-	uint32_t at[URDMA_ABI_MAX_BATCH]; /* where their answers begin in answers */
-	int fds[URDMA_ABI_MAX_BATCH]; /* the descriptor that came with each, or -1 */
+	uint32_t at[URDMA_ABI_MAX_BATCH]; /* offset of each response in answers */
+	int fds[URDMA_ABI_MAX_BATCH]; /* the descriptor that came with each response, or -1 */
 	size_t answered; /* bytes of answers */
 	uint8_t answers[URDMA_ABI_MAX_MESSAGE];
 };
 
-/* Begins a batch with nothing in it. */
+/* Begins an empty batch. */
 void urdma_batch_init(struct urdma_batch *batch);
 
 /*
- * Adds a request, whose header is filled in here. Returns how requests after it in the
- * batch name what it makes (BATCH_MADE in urdma_abi.h); 16 requests of an object's
- * making or changing fit.
+ * Adds a request and fills in its header. Returns the handle by which later requests of the batch refer to
+ * the object it creates (BATCH_MADE in urdma_abi.h). A batch has room for 16 requests that create or
+ * modify an object.
  */
 uint32_t urdma_batch_add(struct urdma_batch *batch, enum urdma_abi_type type, void *request, size_t length);
 
 /*
- * Has urdmad carry them out, in order, until it refuses one, whose errno value is
- * returned; done says how many it did. What came with those, and what they made, is
- * the caller's: urdma_batch_undo gives all of it back.
+ * urdmad carries out the requests in order until one fails; returns its errno value, and done is the
+ * number carried out. The caller owns the objects and descriptors of those; urdma_batch_undo gives all of
+ * them back.
  */
 int urdma_batch_call(struct urdma_client *client, struct urdma_batch *batch);
 
-/* Copies the answer to one that was done, of size bytes. EPROTO: it has another length. */
+/* Copies the response, of size bytes, to a request that was carried out. EPROTO: its length is different. */
 int urdma_batch_answer(const struct urdma_batch *batch, uint32_t i, void *answer, size_t size);
 
-/* The descriptor that came with an answer, the caller's from now on; -1: none did. */
+/* Returns the descriptor that came with a response, now owned by the caller; -1 if there is none. */
 int urdma_batch_take(struct urdma_batch *batch, uint32_t i);
 
-/* Destroys what was made, the last first, and closes the descriptors not taken. */
+/* Destroys the objects created, the last first, and closes the descriptors that were not taken. */
 void urdma_batch_undo(struct urdma_client *client, struct urdma_batch *batch);
 
 #endif /* URDMA_BATCH_H */

@@ -1,9 +1,9 @@
 /*
- * call.c - one request, one response, over the control socket.
+ * call.c - requests and responses on the control socket.
  *
- * System calls are made raw: libc's wrappers are cancellation points, and a
- * thread cancelled with the call lock held would stop every other. Event
- * sockets, which programs block on and cancel, are read through libc.
+ * System calls are made directly: libc's wrappers are cancellation points, and if a thread were cancelled
+ * while it holds the call lock all other threads would hang. Event sockets, on which programs block and
+ * are cancelled, are read through libc.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,14 @@
 
 #include "client.h"
 
-#define ROOM_TRIES 1000 /* of 1 ms */
+#define ROOM_TRIES 1000 /* of 1 ms each */
 
 union control_buffer {
 	struct cmsghdr head;
 	char bytes[CMSG_SPACE(URDMA_ABI_MAX_FDS * sizeof(int))];
 };
 
-/* Whether it was not over yet. */
+/* Marks the session as ended. Returns whether it was not before. */
 static bool end(struct urdma_client *client)
 {
 	uint32_t live = URDMA_CLIENT_LIVE;
@@ -69,8 +69,7 @@ bool urdma_client_probe(struct urdma_client *client)
 	return look(client, 0);
 }
 
-/* A dying process closes its sockets one after another: the control socket may
- * be the last. */
+/* When urdmad dies the kernel closes its sockets one after another; the control socket may be the last. */
 bool urdma_client_check(struct urdma_client *client)
 {
 	return look(client, 200000000);
@@ -104,12 +103,11 @@ static int send_request(struct urdma_client *client, const void *request, size_t
 	return n == (long)length ? 0 : -1;
 }
 
-/* The kernel drops the descriptors of a message that a process has no room for,
- * and tells by MSG_CTRUNC. */
+/* The kernel drops the descriptors of a message if the process has no room for them, and sets MSG_CTRUNC. */
 #define CUT_OFF -1
 
-/* Returns the bytes received or -1; descriptors beyond max are closed. *got is
- * CUT_OFF, and no descriptor is there, where some were dropped. */
+/* Returns the number of bytes received, or -1. Closes descriptors beyond max. If descriptors were dropped,
+ * *got is CUT_OFF and none is left. */
 static long receive_response(struct urdma_client *client, void *buffer, size_t room, int *fds, int max, int *got,
 			     int flags)
 {
@@ -160,9 +158,9 @@ int urdma_call_room(struct urdma_client *client)
 }
 
 /*
- * urdmad has moved the queue when it answers, so this answer's descriptor must not
- * be lost: a caller has made sure that there is room for one, and if another
- * thread was faster this one waits, with the answer still in the socket.
+ * When urdmad answers it has already moved the queue, so the response's descriptor must not be lost. The
+ * caller has checked that there is room for one; if another thread has used it since, this thread waits,
+ * with the response still in the socket.
  */
 static void await_room(struct urdma_client *client)
 {
@@ -178,7 +176,8 @@ static void await_room(struct urdma_client *client)
 	close_all(&fd, got);
 }
 
-/* The exchange itself, with the call lock held. *length: in the room, out the bytes received. */
+/* Sends the request and receives the response; the call lock is held. *length: size of the response
+ * buffer; set to the bytes received. */
 static int exchange(struct urdma_client *client, struct urdma_abi_header *request, void *answer, size_t *length,
 		    int send_fd, int *fds, int want, int *got)
 {
@@ -193,7 +192,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 	request->seq = ++client->seq;
 	if (send_request(client, request, request->length, send_fd) != 0) {
 		if (errno == EBADF && send_fd >= 0 && urdma_client_probe(client))
-			return EBADF; /* the program has closed what was to go along */
+			return EBADF; /* the program has closed the descriptor to send */
 		urdma_client_lose(client, "cannot send");
 		return EIO;
 	}
@@ -212,7 +211,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 	return head->status < 0 ? EPROTO : head->status;
 }
 
-/* What was made can't be used without its descriptors. */
+/* Destroys an object that was created: it can't be used without its descriptors. */
 static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle)
 {
 	enum urdma_abi_type undo = urdma_undoing(type);
@@ -226,7 +225,7 @@ static int take_back(struct urdma_client *client, enum urdma_abi_type type, uint
 
 void (*urdma_call_refused)(struct urdma_client *client, int status);
 
-/* Ends a call: errno is set where it failed, and then no descriptor is left. */
+/* The end of a call: sets errno on failure, and closes all descriptors then. */
 static int ended(struct urdma_client *client, enum urdma_abi_type type, int status, int before, int *fds, int *got)
 {
 	if (status && urdma_call_refused && type != URDMA_ABI_EXPLAIN && urdma_client_alive(client))
@@ -244,7 +243,7 @@ int urdma_call_whole(struct urdma_client *client, enum urdma_abi_type type, void
 		     void *answer, size_t *length, int send_fd, int *fds, int max, int *got)
 {
 	struct urdma_abi_header *head = request;
-	struct urdma_abi_handle made = { 0 }; /* how the answers to all that makes an object begin */
+	struct urdma_abi_handle made = { 0 }; /* every response to a request that creates an object begins so */
 	int status, before = errno;
 
 	*head = (struct urdma_abi_header){ .type = type, .length = (uint32_t)request_length };
@@ -270,7 +269,7 @@ int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, vo
 	int before = errno;
 	int status = urdma_call_whole(client, type, request, request_length, &answer, &length, send_fd, fds, max, got);
 
-	/* On a refusal too: HELLO's carries urdmad's version. */
+	/* Also on failure: the response to HELLO contains urdmad's version. */
 	if (response)
 		memcpy(response, &answer, length < response_length ? length : response_length);
 	if (status == 0 && length < (response_length ? response_length : sizeof(answer.head)))

@@ -1,4 +1,4 @@
-/* client.c - making this process's connection to urdmad, and losing it. */
+/* client.c - establishes this process's session with urdmad, and ends it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 
 #include "client.h"
 
-/* connecting: held by the one thread that makes a connection, for as long as
- * urdmad takes. published: of the pointers below, held only for a moment, so that
- * a fork, which takes it, waits for no urdmad. Order: connecting, published. */
+/* connecting: held by the thread that connects, as long as urdmad takes to answer. published: guards the
+ * pointers below; held only briefly, so that a fork, which takes it, does not wait for urdmad. Order:
+ * connecting, published. */
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t published = PTHREAD_MUTEX_INITIALIZER;
 static struct urdma_client *current;
-static struct urdma_client *making; /* from before its socket is connected */
+static struct urdma_client *making; /* the session being established, from before its socket is connected */
 
 static void close_kicks(struct urdma_client *client)
 {
@@ -43,8 +43,8 @@ static void init_locks(struct urdma_client *client)
 	urdma_handles_init(client);
 }
 
-/* Closing the control socket lets urdmad see the parent's end even while the
- * child lives. A kernel that wipes no pages (before Linux 4.14) has left the state. */
+/* The child closes its copy of the control socket, so that urdmad notices the parent's end even if the
+ * child lives on. Before Linux 4.14 the kernel can't wipe the page of state, so it is set here. */
 static void leave_to_parent(struct urdma_client *client)
 {
 	__atomic_store_n(client->state, URDMA_CLIENT_FORKED, __ATOMIC_RELEASE);
@@ -55,8 +55,8 @@ static void leave_to_parent(struct urdma_client *client)
 		client->forked(client);
 }
 
-/* The child has its own copy of all of this; other threads of the parent may
- * have held any lock but published. */
+/* The child has its own copy of all memory; other threads of the parent may have held any lock but
+ * published. */
 static void after_fork_child(void)
 {
 	pthread_mutex_init(&connecting, NULL);
@@ -68,8 +68,7 @@ static void after_fork_child(void)
 	current = making = NULL;
 }
 
-/* At load: a handler that is added while another thread forks doesn't run for
- * that fork. */
+/* Registered at load: a handler added while another thread forks does not run for that fork. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
@@ -88,7 +87,7 @@ static int map_doorbells(struct urdma_client *client, int fd, uint32_t bytes)
 	return 0;
 }
 
-/* The descriptors of HELLO's answer: the doorbells', then one for each worker. */
+/* Takes the descriptors of the response to HELLO: the doorbells', then one for each worker. */
 static int take_kicks(struct urdma_client *client, uint32_t workers, const int *fds, int got)
 {
 	if (!workers || workers > URDMA_ABI_MAX_WORKERS || got != (int)workers + 1) {
@@ -155,7 +154,7 @@ static int read_devices(struct urdma_client *client)
 	return 0;
 }
 
-/* Of one that was not published. A fork knows of it as long as its sockets are open. */
+/* Frees a session that was not published. Fork handlers know it until its sockets are closed. */
 static void discard(struct urdma_client *client)
 {
 	pthread_mutex_lock(&published);
@@ -190,9 +189,9 @@ static void publish(struct urdma_client *made)
 	pthread_mutex_unlock(&published);
 }
 
-/* Each connection of rdma_cm has two descriptors. The kernel doubles a full table, and a
- * process of several threads waits for some ms each time: so it grows now, if it may. A
- * child that is forked meanwhile has one of these too, which holds nothing of urdmad's. */
+/* Each rdma_cm connection has two descriptors. The kernel doubles a full descriptor table, and a process
+ * with several threads waits some ms each time. So the table is grown here, if the limit allows it. A
+ * child forked meanwhile inherits one of these descriptors, which refers to nothing of urdmad. */
 static void make_room_for_descriptors(void)
 {
 	int before = errno, any = eventfd(0, EFD_CLOEXEC);
@@ -202,7 +201,7 @@ static void make_room_for_descriptors(void)
 	errno = before;
 }
 
-/* A fork knows of the socket before it is connected. 0 or an errno value. */
+/* Fork handlers know the socket before it is connected. Returns 0 or an errno value. */
 static int connect_socket(struct urdma_client *client)
 {
 	pthread_mutex_lock(&published);
@@ -234,8 +233,8 @@ static struct urdma_client *make(void)
 	return client;
 }
 
-/* Asks urdmad for what a connection begins with; 0 and the connection, which only
- * a fork knows of, or an errno value. */
+/* Asks urdmad for the data that a session needs. Returns 0 and the session, which only fork handlers know
+ * yet, or an errno value. */
 static int ask(struct urdma_client **asked)
 {
 	struct urdma_client *client = make();
@@ -258,7 +257,7 @@ static int ask(struct urdma_client **asked)
 	return status;
 }
 
-/* 0 and the connection, or an errno value. */
+/* Returns 0 and the session, or an errno value. */
 static int make_connection(struct urdma_client **made)
 {
 	int status = ask(made);
@@ -268,8 +267,8 @@ static int make_connection(struct urdma_client **made)
 	return status;
 }
 
-/* In a child that no handler of fork's has run in, the files of registered memory still
- * seem to be its own, and what it registers would be written over its parent's. */
+/* In a child created without fork handlers, the files of registered memory still look like its own, and
+ * memory it registers would overwrite its parent's. */
 static void refuse_raw_child(struct urdma_client *client)
 {
 	if (client->control.fd < 0)
@@ -279,7 +278,7 @@ static void refuse_raw_child(struct urdma_client *client)
 		       "it run a program", (int)getpid());
 }
 
-/* The connection of another thread that was faster, or a new one. */
+/* Returns the session established by another thread meanwhile, or a new one. */
 static struct urdma_client *connect_once(void)
 {
 	struct urdma_client *client;
@@ -300,7 +299,7 @@ static struct urdma_client *connect_once(void)
 	return NULL;
 }
 
-/* Connecting waits in calls at which a thread can be cancelled. */
+/* Cancellation is disabled: connecting makes calls that are cancellation points. */
 struct urdma_client *urdma_client_get(void)
 {
 	struct urdma_client *client = get_published();
@@ -325,8 +324,8 @@ static void look(struct urdma_summary *seen, const struct urdma_client *client)
 	seen->devices = seen->info ? n : 0;
 }
 
-/* A program that only looks at files or addresses should take no place among urdmad's
- * clients, so a connection that is made for this ends at once. */
+/* A program that only looks at files or addresses must not count as one of urdmad's clients, so a session
+ * established for this ends at once. */
 static int summarize_once(struct urdma_summary *seen)
 {
 	struct urdma_client *client = get_published();

@@ -1,6 +1,4 @@
-/*
- * client.h - what a connection is, beyond session.h.
- */
+/* client.h - the structure of a session, for files that need more than session.h. */
 #ifndef URDMA_CLIENT_H
 #define URDMA_CLIENT_H
 
@@ -10,12 +8,12 @@
 #include "session.h"
 
 enum urdma_client_state {
-	URDMA_CLIENT_FORKED, /* this is a child; the connection is the parent's */
+	URDMA_CLIENT_FORKED, /* this process is a child; the session is the parent's */
 	URDMA_CLIENT_LIVE,
-	URDMA_CLIENT_GONE,   /* urdmad died or broke the protocol */
+	URDMA_CLIENT_GONE,   /* urdmad has ended or violated the protocol */
 };
 
-/* One bucket entry of the handle table (handles.c). */
+/* An entry in a bucket of the handle table (handles.c). */
 struct urdma_handle {
 	struct urdma_handle *next;
 	enum urdma_kind kind;
@@ -29,9 +27,9 @@ struct urdma_devices;
 struct urdma_rings;
 struct urdma_qp;
 
-/* A queue pair as completions name it (handles.c). */
+/* An entry of the table from names in completions to queue pairs (handles.c). */
 struct urdma_pair {
-	uint64_t name; /* 0: nobody is found here */
+	uint64_t name; /* 0: the entry must not be found */
 	struct urdma_qp *qp; /* NULL: the entry is free */
 };
 
@@ -42,76 +40,74 @@ struct urdma_post_rule {
 };
 
 struct urdma_client {
-	/* enum urdma_client_state; loaded and stored atomically. The kernel zeroes its page in
-	 * every child (MADV_WIPEONFORK), also in one that no handler of fork's runs in. */
+	/* enum urdma_client_state; atomic. The kernel zeroes its page in every child (MADV_WIPEONFORK), also
+	 * in one created without fork handlers. */
 	uint32_t *state;
 	struct urdma_kept control;
-	struct urdma_kept kicks[URDMA_ABI_MAX_WORKERS]; /* workers of them */
-	pthread_mutex_t call; /* one request and its response at a time */
+	struct urdma_kept kicks[URDMA_ABI_MAX_WORKERS]; /* one for each worker */
+	pthread_mutex_t call; /* held from a request until its response */
 	uint32_t seq;
-	bool silence_told; /* under call */
+	bool silence_told; /* guarded by call */
 
-	struct urdma_abi_doorbells *bells; /* workers sections */
+	struct urdma_abi_doorbells *bells; /* one section for each worker */
 	uint32_t workers;
 
 	uint32_t num_devices;
-	struct urdma_abi_device *info;    /* num_devices of them */
-	struct urdma_devices *devices;    /* made when they are first shown to the program; NULL before */
-	pthread_mutex_t devices_lock;     /* of devices */
-	/* In a child: frees the locks of the parent's objects. Set before there are any. */
+	struct urdma_abi_device *info;    /* num_devices entries */
+	struct urdma_devices *devices;    /* NULL until the program asks for devices */
+	pthread_mutex_t devices_lock;     /* guards devices */
+	/* Called in a child: initialises the locks of the parent's objects. Set before there are any objects. */
 	void (*forked)(struct urdma_client *client);
 	char sysfs_path[256];
 
 	pthread_mutex_t handles_lock; /* recursive */
 	struct urdma_handle *handles[URDMA_HANDLE_BUCKETS];
 
-	struct urdma_pair *pairs; /* written under handles_lock */
-	uint32_t max_pairs;       /* as many as there are doorbells */
+	struct urdma_pair *pairs; /* changed only with handles_lock held */
+	uint32_t max_pairs;       /* same as the number of doorbells */
 	uint32_t pairs_made;
 
-	pthread_mutex_t rings_lock; /* of rings (rings.h) */
+	pthread_mutex_t rings_lock; /* guards the mapped rings (rings.h) */
 	struct urdma_rings *rings;
 
-	struct urdma_post_rule *posts; /* num_posts of them; NULL: none */
+	struct urdma_post_rule *posts; /* num_posts entries; NULL: none */
 	uint32_t num_posts;
-	uint32_t strict; /* URDMA_ABI_STRICT_* of URDMA_STRICT; constant once there are objects */
+	uint32_t strict; /* URDMA_ABI_STRICT_* from URDMA_STRICT; constant once there are objects */
 	uint64_t strict_seed;
 
 	pthread_mutex_t file_lock;
-	bool file_given;      /* urdmad has the memfd of the process's own memory */
-	uint32_t file_handle; /* its handle there */
+	bool file_given;      /* urdmad has the memfd of this process's shared memory */
+	uint32_t file_handle; /* urdmad's handle of it */
 };
 
-/* silence.c: makes recvmsg(2) end with EAGAIN when urdmad is silent, and tells the user
- * once for each connection. */
+/* silence.c: sets a timeout after which recvmsg(2) fails with EAGAIN; if urdmad does not answer, the user
+ * is told once for each session. */
 void urdma_silence_watch(int fd);
 void urdma_silence_tell(struct urdma_client *client);
 
-/* call.c: 0 if there is room for one more descriptor, else an errno; asked before
- * what can't be undone if the descriptor that answers it finds none. */
+/* call.c: returns 0 if there is room for one more descriptor, else an errno value. To be called before a
+ * request that can't be undone if the descriptor in its response is lost. */
 int urdma_call_room(struct urdma_client *client);
 
-/* call.c: urdma_call_fds for an answer that says itself how many descriptors it
- * has, at most max. */
+/* call.c: urdma_call_fds for a response with a variable number of descriptors, at most max. */
 int urdma_call_any_fds(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
 		       void *response, size_t response_length, int send_fd, int *fds, int max, int *got);
 
-/* call.c: the same for an answer whose length the caller looks at. *length: the bytes
- * that answer has room for; out: those received, 0 where nothing was. */
+/* call.c: the same for a response of variable length. *length: size of the buffer; set to the bytes
+ * received, 0 if there was no response. */
 int urdma_call_whole(struct urdma_client *client, enum urdma_abi_type type, void *request, size_t request_length,
 		     void *answer, size_t *length, int send_fd, int *fds, int max, int *got);
 
 /* handles.c */
 void urdma_handles_init(struct urdma_client *client);
-/* 0 or ENOMEM; once client->workers is known. */
+/* Returns 0 or ENOMEM; client->workers must be set. */
 int urdma_pairs_init(struct urdma_client *client);
 
 /*
- * A completion names its queue pair by a number that no other has had, never by
- * its address: urdmad can still push completions after the connection is over
- * and the queue pair freed. A thread that looks one up holds the lock of a completion
- * queue of the queue pair. One that destroys it calls hide, takes and drops the locks
- * of both, and calls forget.
+ * A completion identifies its queue pair by a name that is never reused, not by its address: urdmad may
+ * write completions after the session has ended and the queue pair was freed. A thread that looks up a
+ * name holds the lock of one of the queue pair's completion queues. A thread that destroys a queue pair
+ * calls hide, takes and releases the locks of both queues, and calls forget.
  */
 int urdma_pairs_add(struct urdma_client *client, struct urdma_qp *qp, uint64_t *name);
 void urdma_pairs_hide(struct urdma_client *client, uint64_t name);
@@ -127,38 +123,40 @@ static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *clien
 	return __atomic_load_n(&pair->name, __ATOMIC_ACQUIRE) == name ? __atomic_load_n(&pair->qp, __ATOMIC_RELAXED) : NULL;
 }
 
-/* locate.c: connects a socket of type SOCK_SEQPACKET to urdmad, of the places where its
- * may be. 0, or -1 and errno. */
+/* locate.c: connects a SOCK_SEQPACKET socket to urdmad, trying the paths where its socket may be. Returns
+ * 0, or -1 with errno set. */
 int urdma_locate(int fd);
 
-/* inject.c: tells urdmad what URDMA_INJECT and URDMA_STRICT say. 0 or an errno value. */
+/* inject.c: sends urdmad the values of URDMA_INJECT and URDMA_STRICT. Returns 0 or an errno value. */
 int urdma_inject(struct urdma_client *client);
 
-/* transport.c: as which this process wishes to show devices. */
+/* transport.c: the transport that URDMA_TRANSPORT requests for this process's devices. */
 uint32_t urdma_transport_wish(void);
-/* The tree below urdmad's sysfs path in which devices are shown so. */
+/* Returns the subfolder of urdmad's sysfs folder that shows devices with this transport. */
 void urdma_transport_sysfs(char *path, size_t size, const char *root);
 
-/* call.c: told of each request that urdmad refused, with the errno value; NULL: nobody
- * wants to know. It may make calls. */
+/* call.c: called with the errno value of each request that urdmad refused; may be NULL. It may make calls
+ * itself. */
 extern void (*urdma_call_refused)(struct urdma_client *client, int status);
 
-/* call.c: the connection is over, for this reason, if it was not yet. */
+/* call.c: ends the session, with a reason to print if it was not over. */
 void urdma_client_lose(struct urdma_client *client, const char *why);
-/* call.c: whether a descriptor of the connection's is still that; else it is over. */
+/* call.c: returns whether a descriptor still belongs to the session; if not, the session ends. */
 bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept);
 
-/* The state, for the hot paths. */
+/* Returns the state; used on the data path. */
 static inline uint32_t urdma_client_state(const struct urdma_client *client)
 {
 	return __atomic_load_n(client->state, __ATOMIC_ACQUIRE);
 }
 
-/* requests.c: the request that destroys what one has made, or NONE. */
+/* requests.c: returns the type of the request that destroys the object which a request of this type
+ * creates, or NONE. */
 enum urdma_abi_type urdma_undoing(enum urdma_abi_type type);
-/* The answer has a queue's new memory, whose descriptor must not be lost. */
+/* The response contains a queue's new memory, whose descriptor must not be lost. */
 bool urdma_moves_queue(enum urdma_abi_type type);
-/* The function that programs call to make a request, and what helps against its status, or "". */
+/* Returns the name of the public function that makes the request; the second function returns advice for
+ * its error status, or "". */
 const char *urdma_request_name(enum urdma_abi_type type);
 const char *urdma_request_advice(int status);
 

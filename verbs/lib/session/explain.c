@@ -1,4 +1,4 @@
-/* explain.c - why something failed, on stderr: nothing unless asked (URDMA_EXPLAIN=1). */
+/* explain.c - prints on stderr why something failed, if URDMA_EXPLAIN=1. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ void urdma_complain_lines(const char *before, char *text)
 
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 {
-	static uint64_t told; /* last of a completion: a queue pair flushes all its work for one reason */
+	static uint64_t told; /* the completion explained last: a queue pair flushes all its work for one reason */
 	uint64_t now = (uint64_t)qpn << 32 | number;
 	struct urdma_abi_explain request = { .qpn = qpn, .number = number };
 	struct urdma_abi_explain_response answer;

@@ -1,5 +1,5 @@
-/* handles.c - from the handle that an event or a completion carries to the
- * object it names. */
+/* handles.c - finds the object for the handle in an event, and the queue pair for the name in a
+ * completion. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ void urdma_handles_unlock(struct urdma_client *client)
 	pthread_mutex_unlock(&client->handles_lock);
 }
 
-/* The link that points to the entry, or the chain's end. */
+/* Returns the link that points to the entry, or the end of the chain. */
 static struct urdma_handle **slot_of(struct urdma_client *client, enum urdma_kind kind, uint32_t handle)
 {
 	struct urdma_handle **at = &client->handles[(handle + 131u * kind) % URDMA_HANDLE_BUCKETS];
@@ -93,7 +93,7 @@ int urdma_pairs_init(struct urdma_client *client)
 	return client->pairs ? 0 : ENOMEM;
 }
 
-/* The lower half of the name is the entry, the upper counts. */
+/* The lower half of a name is the index of the entry, the upper half a counter. */
 int urdma_pairs_add(struct urdma_client *client, struct urdma_qp *qp, uint64_t *name)
 {
 	struct urdma_pair *pair;

@@ -1,5 +1,5 @@
-/* inject.c - URDMA_INJECT and URDMA_STRICT: what is to go wrong, or by the letter, in this
- * process on purpose (urdma inject, urdma exec --strict). */
+/* inject.c - URDMA_INJECT and URDMA_STRICT: faults and strict behaviour that this process requests (urdma
+ * inject, urdma exec --strict). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "client.h"
 
-/* Posts that are to be refused are this side's: urdmad hears of a post when it is done. */
+/* Rules for refused posts are kept on this side, because urdmad sees a post only after the call. */
 static int keep_posts(struct urdma_client *client, const struct urdma_abi_inject_response *answer)
 {
 	uint32_t n = answer->posts < URDMA_ABI_INJECT_POSTS ? answer->posts : URDMA_ABI_INJECT_POSTS;
@@ -23,7 +23,7 @@ static int keep_posts(struct urdma_client *client, const struct urdma_abi_inject
 	return 0;
 }
 
-/* The statements of both variables; false: they do not fit. */
+/* Joins the values of both variables; returns false if they are too long. */
 static bool statements(char *text, size_t size)
 {
 	const char *strict = getenv("URDMA_STRICT"), *inject = getenv("URDMA_INJECT");

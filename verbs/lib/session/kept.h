@@ -1,8 +1,7 @@
 /*
- * kept.h - descriptors that the library keeps between calls. Programs close all
- * descriptors (closefrom(3), as daemons and launchers do), and then the numbers are
- * those of files of theirs: whoever uses one asks first whether it still is the file
- * that was kept. Of files with an inode of their own, as sockets are.
+ * kept.h - descriptors that the library keeps between calls. Programs close all descriptors (closefrom(3),
+ * as daemons and launchers do) and reuse their numbers. So before one is used, the library checks that it
+ * still refers to the same file. Works for files with an inode of their own, such as sockets.
  */
 #ifndef URDMA_KEPT_H
 #define URDMA_KEPT_H
@@ -19,7 +18,7 @@ struct urdma_kept {
 	ino_t inode;
 };
 
-/* Leaves errno alone. */
+/* Does not change errno. */
 static inline bool urdma_identify(int fd, struct urdma_kept *kept)
 {
 	int before = errno;
@@ -46,7 +45,7 @@ static inline bool urdma_kept_is(const struct urdma_kept *kept)
 	return kept->fd >= 0 && urdma_identify(kept->fd, &now) && now.device == kept->device && now.inode == kept->inode;
 }
 
-/* Raw: close(2) is a cancellation point, and locks may be held. */
+/* A raw system call: close(2) is a cancellation point, and locks may be held. */
 static inline void urdma_kept_close(struct urdma_kept *kept)
 {
 	if (urdma_kept_is(kept))

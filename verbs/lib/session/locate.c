@@ -1,4 +1,4 @@
-/* locate.c - where urdmad's socket is. */
+/* locate.c - finds urdmad's socket. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "client.h"
 
-/* 0, or -1 and errno; the socket may then be tried elsewhere. */
+/* Returns 0, or -1 with errno set; the same descriptor may then be used for another path. */
 static int connect_to(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -23,7 +23,7 @@ static int connect_to(int fd, const char *path)
 	strcpy(address.sun_path, path);
 	do
 		result = connect(fd, (struct sockaddr *)&address, sizeof(address));
-	while (result < 0 && errno == EINTR); /* it waits where many connect at once */
+	while (result < 0 && errno == EINTR); /* connect waits if many processes connect at once */
 	if (result == 0) {
 		urdma_log("connected to urdmad at %s", path);
 		return 0;
@@ -32,8 +32,8 @@ static int connect_to(int fd, const char *path)
 	return -1;
 }
 
-/* Anybody may create a directory in /tmp under a name that looks like ours: only
- * the user's own or root's, where nobody else can write, is believed. */
+/* Anybody can create a directory with our name in /tmp, so it must belong to the user or root and be
+ * writable by nobody else. */
 static int directory_is_trusted(const char *path)
 {
 	struct stat st;
@@ -62,7 +62,7 @@ int urdma_locate(int fd)
 		if (connect_to(fd, path) == 0)
 			return 0;
 	}
-	/* What runs without the variable (cron, su) has the directory all the same. */
+	/* Processes without the variable XDG_RUNTIME_DIR (cron, su) use the same directory. */
 	strcat(login, "/urdma/urdmad.sock");
 	if (connect_to(fd, login) == 0 || connect_to(fd, "/run/urdma/urdmad.sock") == 0)
 		return 0;

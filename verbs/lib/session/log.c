@@ -1,5 +1,5 @@
-/* log.c - what the library says on stderr: nothing unless asked (URDMA_LOG=1)
- * or unless the user can't go on without it. */
+/* log.c - messages of the library on stderr: log lines if URDMA_LOG=1, and errors that the user has to
+ * know. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -20,7 +20,8 @@ static bool wants(const char *name)
 	return value && *value && strcmp(value, "0") != 0;
 }
 
-/* What a line begins with: where several programs write, which of them. Returns its bytes. */
+/* Writes the beginning of a line: with URDMA_NAMES also the program's name and process id, for programs
+ * that share a terminal. Returns its length. */
 static size_t put_head(char *line, size_t room)
 {
 	int n = wants("URDMA_NAMES") ? snprintf(line, room, "urdma: %.32s[%d]: ", program_invocation_short_name, getpid()) : snprintf(line, room, "urdma: ");
@@ -28,10 +29,9 @@ static size_t put_head(char *line, size_t room)
 	return (size_t)n;
 }
 
-/* The program's standard error as it was at load. A program that closed it may have
- * another file by its number, of data or a socket: that gets nothing. What programs make
- * their standard error on purpose is a terminal or /dev/null, opened to append, or their
- * standard output, too. */
+/* The program's standard error at load. If the program has closed it, the number may refer to another
+ * file, such as data or a socket, which must not get our lines. A file that a program intends as standard
+ * error is a terminal, /dev/null, opened for appending, or the same as standard output. */
 static struct urdma_kept standard_error = { .fd = -1 };
 
 static bool is_standard_error(void)
@@ -54,7 +54,7 @@ __attribute__((constructor)) static void know_standard_error(void)
 	urdma_keep(&standard_error, STDERR_FILENO);
 }
 
-/* One write(2), so that lines of several threads and processes stay whole. */
+/* One write(2) for each line, so that lines of several threads and processes do not mix. */
 static void write_line(const char *format, va_list arguments)
 {
 	char line[512];
@@ -64,7 +64,7 @@ static void write_line(const char *format, va_list arguments)
 	if (n >= 0 && is_standard_error()) {
 		at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
 		line[at++] = '\n';
-		/* Raw: write(2) is a cancellation point, and locks may be held here. */
+		/* A raw system call: write(2) is a cancellation point, and locks may be held here. */
 		(void)!syscall(SYS_write, STDERR_FILENO, line, at);
 	}
 	errno = before;

@@ -4,7 +4,7 @@
 
 #include "readers.h"
 
-/* Like read(2), sem_wait goes on after a handler with SA_RESTART. */
+/* Like read(2), sem_wait continues after a signal handler with SA_RESTART. */
 int urdma_readers_sleep(bool blocking)
 {
 	sem_t never;

@@ -1,8 +1,8 @@
 /*
- * readers.h - threads that wait on the socket of an object which the program
- * destroys. The kernel leaves a thread asleep whose file is closed under it, and
- * an error would end programs that come to their end that way with a failure: so
- * does this. The object's memory and descriptor go with the last reader.
+ * readers.h - threads that wait on the socket of an object while the program destroys it. The kernel lets
+ * a thread sleep when its file is closed by another; an error would make programs that rely on this exit
+ * with a failure. So such a thread sleeps here, too. The last reader that leaves frees the object's memory
+ * and closes its descriptor.
  */
 #ifndef URDMA_READERS_H
 #define URDMA_READERS_H
@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define URDMA_ABANDONED (UINT32_C(1) << 31) /* the program destroyed it */
+#define URDMA_ABANDONED (UINT32_C(1) << 31) /* the program has destroyed the object */
 
-/* One word, and no lock that a fork could find taken. */
+/* A single word instead of a lock, which a fork might find taken. */
 struct urdma_readers {
-	uint32_t word; /* how many, the destroyer included, and URDMA_ABANDONED */
+	uint32_t word; /* number of readers, the destroying thread included, and URDMA_ABANDONED */
 };
 
 static inline void urdma_readers_enter(struct urdma_readers *r)
@@ -22,14 +22,14 @@ static inline void urdma_readers_enter(struct urdma_readers *r)
 	__atomic_fetch_add(&r->word, 1, __ATOMIC_ACQ_REL);
 }
 
-/* True for the last one to leave what was abandoned, which releases it. */
+/* Returns true for the last reader to leave a destroyed object, which must free it. */
 static inline bool urdma_readers_leave(struct urdma_readers *r)
 {
 	return __atomic_sub_fetch(&r->word, 1, __ATOMIC_ACQ_REL) == URDMA_ABANDONED;
 }
 
-/* The destroyer enters, before urdmad hangs up on the socket, and goes by leave
- * or, where it can't destroy, by keep. */
+/* The destroying thread calls abandon before urdmad closes the socket, and then leave, or keep if the
+ * object can't be destroyed. */
 static inline void urdma_readers_abandon(struct urdma_readers *r)
 {
 	__atomic_fetch_add(&r->word, URDMA_ABANDONED + 1, __ATOMIC_ACQ_REL);
@@ -45,8 +45,8 @@ static inline bool urdma_readers_abandoned(const struct urdma_readers *r)
 	return __atomic_load_n(&r->word, __ATOMIC_ACQUIRE) & URDMA_ABANDONED;
 }
 
-/* readers.c: what a reader of an abandoned socket does, having left: nothing,
- * until it is cancelled or a signal handler interrupts it. -1 and errno. */
+/* readers.c: called by a reader after it has left a destroyed object: sleeps until it is cancelled or a
+ * signal handler interrupts it. Returns -1 with errno set. */
 int urdma_readers_sleep(bool blocking);
 
 #endif /* URDMA_READERS_H */

@@ -1,4 +1,4 @@
-/* requests.c - what urdma_abi.h says of each request. */
+/* requests.c - properties of each request, from urdma_abi.h. */
 #include <errno.h>
 
 #include "../../abi/urdma_abi.h"

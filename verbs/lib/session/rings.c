@@ -1,7 +1,7 @@
 /*
- * rings.c - memory of queues: a mapping of its own for each, or a part of one that
- * many share. urdmad gives a file that many share a number, and its descriptor
- * with the first queue in it; both sides forget it with the last.
+ * rings.c - maps memory of queues: a file for one queue, or part of a file shared by many. urdmad gives a
+ * shared file a number, and sends its descriptor with the first queue in it; both sides forget the file
+ * after the last queue.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,9 @@
 /*
- * session.h - the session with urdmad: one connection of this process, its
- * requests and their answers, and which object a handle names. It knows no
- * object of libibverbs or librdmacm.
+ * session.h - the session of this process with urdmad: requests, responses, and the table from handles to
+ * objects. It knows no objects of libibverbs or librdmacm.
  *
- * Errors: a function that returns int returns 0 or an errno value unless its
- * comment says otherwise; one that returns a pointer returns NULL and sets
- * errno.
+ * Errors: a function of type int returns 0 or an errno value unless its comment says otherwise; a function
+ * that returns a pointer returns NULL and sets errno.
  */
 #ifndef URDMA_SESSION_H
 #define URDMA_SESSION_H
@@ -19,7 +17,7 @@
 
 #include "../../abi/urdma_abi.h"
 
-/* close(2) is a cancellation point, and locks may be held. -1 is none. */
+/* A raw system call: close(2) is a cancellation point, and locks may be held. Ignores -1. */
 static inline void urdma_close(int fd)
 {
 	if (fd >= 0)
@@ -28,111 +26,104 @@ static inline void urdma_close(int fd)
 
 /* ---- log.c --------------------------------------------------------------- */
 
-/* One line on stderr if URDMA_LOG=1; no newline in the format. */
+/* Prints one line on stderr if URDMA_LOG=1; the format has no newline. */
 void urdma_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* One line on stderr always: for what the user must know to go on. */
+/* Prints one line on stderr always: for errors that the user has to know. */
 void urdma_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- explain.c ----------------------------------------------------------- */
 
 struct urdma_client;
 
-/* URDMA_EXPLAIN is set: a failure that is found is explained. */
+/* URDMA_EXPLAIN is set: failures are explained on stderr. */
 extern bool urdma_explain_wanted;
-/* Writes a text's lines to stderr, and changes it. */
+/* Prints the lines of a text on stderr; modifies the text. */
 void urdma_complain_lines(const char *before, char *text);
-/* Asks urdmad why, and writes its answer to stderr; number as of EXPLAIN, 0: nothing. Leaves errno
- * alone. */
+/* Asks urdmad for an explanation and prints it on stderr; number as in the EXPLAIN request, 0: print
+ * nothing. Does not change errno. */
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number);
-/* Returns error, EINVAL or EFAULT, for an argument that is refused without asking urdmad, and
- * explains it where that is wanted: the call, the argument, what it is and what is allowed. */
+/* Returns error, EINVAL or EFAULT, for an argument that is refused without asking urdmad. With
+ * URDMA_EXPLAIN prints the call, the argument, its value and the values allowed. */
 int urdma_wrong(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- warn.c -------------------------------------------------------------- */
 
-/* URDMA_WARN is set: a mistake that has not failed yet is warned of. */
+/* URDMA_WARN is set: mistakes that have not caused a failure yet are reported on stderr. */
 extern bool urdma_warn_wanted;
-/* Warns of one, once for each place in the program: records it in urdmad, and writes what that
- * says of it to stderr; with URDMA_WARN=error the process ends. number: enum urdma_abi_pitfall;
- * qpn: or 0. client: NULL for the current one. Leaves errno alone. Makes a call. */
+/* Reports a mistake, once for each place in the program: records it in urdmad and prints urdmad's text on
+ * stderr; with URDMA_WARN=error ends the process. number: enum urdma_abi_pitfall. qpn: the queue pair or
+ * 0. client: NULL for the current session. Does not change errno. Makes a request. */
 void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* ---- client.c: the connection to urdmad ----------------------------------- */
+/* ---- client.c: the session with urdmad ----------------------------------- */
 
 /*
- * One connection of this process to urdmad. It is never freed: objects made
- * through it keep the pointer. When urdmad dies or in the child after fork()
- * the connection is over; every call on it then fails, and the next
- * urdma_client_get makes a new one with no objects in it.
+ * A session of this process with urdmad. It is never freed, because objects keep a pointer to it. It ends
+ * when urdmad dies, and in a child after fork(2): every call on it then fails, and the next
+ * urdma_client_get establishes a new session without objects.
  */
 struct urdma_client;
 
-/* The current connection, made if need be. NULL and errno (ENODEV: no urdmad,
- * EPROTO: it speaks another version). */
+/* Returns the current session, established if necessary. NULL with errno set on failure (ENODEV: urdmad
+ * does not run; EPROTO: it has another version). */
 struct urdma_client *urdma_client_get(void);
 
-/* False once urdmad is known to be gone, and in a child after fork(). A load. */
+/* Returns false once urdmad is known to have ended, and in a child after fork(2). Costs a load. */
 bool urdma_client_alive(const struct urdma_client *client);
 
-/* Asks the control socket whether urdmad still lives (one poll(2)); marks the
- * connection over if not. */
+/* Checks by poll(2) on the control socket whether urdmad still runs; if not, the session ends. */
 bool urdma_client_probe(struct urdma_client *client);
 
-/* The same when an event socket hung up: gives the control socket 0.2 s to do
- * so too. */
+/* The same after an event socket was closed: waits up to 0.2 s for the control socket to be closed, too. */
 bool urdma_client_check(struct urdma_client *client);
 
 /* Facts about urdmad for a client that creates no objects. */
 struct urdma_summary {
-	char sysfs_path[256]; /* as ibv_get_sysfs_path(3) gives it */
+	char sysfs_path[256]; /* returned by ibv_get_sysfs_path(3) */
 	uint32_t devices;
-	struct urdma_abi_device *info; /* of each */
+	struct urdma_abi_device *info; /* an array of num_devices */
 };
 
-/* Asked once a process; what urdmad said then. NULL and errno, as of
- * urdma_client_get. */
+/* Asks urdmad once in each process and keeps the answer. NULL with errno set, as urdma_client_get. */
 const struct urdma_summary *urdma_summary(void);
 
 uint32_t urdma_client_devices(const struct urdma_client *client);
 
-/* What urdmad says about device number device, read when the connection was
- * made; transport is already the one this process shows (URDMA_TRANSPORT). */
+/* Returns urdmad's description of a port, read when the session was established; transport is already the
+ * one shown by this process (URDMA_TRANSPORT). */
 const struct urdma_abi_device *urdma_device_info(const struct urdma_client *client, uint32_t device);
 
 /*
- * One request and its response. The caller fills all but the header of the
- * request; response may be NULL when only the status counts. Blocks until
- * urdmad answered; any thread may call. Returns 0 and leaves errno alone, or sets
- * it and returns: the errno value urdmad answered, EIO if the connection is over, EPROTO for an answer of the wrong
- * length.
+ * Makes a request and waits for the response. The caller fills in the request except for its header;
+ * response may be NULL if only the status matters. Any thread may call. Returns 0 and leaves errno alone,
+ * or sets errno and returns it: urdmad's errno value, EIO if the session is over, EPROTO for a response of
+ * the wrong length.
  */
 int urdma_call(struct urdma_client *client, enum urdma_abi_type type, void *request,
 	       size_t request_length, void *response, size_t response_length);
 
-/* The same with the sizes of what the pointers point to; and for a request that is
- * answered by a bare header. */
+/* The same, with sizes taken from the pointers' types; TELL is for a request whose response is a bare
+ * header. */
 #define URDMA_ASK(client, type, request, response) \
 	urdma_call(client, type, request, sizeof(*(request)), response, sizeof(*(response)))
 #define URDMA_TELL(client, type, request) urdma_call(client, type, request, sizeof(*(request)), NULL, 0)
 
-/* The same with descriptors: send_fd is passed along unless it is -1; exactly
- * want descriptors (<= URDMA_ABI_MAX_FDS) are expected in the answer and
- * stored in fds, close-on-exec; the caller owns them. */
+/* The same with descriptors: sends send_fd unless it is -1. The response must have exactly want (<=
+ * URDMA_ABI_MAX_FDS) descriptors, which are stored in fds, close-on-exec; the caller owns them. */
 int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *request,
 		   size_t request_length, void *response, size_t response_length, int send_fd,
 		   int *fds, int want);
 
-/* urdma_call for requests that are a struct urdma_abi_handle and are answered
- * by a bare header. */
+/* urdma_call for requests of type struct urdma_abi_handle whose response is a bare header. */
 int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle);
 
-/* The same for a request that gives an object up: 0, too, once the connection is
- * over and the object with it. */
+/* The same for a request that destroys an object. Also returns 0 if the session, and so the object, is
+ * over. */
 int urdma_call_destroy(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle);
 
-/* Ends a function that answers with an errno value: programs find it in errno as
- * well, as after the system call that it would be. */
+/* The return value of a function that returns an errno value: sets errno, too, as a system call would,
+ * because programs read it there. */
 static inline int urdma_status(int status)
 {
 	if (status)
@@ -140,7 +131,7 @@ static inline int urdma_status(int status)
 	return status;
 }
 
-/* End functions that fail so. */
+/* Return values of functions that fail. */
 static inline int urdma_fail(int error)
 {
 	errno = error;
@@ -154,16 +145,15 @@ static inline void *urdma_null(int error)
 }
 
 /*
- * Reads one event message of exactly size bytes from an event socket that
- * urdmad handed out. Returns 1 with an event; 0 when the socket hung up (then
- * call urdma_client_check and report the loss), in a child, whose parent's the
- * events are, and once the program has closed the socket; -1 with errno (EAGAIN if the program made the descriptor
- * non-blocking and nothing is there, EINTR). A message of any other size is dropped.
+ * Reads one event message of exactly size bytes from an event socket. Returns 1 if there was an event.
+ * Returns 0 if the socket was closed by urdmad (then call urdma_client_check and report the loss) or by
+ * the program, and in a child, because the events are the parent's. Returns -1 with errno set (EAGAIN if
+ * the descriptor is non-blocking and there is no event; EINTR). A message of another size is dropped.
  */
 struct urdma_kept;
 int urdma_event_read(struct urdma_client *client, const struct urdma_kept *kept, void *event, size_t size);
 
-/* ---- handles.c: handle to object, per connection ----------------------------- */
+/* ---- handles.c: the table from handles to objects ----------------------------- */
 
 enum urdma_kind {
 	URDMA_KIND_CQ,
@@ -172,20 +162,19 @@ enum urdma_kind {
 };
 
 /*
- * An event names an object by its handle. To use what find returns while
- * another thread may destroy it: lock, find, count the event in the object,
- * unlock; the destroyer removes the handle first and then waits until every
- * counted event was acknowledged. add, remove and find take the lock (which is
- * recursive for find between lock and unlock).
+ * Events name objects by handle. To use an object while another thread may destroy it: lock, find, count
+ * the event in the object, unlock. The destroying thread first removes the handle, then waits until every
+ * counted event is acknowledged. add, remove and find take the lock, which is recursive so that find may
+ * be called between lock and unlock.
  */
 int urdma_handles_add(struct urdma_client *client, enum urdma_kind kind, uint32_t handle, void *object);
 void urdma_handles_remove(struct urdma_client *client, enum urdma_kind kind, uint32_t handle);
-/* Removes the handle and has urdmad destroy its object, which stays if that fails. */
+/* Removes the handle and asks urdmad to destroy the object; if that fails the handle is kept. */
 int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request, uint32_t handle,
 			  void *object);
 void urdma_handles_lock(struct urdma_client *client);
 void urdma_handles_unlock(struct urdma_client *client);
-/* NULL (no errno) for a handle this process does not know: a late event. */
+/* Returns NULL, without errno, for an unknown handle: a late event. */
 void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint32_t handle);
 
 #endif /* URDMA_SESSION_H */

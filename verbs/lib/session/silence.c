@@ -1,4 +1,4 @@
-/* silence.c - a urdmad that doesn't answer: which process it is, and what state it is in. */
+/* silence.c - reports a urdmad that does not answer: its process id and state. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ void urdma_silence_watch(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
-/* The state letter of proc_pid_stat(5); '?' where it can't be read. Raw calls: open and
+/* Returns the state letter of proc_pid_stat(5), or '?' if it can't be read. Raw system calls: open and
  * read are cancellation points, and locks are held. */
 static char state_of(int pid)
 {
@@ -30,7 +30,7 @@ static char state_of(int pid)
 	n = syscall(SYS_read, (int)fd, text, sizeof(text) - 1);
 	urdma_close((int)fd);
 	text[n > 0 ? n : 0] = '\0';
-	end = strrchr(text, ')'); /* of the command, which may hold anything */
+	end = strrchr(text, ')'); /* the end of the command, which may contain any character */
 	return end && end[1] == ' ' && end[2] ? end[2] : '?';
 }
 

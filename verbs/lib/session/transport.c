@@ -1,7 +1,6 @@
 /*
- * transport.c - what URDMA_TRANSPORT wishes devices to be shown as. The wire is
- * the same under each transport; node type, link layer, LID and GIDs differ, and
- * come from urdmad.
+ * transport.c - the transport that URDMA_TRANSPORT requests for the devices shown. The wire protocol is
+ * the same; node type, link layer, LID and GIDs differ, and come from urdmad.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* warn.c - mistakes that have not failed yet, on stderr: nothing unless asked (URDMA_WARN=1). */
+/* warn.c - reports mistakes that have not caused a failure yet on stderr, if URDMA_WARN=1. */
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <stdarg.h>
@@ -8,13 +8,13 @@
 
 #include "client.h"
 
-#define PLACES 256 /* of which a program is warned at most */
+#define PLACES 256 /* maximum number of places that are reported */
 #define FRAMES 32
 
 bool urdma_warn_wanted;
-static bool ends; /* the process, at the first */
+static bool ends; /* the first warning ends the process */
 
-/* The return address of the program's call of the library. */
+/* Returns the address to which the program's call of the library returns. */
 static uintptr_t caller(void)
 {
 	void *frame[FRAMES];
@@ -29,7 +29,7 @@ static uintptr_t caller(void)
 	return 0;
 }
 
-/* Whether this is the first warning of a number at a place. */
+/* Returns whether this is the first warning of its kind at a place. */
 static bool first(uint32_t number, uintptr_t place)
 {
 	static uint64_t told[PLACES];
@@ -45,7 +45,7 @@ static bool first(uint32_t number, uintptr_t place)
 	return false;
 }
 
-/* The file and the offset in it are what addr2line(1) takes. Returns the bytes written. */
+/* Prints the file and the offset in it, as addr2line(1) takes them. Returns the bytes written. */
 static size_t put_place(char *text, size_t room, uintptr_t place)
 {
 	long thread = syscall(SYS_gettid);
@@ -98,5 +98,5 @@ __attribute__((constructor)) static void ask(void)
 	urdma_warn_wanted = value && *value && strcmp(value, "0") != 0;
 	ends = urdma_warn_wanted && strcmp(value, "error") == 0;
 	if (urdma_warn_wanted)
-		backtrace(&frame, 1); /* the first call loads a library */
+		backtrace(&frame, 1); /* the first call loads a library, so it is made early */
 }

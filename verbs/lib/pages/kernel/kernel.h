@@ -1,4 +1,4 @@
-/* What the kernel says of this process: its mappings. */
+/* Queries of the process's memory mappings. */
 #ifndef URDMA_PAGES_KERNEL_H
 #define URDMA_PAGES_KERNEL_H
 
@@ -10,7 +10,7 @@
 
 #define PAGE UINT64_C(4096)
 
-/* A mapping as the kernel tells it. */
+/* A mapping as the kernel reports it. */
 struct vma {
 	uint64_t start, end, offset, inode;
 	uint32_t major, minor;
@@ -20,10 +20,10 @@ struct vma {
 
 struct maps {
 	int fd;
-	bool text;       /* no PROCMAP_QUERY: we parse lines */
-	size_t at, have; /* the buffer's unread part */
-	struct vma last; /* of text: the line parsed last */
-	char buffer[4096]; /* what one read(2) of the file gives at most */
+	bool text;       /* PROCMAP_QUERY is not available: parse lines of text */
+	size_t at, have; /* the unread part of buffer */
+	struct vma last; /* text: the line parsed last */
+	char buffer[4096]; /* the maximum that one read(2) of the file returns */
 };
 
 int maps_open(struct maps *m);

@@ -1,5 +1,5 @@
-/* The process's mappings: PROCMAP_QUERY (Linux 6.11) answers for one address,
- * before that /proc/self/maps is read forward as text. */
+/* The process's mappings. PROCMAP_QUERY (Linux 6.11) returns the mapping at an address; on older kernels
+ * the text of /proc/self/maps is read from the beginning. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -25,7 +25,7 @@ int maps_open(struct maps *m)
 	m->at = m->have = 0;
 	m->last = (struct vma){ 0 };
 #ifdef URDMA_PAGES_PARSE_TEXT
-	m->text = true; /* the tests' way to run the older kernels' branch */
+	m->text = true; /* lets tests exercise the code for older kernels */
 #endif
 	return sys_failed(fd) ? (int)fd : 0;
 }
@@ -71,7 +71,7 @@ static unsigned digit(int c)
 	return c >= 'a' && c <= 'f' ? (unsigned)c - 'a' + 10 : 99;
 }
 
-/* A number up to the first character that isn't a digit, which is consumed. */
+/* Parses a number up to the first character that isn't a digit, which is consumed. */
 static bool number(struct maps *m, unsigned base, uint64_t *value)
 {
 	*value = 0;
@@ -102,22 +102,22 @@ static bool parse_line(struct maps *m, struct vma *v)
 		return false;
 	v->major = (uint32_t)major;
 	v->minor = (uint32_t)minor;
-	m->at--; /* an unnamed line's newline may be what ended the inode */
+	m->at--; /* the character consumed after the inode may be the newline of a line without a name */
 	for (int c = 0; c >= 0 && c != '\n';)
 		c = next_char(m);
 	return true;
 }
 
 /*
- * The mapping that covers addr or the next one above: -ENOENT where there is
- * none. Of an open file addresses are asked in ascending order: text is read
- * once, for that costs a walk over all mappings.
+ * Finds the mapping that covers addr or the next one above; -ENOENT if there is none. While the file is
+ * open, addresses must be queried in ascending order: the text is read once, because generating it walks
+ * all mappings.
  */
 int maps_find(struct maps *m, uint64_t addr, struct vma *v)
 {
 	if (!m->text) {
 		int r = ask(m, addr, v);
-		if (r != -ENOTTY && r != -EINVAL && r != -ENOSYS) /* the last: emulators */
+		if (r != -ENOTTY && r != -EINVAL && r != -ENOSYS) /* ENOSYS: from emulators */
 			return r;
 		m->text = true;
 	}

@@ -1,7 +1,6 @@
 /*
- * System calls without libc, for what this part does by itself: what others hook
- * into libc's functions hears of what the program does to its memory, and not of
- * that; and a child of _Fork may make them. All return -errno on failure.
+ * System calls without libc. Libraries that hook libc's functions to watch the program's memory do not see
+ * these calls, and a child of _Fork may make them. All return -errno on failure.
  */
 #ifndef URDMA_PAGES_SYS_H
 #define URDMA_PAGES_SYS_H
@@ -119,7 +118,7 @@ static inline long sys_pread(int fd, uint64_t to, uint64_t n, uint64_t off)
 	return sys6(SYS_pread64, fd, (long)to, (long)n, (long)off, 0, 0);
 }
 
-/* Drops [off, off+len) of a memfd: it reads as zero afterwards. */
+/* Discards [off, off+len) of a memfd, which then reads as zeros. */
 static inline long sys_punch(int fd, uint64_t off, uint64_t len)
 {
 	const int keep_size = 1, punch_hole = 2; /* linux/falloc.h */

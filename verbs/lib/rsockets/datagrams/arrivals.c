@@ -1,4 +1,4 @@
-/* arrivals.c - what completes on the queue pairs of datagram sockets. */
+/* arrivals.c - handles completions of datagram sockets. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #define BATCH 32
 
-/* Whether what came by that path came from where the peer is. */
+/* Returns whether a datagram that arrived by this path came from the peer's host. */
 static bool from_host_of(const struct rs_peer *peer, const struct ibv_ah_attr *path)
 {
 	const struct ibv_ah_attr *known = &peer->path;
@@ -16,9 +16,8 @@ static bool from_host_of(const struct rs_peer *peer, const struct ibv_ah_attr *p
 	return known->dlid && known->dlid == path->dlid;
 }
 
-/* A socket that is connected takes messages of its peer alone, which may be known
- * by another address of its host: 127.0.0.1. Other hosts have queue pairs of the
- * same number, so the number alone says nothing. */
+/* A connected socket accepts only datagrams of its peer, which may be known under another address of its
+ * host, such as 127.0.0.1. Queue pair numbers are unique only within a host, so the host is compared, too. */
 static bool wanted(const struct rs_datagrams *d, union rs_name *from, uint32_t qpn, const struct ibv_ah_attr *path)
 {
 	const struct rs_peer *c = d->connected;

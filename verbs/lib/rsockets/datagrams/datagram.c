@@ -1,4 +1,4 @@
-/* datagram.c - what calls do with sockets of type SOCK_DGRAM. */
+/* datagram.c - calls on sockets of type SOCK_DGRAM. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "datagram.h"
 
-#define CLOSE_NS 2000000000ll /* for what still waits for an address */
+#define CLOSE_NS 2000000000ll /* ns: how long rclose waits for messages whose destination is not yet resolved */
 
 static void datagram_free(struct rs *rs)
 {
@@ -24,7 +24,7 @@ static void datagram_free(struct rs *rs)
 	rs_messages_drop(&d->arrived);
 	for (uint32_t i = 0; i < RS_PARTIALS; i++)
 		free(d->partial[i]);
-	if (rs_is_open(&rs->file)) /* else the program has closed them all */
+	if (rs_is_open(&rs->file)) /* otherwise the program has closed all descriptors */
 		rs_raw_close(d->poller);
 	free(d);
 	rs->datagrams = NULL;
@@ -35,8 +35,8 @@ static int datagram_descriptor(const struct rs *rs)
 	return rs->datagrams->poller;
 }
 
-/* An id that can't listen where it is bound gives way to one that can be bound
- * anywhere; if there can be none now, when it is next asked for. */
+/* Replaces an id that can't listen on its bound address by an unbound one. If that fails, the next call
+ * that needs an id tries again. */
 static int renew(struct rs *rs)
 {
 	uint32_t reuse = rs->options.reuse, v6only = rs->options.v6only;
@@ -46,7 +46,7 @@ static int renew(struct rs *rs)
 		return -1;
 	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse)) ||
 	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &v6only, sizeof(v6only))) {
-		rdma_destroy_id(id); /* which leaves errno alone */
+		rdma_destroy_id(id); /* does not change errno */
 		return -1;
 	}
 	rdma_destroy_id(rs->id);
@@ -70,7 +70,7 @@ static int datagram_bind(struct rs *rs, struct sockaddr *to)
 	}
 	error = errno;
 	d->stale = true;
-	renew(rs); /* lets go of the port number */
+	renew(rs); /* frees the port number */
 	return rs_fail(error);
 }
 
@@ -83,7 +83,7 @@ static int bind_to_any(struct rs *rs)
 	return rs->datagrams->listens ? rs_serve(rs) : datagram_bind(rs, &any.any);
 }
 
-/* AF_UNSPEC undoes it, as connect(2) says. */
+/* AF_UNSPEC dissolves the association, as in connect(2). */
 static int datagram_connect(struct rs *rs, const struct sockaddr *addr, socklen_t length)
 {
 	union rs_name to;
@@ -110,7 +110,7 @@ static const struct sockaddr *datagram_peer_name(const struct rs *rs)
 	return c ? &c->name.any : NULL;
 }
 
-/* The address that datagrams to a connected socket's peer leave from, once known. */
+/* Returns the source address of datagrams to a connected socket's peer, once it is known. */
 static void datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
 {
 	const struct rs_peer *c = rs->datagrams->connected;
@@ -119,7 +119,7 @@ static void datagram_own_name(const struct rs *rs, struct sockaddr_storage *to)
 	if (!c || c->local.any.sa_family == AF_UNSPEC || own.any.sa_family == AF_UNSPEC || !rs_name_is_any(&own))
 		return;
 	memcpy(to, &c->local, sizeof(c->local));
-	((struct sockaddr_in *)to)->sin_port = own.four.sin_port; /* IPv6's stands in the same place */
+	((struct sockaddr_in *)to)->sin_port = own.four.sin_port; /* IPv6's port number is at the same offset */
 }
 
 /* ---- sending ----------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static bool datagram_can_send(struct rs *rs)
 	return true;
 }
 
-/* What went wrong since the last call, once. */
+/* Returns the error that occurred since the last call, and clears it. */
 static int take_error(struct rs *rs)
 {
 	int error = rs->error;
@@ -147,7 +147,7 @@ static int take_error(struct rs *rs)
 	return error ? error : rs->broken ? ENETDOWN : 0;
 }
 
-/* The bytes of all vectors, for that destination; NULL and errno. */
+/* Copies the bytes of all vectors into a message for that destination; NULL with errno set on failure. */
 static struct rs_message *gather(const struct iovec *iov, int count, const union rs_name *to)
 {
 	struct rs_cursor from = { .iov = iov, .left = count };
@@ -166,17 +166,17 @@ static struct rs_message *gather(const struct iovec *iov, int count, const union
 	return m;
 }
 
-/* Until the peer is known. */
+/* Keeps a message until the peer's queue pair is known. */
 static void keep(struct rs *rs, struct rs_peer *peer, struct rs_message *m)
 {
 	if (peer->waiting.bytes > rs->options.send_bytes)
-		free(m); /* lost, as what waits for an ARP answer may be */
+		free(m); /* dropped, as UDP may drop messages that wait for an ARP reply */
 	else
 		rs_message_append(&peer->waiting, m);
 }
 
-/* Takes the message if the peer can be sent to, or is being asked for; else m stays.
- * 0 or an errno value. */
+/* Takes ownership of the message if it can be sent or its peer is being resolved; otherwise the caller
+ * keeps it. Returns 0 or an errno value. */
 static int try_to_send(struct rs *rs, const union rs_name *to, struct rs_message **m)
 {
 	struct rs_peer *peer;
@@ -203,8 +203,8 @@ static void free_message(void *message)
 	free(*(struct rs_message **)message);
 }
 
-/* 0 or an errno value. The peer is looked up again after each wait: it may have been
- * forgotten. */
+/* Returns 0 or an errno value. The peer is looked up again after each wait, because it may have been
+ * removed meanwhile. */
 static int send_to(struct rs *rs, const union rs_name *to, struct rs_message *m, int flags)
 {
 	int error = try_to_send(rs, to, &m);
@@ -258,7 +258,7 @@ static bool datagram_can_receive(struct rs *rs)
 	return rs->datagrams->arrived.first || rs->error || rs->broken || rs->no_receive;
 }
 
-/* from and length may be NULL; *all is set to how long the message was. */
+/* from and length may be NULL; *all is set to the full length of the message. */
 static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
 			    size_t *all)
 {
@@ -313,7 +313,7 @@ static bool all_sent(struct rs *rs)
 	return true;
 }
 
-/* What was sent leaves before the socket does. */
+/* Waits until the messages sent have left. */
 static void datagram_finish(struct rs *rs)
 {
 	int64_t until = rs_now_ns() + CLOSE_NS;

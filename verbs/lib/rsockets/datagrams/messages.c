@@ -1,4 +1,4 @@
-/* messages.c - messages of datagram sockets, whole and in parts. */
+/* messages.c - assembles messages of datagram sockets from their parts. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void rs_messages_drop(struct rs_messages *list)
 		free(m);
 }
 
-/* A message that is whole waits for its reader, if there is room. */
+/* Queues a complete message for the reader, if there is room. */
 static void arrive(struct rs *rs, struct rs_message *m)
 {
 	struct rs_messages *arrived = &rs->datagrams->arrived;
@@ -59,7 +59,7 @@ static struct rs_message **partial_of(struct rs_datagrams *d, const union rs_nam
 	return &d->partial[rs_name_hash(from) % RS_PARTIALS];
 }
 
-/* The message that a part belongs to: begun, if it is the first. */
+/* Returns the message to which a part belongs; the first part begins a message. */
 static struct rs_message *begun(struct rs_message **at, const union rs_name *from, const struct rs_header *h)
 {
 	uint32_t number = ntohl(h->number), offset = ntohs(h->offset);

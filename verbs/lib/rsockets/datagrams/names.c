@@ -1,4 +1,4 @@
-/* names.c - addresses of datagram sockets and their peers, of either family. */
+/* names.c - addresses of datagram sockets and their peers, IPv4 and IPv6. */
 #include <string.h>
 
 #include "datagram.h"
@@ -11,7 +11,8 @@ static union rs_name ipv4_name(const void *address, in_port_t port)
 	return name;
 }
 
-/* Addresses of which each link may have a host of its own (RFC 4007 section 5): beside others a scope means nothing (ipv6(7)). */
+/* Returns whether the address is unique only on its link (RFC 4007 section 5). For other addresses a scope
+ * id has no meaning (ipv6(7)). */
 static bool has_scope(const struct in6_addr *address)
 {
 	return IN6_IS_ADDR_LINKLOCAL(address) || IN6_IS_ADDR_MC_LINKLOCAL(address);
@@ -50,7 +51,7 @@ union rs_name rs_name_of_lid(uint16_t lid, in_port_t port, const union rs_name *
 	union rs_name name = *own;
 	uint8_t *end = own->any.sa_family == AF_INET6 ? name.six.sin6_addr.s6_addr + 14 : (uint8_t *)&name.four.sin_addr + 2;
 
-	name.four.sin_port = port; /* IPv6's stands in the same place */
+	name.four.sin_port = port; /* IPv6's port number is at the same offset */
 	if (!rs_name_is_loopback(own)) {
 		end[0] = (uint8_t)(lid >> 8);
 		end[1] = (uint8_t)lid;

@@ -1,4 +1,4 @@
-/* pairs.c - queue pairs of datagram sockets: made, and sent from. */
+/* pairs.c - creates queue pairs of datagram sockets, and sends on them. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static uint32_t parts_of(uint32_t length, uint32_t largest)
 	return length ? (length + each - 1) / each : 1;
 }
 
-/* How much there is of everything: half of the sends for the longest message. */
+/* Chooses the numbers of buffers and requests: half of the sends are enough for the longest message. */
 static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
 {
 	struct ibv_device_attr device;
@@ -42,7 +42,7 @@ static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
 	if (ibv_query_device(p->verbs, &device) || ibv_query_port(p->verbs, p->port, &port))
 		return -1;
 	p->largest = 128u << port.active_mtu;
-	longest = parts_of(RS_LONGEST, RS_SMALLEST); /* a peer's port may take no more */
+	longest = parts_of(RS_LONGEST, RS_SMALLEST); /* a peer's port may accept no larger datagrams */
 	p->sends = o->sq_size > 2 * longest ? o->sq_size : 2 * longest;
 	p->receives = o->rq_size;
 	if (p->sends > (uint32_t)device.max_qp_wr || p->receives > (uint32_t)device.max_qp_wr ||
@@ -81,7 +81,7 @@ static int make_queues(struct rs_pair *p, int poller)
 	return p->qp ? epoll_ctl(poller, EPOLL_CTL_ADD, p->channel->fd, &event) : -1;
 }
 
-/* 0 or an errno value. */
+/* Returns 0 or an errno value. */
 static int start(struct rs_pair *p)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = p->port, .qkey = RDMA_UDP_QKEY };
@@ -118,7 +118,7 @@ static struct rs_pair *make(struct rs *rs, const struct rdma_cm_id *id)
 	return p;
 }
 
-/* A loopback address is the pair's only as long as no other is known. */
+/* A loopback address is used as the pair's own only until another one is known. */
 static void learn_address(struct rs_pair *p, struct rdma_cm_id *id)
 {
 	union rs_name own = rs_name_of(rdma_get_local_addr(id));

@@ -1,7 +1,6 @@
 /*
- * peers.c - addresses that datagram sockets send to: which queue pair is behind one,
- * asked through rdma_cm or learnt from what arrives. The thread of listen.c reads
- * the answers, and the questions of others.
+ * peers.c - peers of datagram sockets: finds the queue pair for an address, through rdma_cm or from
+ * messages that arrive. The service thread (listen.c) reads the responses, and the requests of peers.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -10,7 +9,8 @@
 #include "datagram.h"
 
 #define RESOLVE_MS 2000
-#define SURE_NS 10000000000ll /* after that a queue pair that wasn't heard from is asked for again */
+/* ns: after that time without a message from the peer its queue pair is requested again */
+#define SURE_NS 10000000000ll
 #define MOST_PEERS 4096u
 
 static void free_peer(struct rs_peer *peer)
@@ -23,7 +23,7 @@ static void free_peer(struct rs_peer *peer)
 	free(peer);
 }
 
-/* Those that nothing waits for; they are asked for again. */
+/* Removes peers for which no message waits; when needed they are requested again. */
 static void forget_idle(struct rs_datagrams *d)
 {
 	for (uint32_t i = 0; i < RS_BUCKETS; i++)
@@ -85,7 +85,8 @@ static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, u
 	peer->sure_ns = rs_now_ns();
 }
 
-/* Another queue pair than rdma_cm named is believed only once rdma_cm names it. */
+/* A message from another queue pair than rdma_cm has named is trusted only after rdma_cm names that queue
+ * pair. */
 void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path)
 {
 	if (!peer->pair)
@@ -98,7 +99,7 @@ void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uin
 
 /* ---- asking ---------------------------------------------------------------------- */
 
-/* From the address that the socket is bound to, unless that is any. */
+/* Returns the address to which the socket is bound, unless it is the wildcard address. */
 static struct sockaddr *source_of(struct rs *rs, union rs_name *from)
 {
 	*from = rs_name_of(rdma_get_local_addr(rs->id));
@@ -118,7 +119,7 @@ int rs_peer_ask(struct rs *rs, struct rs_peer *peer)
 		return -1;
 	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), &peer->name.any, RESOLVE_MS))
 		return 0;
-	rdma_destroy_id(peer->id); /* which leaves errno alone */
+	rdma_destroy_id(peer->id); /* does not change errno */
 	peer->id = NULL;
 	return -1;
 }
@@ -138,13 +139,14 @@ static void send_waiting(struct rs *rs, struct rs_peer *peer)
 
 	while ((m = rs_message_take(&peer->waiting))) {
 		if (rs_pair_has_room(peer->pair))
-			rs_pair_send(rs, peer, m->data, m->length); /* or it is lost, as datagrams are */
+			rs_pair_send(rs, peer, m->data, m->length); /* if this fails the message is lost, as datagrams may be */
 		free(m);
 		rs_progress(rs);
 	}
 }
 
-/* The answer to a question: to names the queue pair, and said the largest datagram. */
+/* Handles the response to a request: to describes the peer's queue pair; largest is the largest datagram
+ * it accepts. */
 static void answered(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *to, uint32_t said)
 {
 	struct rs_pair *pair = rs_pair_of(rs, peer->id);
@@ -160,7 +162,8 @@ static void answered(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *
 	rs_signal(rs);
 }
 
-/* The first two bytes of the private data, in network byte order; the least of a stranger. */
+/* Reads the largest datagram from the first two bytes of the private data, in network byte order; without
+ * private data the smallest size is assumed. */
 static uint32_t largest_said(const struct rdma_ud_param *param)
 {
 	const uint8_t *data = param->private_data;
@@ -169,7 +172,7 @@ static uint32_t largest_said(const struct rdma_ud_param *param)
 	return n > RS_SMALLEST ? n : RS_SMALLEST;
 }
 
-/* A step of a question; false: it is over. */
+/* Handles one event of a request. Returns false when the request is complete. */
 static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *event, uint32_t said)
 {
 	struct rdma_conn_param param = { 0 };
@@ -214,7 +217,7 @@ static void answer(struct rs *rs, struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* The id of an event can be destroyed only once it is acknowledged. */
+/* The id of an event can be destroyed only after the event is acknowledged. */
 static void take_event(struct rs *rs, struct rdma_cm_event *event)
 {
 	struct rdma_cm_event copy = *event;
