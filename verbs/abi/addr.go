@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// AddrFrom makes an Addr of a socket address; an IPv4-mapped IPv6 address is the
-// IPv4 address that it maps, and the zero AddrPort has no family. The zone of an
-// IPv6 address has to be a number, an interface's index.
+// AddrFrom converts a socket address. An IPv4-mapped IPv6 address becomes the IPv4 address; the zero AddrPort
+// gets no family. The zone of an IPv6 address must be a number, the index of an interface.
 func AddrFrom(p netip.AddrPort) (Addr, error) {
 	var a Addr
 	binary.BigEndian.PutUint16(a.PortBE[:], p.Port())
@@ -36,8 +35,8 @@ func AddrFrom(p netip.AddrPort) (Addr, error) {
 // Port returns the port number.
 func (a Addr) Port() uint16 { return binary.BigEndian.Uint16(a.PortBE[:]) }
 
-// AddrPort is AddrFrom's inverse. An address of no family, or of one that is
-// neither IPv4 nor IPv6, has a port number and no address.
+// AddrPort is the inverse of AddrFrom. An address without a family, or of a family other than IPv4 and IPv6,
+// yields a port number without an address.
 func (a Addr) AddrPort() netip.AddrPort {
 	var ip netip.Addr
 	switch a.Family {

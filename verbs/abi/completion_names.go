@@ -14,7 +14,7 @@ var statusNames = map[uint32]string{
 	StatusRemAbortErr: "remote abort", StatusFatalErr: "fatal error", StatusGeneralErr: "general error",
 }
 
-// StatusText says in words what a completion's status means.
+// StatusText describes a completion's status in words.
 func StatusText(status uint32) string { return nameOr(statusNames, status, "status") }
 
 var completionNames = map[uint32]string{
@@ -23,18 +23,18 @@ var completionNames = map[uint32]string{
 	WCRecvRDMAWithImm: "receive of an RDMA Write with immediate",
 }
 
-// CompletionText says in words what a completion's opcode means.
+// CompletionText describes a completion's opcode in words.
 func CompletionText(opcode uint32) string { return nameOr(completionNames, opcode, "operation") }
 
 var pairTypeNames = map[uint32]string{QPTypeRC: "RC", QPTypeUC: "UC", QPTypeUD: "UD", QPTypeXRCSend: "XRC_SEND", QPTypeXRCRecv: "XRC_RECV"}
 
-// QPTypeText is the short name of a queue pair type.
+// QPTypeText returns the short name of a queue pair type.
 func QPTypeText(kind uint32) string { return nameOr(pairTypeNames, kind, "queue pair type") }
 
 // QPStates are the names of enum ibv_qp_state, in its order.
 var QPStates = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 
-// QPStateText is the name of a queue pair state.
+// QPStateText returns the name of a queue pair state.
 func QPStateText(state uint32) string {
 	if state < uint32(len(QPStates)) {
 		return QPStates[state]
@@ -42,7 +42,7 @@ func QPStateText(state uint32) string {
 	return fmt.Sprintf("state %d", state)
 }
 
-// attributeNames are of enum ibv_qp_attr_mask, by bit.
+// attributeNames are the names of enum ibv_qp_attr_mask, by bit.
 var attributeNames = [...]string{
 	"IBV_QP_STATE", "IBV_QP_CUR_STATE", "IBV_QP_EN_SQD_ASYNC_NOTIFY", "IBV_QP_ACCESS_FLAGS", "IBV_QP_PKEY_INDEX", "IBV_QP_PORT", "IBV_QP_QKEY",
 	"IBV_QP_AV", "IBV_QP_PATH_MTU", "IBV_QP_TIMEOUT", "IBV_QP_RETRY_CNT", "IBV_QP_RNR_RETRY", "IBV_QP_RQ_PSN", "IBV_QP_MAX_QP_RD_ATOMIC",
@@ -50,8 +50,7 @@ var attributeNames = [...]string{
 	"IBV_QP_DEST_QPN",
 }
 
-// QPMaskText names the attributes of a mask of enum ibv_qp_attr_mask, as C programs write
-// it; "0" for none.
+// QPMaskText returns the attribute names in a mask (enum ibv_qp_attr_mask) as a C expression; "0" for none.
 func QPMaskText(mask uint32) string {
 	var names []string
 	for bit, name := range attributeNames {
@@ -71,7 +70,7 @@ var asyncNames = map[uint32]string{
 	EventSRQLimitReached: "IBV_EVENT_SRQ_LIMIT_REACHED", EventQPLastWQEReached: "IBV_EVENT_QP_LAST_WQE_REACHED",
 }
 
-// AsyncText is the name of an asynchronous event of a queue pair or queue, enum ibv_event_type.
+// AsyncText returns the name of an asynchronous event of a queue pair or queue (enum ibv_event_type).
 func AsyncText(event uint32) string { return nameOr(asyncNames, event, "event") }
 
 var cmNames = map[uint32]string{
@@ -81,7 +80,7 @@ var cmNames = map[uint32]string{
 	CMTimewaitExit: "RDMA_CM_EVENT_TIMEWAIT_EXIT",
 }
 
-// CMText is the name of an rdma_cm event, enum rdma_cm_event_type.
+// CMText returns the name of an rdma_cm event (enum rdma_cm_event_type).
 func CMText(event uint32) string { return nameOr(cmNames, event, "event") }
 
 func nameOr(names map[uint32]string, n uint32, what string) string {

@@ -1,44 +1,45 @@
 package abi
 
-// Operation is what one enum ibv_wr_opcode does: a row of URDMA_ABI_OPERATIONS.
+// Operation has the properties of an enum ibv_wr_opcode: a row of URDMA_ABI_OPERATIONS.
 type Operation struct {
-	Name         string // of the enumerator, without IBV_WR_; "" for a number that is no opcode
+	Name         string // the enumerator without IBV_WR_; "" for a number that is not an opcode
 	Completion   uint32 // enum ibv_wc_opcode
 	RDMAP        uint8  // RDMAP opcode of its first message (RFC 5040 section 4.1, RFC 7306), or NoRDMAP
-	RemoteAccess uint32 // enum ibv_access_flags that the peer's region has to grant; 0: names none
-	Supported    bool   // else posting it answers EOPNOTSUPP
-	ReadsLocal   bool   // what the scatter/gather list names is sent
-	WritesLocal  bool   // what comes back is written there
-	Inline       bool   // its data may be inline
+	// enum ibv_access_flags that the peer's region must grant; 0: the operation uses no region of the peer
+	RemoteAccess uint32
+	Supported    bool   // if not, posting it returns EOPNOTSUPP
+	ReadsLocal   bool   // sends the data in the scatter/gather list
+	WritesLocal  bool   // writes the response to the scatter/gather list
+	Inline       bool   // its data may be sent inline
 	Immediate    bool   // carries immediate data
-	Invalidates  bool   // names an STag to invalidate, the peer's or, locally, ours
+	Invalidates  bool   // invalidates an STag of the peer or, locally, our own
 	TakesReceive bool   // completes a receive at the peer
 	Atomic       bool   // uses compare_add and swap
-	Datagram     bool   // queue pairs of type UD have it, too
+	Datagram     bool   // allowed on queue pairs of type UD
 }
 
-// Unreliable reports an operation that queue pairs of type UC have: it is answered
-// by nothing, and takes no STag away.
+// Unreliable reports whether queue pairs of type UC support the operation: it has no response and invalidates
+// no STag.
 func (op *Operation) Unreliable() bool {
 	return !op.WritesLocal && (op.RDMAP == NoRDMAP || !op.Invalidates)
 }
 
-// Of reports an operation that queue pairs of a type, enum ibv_qp_type, have.
+// Of reports whether queue pairs of a type (enum ibv_qp_type) support the operation.
 func (op *Operation) Of(kind uint32) bool {
 	switch kind {
 	case QPTypeUD:
 		return op.Datagram
 	case QPTypeUC:
 		return op.Unreliable()
-	case QPTypeXRCSend: // the number of a queue stands where the STag to invalidate would
+	case QPTypeXRCSend: // XRC messages have a queue's number in place of the STag to invalidate
 		return op.RDMAP == NoRDMAP || !op.Invalidates
-	case QPTypeXRCRecv: // it has no send queue
+	case QPTypeXRCRecv: // XRCRecv has no send queue
 		return false
 	}
 	return true
 }
 
-// NoRDMAP says that RDMAP has no message for an operation.
+// NoRDMAP marks operations for which RDMAP has no message.
 const NoRDMAP = 0xff
 
 // RDMAP opcodes of requests.
@@ -50,8 +51,8 @@ const (
 	rdmapAtomic      = 10
 )
 
-// OperationOf returns the row of an opcode; nil for a number that is none, such
-// as a client may write into a slot.
+// OperationOf returns the row of an opcode, or nil for a number that is not an opcode, which a client may
+// write into a slot.
 func OperationOf(opcode uint32) *Operation {
 	if opcode >= uint32(len(operations)) || operations[opcode].Name == "" {
 		return nil

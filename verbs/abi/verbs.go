@@ -1,6 +1,6 @@
 package abi
 
-// Values that libibverbs gives (infiniband/verbs.h).
+// Values defined by libibverbs (infiniband/verbs.h).
 
 // Work request opcodes, enum ibv_wr_opcode.
 const (

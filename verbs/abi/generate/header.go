@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// header is what urdma_abi.h declares, names without urdma_abi_ or URDMA_ABI_.
+// header has the declarations of urdma_abi.h; names are without urdma_abi_ or URDMA_ABI_.
 type header struct {
 	constants []constant
 	requests  []request
@@ -15,7 +15,7 @@ type header struct {
 	structs    []cStruct
 }
 
-type constant struct{ name, value string } // the value as Go writes it
+type constant struct{ name, value string } // value is a Go expression
 
 // request is a row of URDMA_ABI_REQUESTS.
 type request struct{ number, name, object, request, answer, undo, way, call, text string }
@@ -26,12 +26,12 @@ type cStruct struct {
 }
 
 type field struct {
-	name, kind string // kind: of one element
+	name, kind string // kind: type of one element
 	isStruct   bool
-	count      string // of an array, as Go writes it; or ""
+	count      string // length of an array, as a Go expression; else ""
 }
 
-// widths are the types of fields that are no structures, with their bytes.
+// widths are the sizes in bytes of the field types that are not structures.
 var widths = map[string]int{"char": 1, "uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "int32_t": 4, "uint64_t": 8}
 
 var (
@@ -45,15 +45,15 @@ var (
 	nameRE     = regexp.MustCompile(`\bURDMA_ABI_(\w+)`)
 )
 
-// goValue is a number or an expression of C in Go.
+// goValue converts a number or an expression from C to Go.
 func goValue(c string) string {
 	return nameRE.ReplaceAllStringFunc(suffixRE.ReplaceAllString(c, "$1"), func(name string) string {
 		return goName(strings.TrimPrefix(name, "URDMA_ABI_"))
 	})
 }
 
-// parse reads a header that keeps to the forms of this one. What is in another form
-// is an error, or nothing that Go needs to know.
+// parse reads a header whose declarations have the same form as those of urdma_abi.h. A declaration in
+// another form is an error, or ignored if Go does not need it.
 func parse(text string) (*header, error) {
 	h := &header{}
 	text = commentRE.ReplaceAllString(text, "")

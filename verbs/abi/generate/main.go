@@ -1,6 +1,6 @@
-// Command generate writes Go's side of urdma_abi.h. go generate ./verbs/abi runs it.
+// Command generate writes the Go files that mirror urdma_abi.h. go generate ./verbs/abi runs it.
 //
-//	generate      writes what is not current
+//	generate      writes the files that are out of date
 //	generate -l   prints the names of those files instead
 package main
 
@@ -52,7 +52,7 @@ func write(name, text string, list bool) error {
 	return os.WriteFile(name, want, 0o644)
 }
 
-// abi is package abi's side: constants, requests, structures.
+// abi returns the text for package abi: constants, requests, structures.
 func (h *header) abi() string {
 	var b strings.Builder
 	b.WriteString("package abi\n\n// URDMA_ABI_*.\nconst (\n")
@@ -93,8 +93,8 @@ func (h *header) abi() string {
 	return b.String()
 }
 
-// dispatch is urdmad's side: whose method answers a request. Requests that look inside are
-// answered by features that are attached.
+// dispatch returns the text for urdmad: the table from requests to the methods that handle them. Requests
+// that LOOK are left out; attached features handle them.
 func (h *header) dispatch() string {
 	var b strings.Builder
 	b.WriteString("package control\n\nimport \"urdma/verbs/abi\"\n\n// handlers are for all requests but BATCH and those that attached features answer.\nvar handlers = map[abi.Type]handler{\n")
@@ -119,14 +119,14 @@ func receiver(object string) string {
 	return strings.ToUpper(object)
 }
 
-// unexported is goName with a small letter.
+// unexported is goName with a small first letter.
 func unexported(c string) string {
 	first, rest, _ := strings.Cut(strings.ToLower(c), "_")
 	return first + goName(rest)
 }
 
-// typeName is a structure's name in Go: requests end in Request, what is request and
-// answer in Message.
+// typeName returns a structure's name in Go: structures of requests end in Request; structures used as both
+// request and response end in Message.
 func (h *header) typeName(c string) string {
 	asked, answered := false, false
 	for _, r := range h.requests {
@@ -149,7 +149,7 @@ func (h *header) fieldType(s cStruct, f field) string {
 		kind = "Type"
 	case f.isStruct:
 		kind = h.typeName(strings.TrimPrefix(f.kind, "urdma_abi_"))
-	case strings.HasSuffix(f.name, "_be"): // not a number on this machine
+	case strings.HasSuffix(f.name, "_be"): // not in the machine's byte order
 		return fmt.Sprintf("[%d]byte", widths[f.kind])
 	case f.kind == "char", f.kind == "uint8_t" && f.count != "":
 		kind = "byte"
@@ -162,7 +162,7 @@ func (h *header) fieldType(s cStruct, f field) string {
 	return kind
 }
 
-// words are those that Go writes otherwise than in one capital and small letters.
+// words are the words whose Go spelling is not one capital and small letters.
 var words = map[string]string{}
 
 func init() {
@@ -173,7 +173,7 @@ func init() {
 	}
 }
 
-// goName is a name of C's in Go.
+// goName converts a C name to Go.
 func goName(c string) string {
 	var b strings.Builder
 	for w := range strings.SplitSeq(strings.ToLower(c), "_") {
