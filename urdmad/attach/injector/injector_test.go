@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -29,7 +28,20 @@ import (
 type breakable struct {
 	*worker
 	mine, theirs *client
-	running      sync.WaitGroup // scripts
+	scripts
+}
+
+// scripts are those that go on, when run is called: there is one thread.
+type scripts []func()
+
+func (s *scripts) add(fn func()) { *s = append(*s, fn) }
+
+func (s *scripts) run() {
+	for len(*s) > 0 {
+		fn := (*s)[0]
+		*s = (*s)[1:]
+		fn()
+	}
 }
 
 // newWorker makes a worker that does at once what it is to do.
@@ -49,7 +61,7 @@ func newBreakable() *breakable {
 	w := newWorker()
 	n := newInjector(newServer(w), Config{})
 	b := &breakable{worker: n.workers[w]}
-	n.run = func(fn func()) { b.running.Go(fn) }
+	n.run = b.scripts.add
 	b.mine, b.theirs = b.comes(os.Getuid(), 100), b.comes(os.Getuid()+1, 200)
 	return b
 }
@@ -92,7 +104,7 @@ func (b *breakable) sends(c *client, n int) (failed []uint32) {
 // goesOn has timers run, and what waits for them.
 func (b *breakable) goesOn() {
 	b.Engine.Clock.Run(b.Engine.Clock.Now)
-	b.running.Wait()
+	b.scripts.run()
 }
 
 // TestInjectOwners: who breaks whose.
@@ -344,10 +356,10 @@ func TestInjectRoom(t *testing.T) {
 func TestScenarioOfAnyWorker(t *testing.T) {
 	for i := range 2 {
 		var changes []string
-		var running sync.WaitGroup
+		var waiting scripts
 		first, second := newWorker(), newWorker()
 		n := newInjector(newServer(first, second), Config{})
-		n.run = func(fn func()) { running.Go(fn) }
+		n.run = waiting.add
 		workers := []*worker{n.workers[first], n.workers[second]}
 		n.CutLink = func(_ int, down bool) {
 			changes = append(changes, fmt.Sprint(down))
@@ -369,13 +381,13 @@ func TestScenarioOfAnyWorker(t *testing.T) {
 			if err := c.call(abi.CreateCQ); err != nil {
 				t.Error(err)
 			}
-			running.Wait()
+			waiting.run()
 		}
 		for _, w := range workers {
 			c := &w.Engine.Clock
 			c.Now += clock.Time(1e9)
 			c.Run(c.Now)
-			running.Wait()
+			waiting.run()
 		}
 		if !slices.Equal(changes, []string{"true", "false"}) {
 			t.Errorf("client %d: the port is told to be down: %v, expected true and false", i, changes)
