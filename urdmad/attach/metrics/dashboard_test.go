@@ -11,7 +11,7 @@ import (
 // TestDashboard: docs/grafana asks for nothing that urdmad doesn't serve, with
 // labels it has.
 func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile("../../docs/grafana/urdmad.json")
+	text, err := os.ReadFile("../../../docs/grafana/urdmad.json")
 	if err != nil {
 		t.Fatal(err)
 	}

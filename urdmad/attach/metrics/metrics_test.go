@@ -24,7 +24,7 @@ import (
 // sample is the snapshot that package report prints as well.
 func sample(t *testing.T) *inspect.Snapshot {
 	t.Helper()
-	text, err := os.ReadFile("../../urdma/report/testdata/snapshot.json")
+	text, err := os.ReadFile("../../../urdma/report/testdata/snapshot.json")
 	if err != nil {
 		t.Fatal(err)
 	}
