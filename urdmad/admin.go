@@ -5,14 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-
-	"urdma/urdmad/control"
 )
-
-// administration is what users may have the daemon do, see control.Administration.
-func (d *daemon) administration() control.Administration {
-	return control.Administration{Reload: d.askReload, LogLevel: d.setLogLevel}
-}
 
 // reloadRequest asks run for a reload.
 type reloadRequest struct{ done chan<- reloaded }

@@ -18,11 +18,13 @@ import (
 	"urdma/dpdk"
 	"urdma/dpdk/port"
 	"urdma/systemd"
+	"urdma/urdmad/attach/admin"
 	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/injector"
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/attach/metrics"
 	"urdma/urdmad/attach/responder"
+	"urdma/urdmad/attach/snapshot"
 	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/attach/umad"
 	"urdma/urdmad/control"
@@ -53,6 +55,7 @@ type daemon struct {
 	shared     *sharedPorts // nil: there is one worker
 	server     *control.Server
 	injector   *injector.Injector
+	snapshots  *snapshot.Taker
 	responder  *responder.Responder
 	subnet     *umad.Server
 	wires      *wires
@@ -270,20 +273,19 @@ func (d *daemon) startEngine() error {
 	}
 	d.server = d.newServer()
 	d.injector = injector.Attach(d.server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet, Because: (*control.Session).Because})
-	d.server.Injected, d.server.Why = d.injector, d.injector.Why
+	d.server.Why = d.injector.Why
+	d.snapshots = snapshot.Attach(d.server, d.snapshotConfig())
 	return nil
 }
 
 func (d *daemon) newServer() *control.Server {
 	s := &control.Server{Sysfs: d.cfg.SysfsDir, Version: versionNumber(version), Log: d.log.Logger, MaxReads: maxReads,
-		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}, About: d.about(),
-		Responder: d.aboutResponder, Admin: d.administration()}
+		Accounts: account.Accounts{Limits: clientLimits(d.cfg), Totals: account.MachineTotals()}}
 	if d.cfg.RecorderDir != "" {
 		s.Records = control.NewRecords(d.cfg.RecorderDir, d.log.Logger)
 	}
-	for n, p := range d.pollers {
-		w := &control.Worker{Engine: p.engine, CM: p.cm, Numbers: p.numbers, Wake: p.worker.Wake, Watch: p.worker.Watch,
-			Unwatch: p.worker.Unwatch, Loop: d.loopOf(n)}
+	for _, p := range d.pollers {
+		w := &control.Worker{Engine: p.engine, CM: p.cm, Numbers: p.numbers, Wake: p.worker.Wake, Watch: p.worker.Watch, Unwatch: p.worker.Unwatch}
 		if !dpdk.NeedsEAL(specs(d.cfg)) { // whose ports want the worker's own thread
 			w.Borrow = p.borrow
 		}
@@ -292,27 +294,10 @@ func (d *daemon) newServer() *control.Server {
 	for i, p := range d.cfg.Ports {
 		info := d.ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, Of: p.Device, Number: p.Number, Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info),
-			MAC: info.MAC, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) },
-			Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate,
-			Offloads: offloads(d.ports[i], &d.pollers[0].engine.Interface(i).Batches), Stats: d.ports[i].Stats})
+			MAC: info.MAC, Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return d.linkUp(i) }})
 	}
+	admin.Attach(s, admin.Config{Reload: d.askReload, LogLevel: d.setLogLevel})
 	return s
-}
-
-// offloads says what a port has of the kernel's offloads, and to how many peers
-// they are of no use.
-func offloads(p port.Port, b *netif.Batches) func() string {
-	o, ok := p.(port.Offloader)
-	if !ok {
-		return nil
-	}
-	return func() string {
-		text := o.Offloads()
-		if n := b.Alone(worker.Now()); n > 0 {
-			text += fmt.Sprintf(", to %d peers that lose all but the first of what leaves together one segment at a time", n)
-		}
-		return text
-	}
 }
 
 // finLinger is how long a stopping urdmad keeps its loop going, so that peers

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"time"
 
 	"urdma/config"
 	"urdma/counters"
+	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/attach/metrics"
+	"urdma/urdmad/attach/snapshot"
+	"urdma/urdmad/attach/sysfs"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/steer"
 	"urdma/urdmad/core/worker"
 	"urdma/verbs/probe"
@@ -20,10 +26,48 @@ func (d *daemon) about() inspect.Daemon {
 		Config: d.cfg.Source, Scheduling: d.scheduling()}
 }
 
+// snapshotConfig is what a snapshot says of the daemon and its ports.
+func (d *daemon) snapshotConfig() snapshot.Config {
+	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder, Parts: []snapshot.Part{d.injector.Show, snapshot.Warnings}}
+	for i, p := range d.cfg.Ports {
+		info := d.ports[i].Info()
+		c.Ports = append(c.Ports, snapshot.Port{Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress),
+			Rate: sysfs.Rate, Offloads: offloads(d.ports[i], &d.pollers[0].engine.Interface(i).Batches), Stats: d.ports[i].Stats})
+	}
+	return c
+}
+
+// offloads says what a port has of the kernel's offloads, and to how many peers
+// they are of no use.
+func offloads(p port.Port, b *netif.Batches) func() string {
+	o, ok := p.(port.Offloader)
+	if !ok {
+		return nil
+	}
+	return func() string {
+		text := o.Offloads()
+		if n := b.Alone(worker.Now()); n > 0 {
+			text += fmt.Sprintf(", to %d peers that lose all but the first of what leaves together one segment at a time", n)
+		}
+		return text
+	}
+}
+
 var (
 	loopCounts  = counters.NewCopy[worker.Stats, inspect.Loop]()
 	steerCounts = counters.NewCopy[steer.Counts, inspect.Loop]()
 )
+
+// loop is what a worker has done, at most 1,024 turns ago.
+func (d *daemon) loop(n int) (l inspect.Loop) {
+	s := d.pollers[n].worker.Stats()
+	loopCounts.Into(&l, &s)
+	if d.shared != nil {
+		c := d.shared.hub.Counts(n)
+		steerCounts.Into(&l, &c)
+	}
+	return l
+}
 
 // aboutResponder is what a snapshot says of the responder.
 func (d *daemon) aboutResponder() *inspect.Responder {
@@ -44,7 +88,7 @@ func (d *daemon) listenMetrics() (err error) {
 		return nil
 	}
 	d.metrics, err = metrics.Listen(d.cfg.MetricsAddress, func(ctx context.Context) (*inspect.Snapshot, error) {
-		return d.server.Snapshot(ctx)
+		return d.snapshots.Snapshot(ctx)
 	})
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"urdma/config"
 	"urdma/dpdk"
 	"urdma/dpdk/port"
-	"urdma/inspect"
 	"urdma/systemd"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
@@ -144,19 +143,6 @@ func (p *poller) do(fn func()) {
 // borrow is control.Worker's.
 func (p *poller) borrow(fn func()) bool {
 	return p.worker.Borrow(func(now worker.Time) (work bool, deadline worker.Time) { return p.engine.Visit(now, fn) })
-}
-
-// loopOf is control.Worker's Loop: what a worker has done, at most 1,024 turns ago.
-func (d *daemon) loopOf(n int) func() inspect.Loop {
-	return func() (l inspect.Loop) {
-		s := d.pollers[n].worker.Stats()
-		loopCounts.Into(&l, &s)
-		if d.shared != nil {
-			c := d.shared.hub.Counts(n)
-			steerCounts.Into(&l, &c)
-		}
-		return l
-	}
 }
 
 // watchPollers tells of the first worker that has ended.

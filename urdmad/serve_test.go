@@ -129,7 +129,7 @@ func TestCountsThatAreZeroAreThere(t *testing.T) {
 	d := begin(t, "", "")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, err := d.server.Snapshot(ctx)
+	s, err := d.snapshots.Snapshot(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

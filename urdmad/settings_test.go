@@ -20,7 +20,7 @@ var effects = map[string]struct {
 }{
 	"ports[].name":             {`"other0"`, func(d *daemon) any { return d.server.Devices[0].Name }},
 	"ports[].device":           {`"hca0"`, func(d *daemon) any { return d.server.Devices[0].Of }},
-	"ports[].vdev":             {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.server.Devices[0].Driver }},
+	"ports[].vdev":             {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.ports[0].Info().Driver }},
 	"ports[].pci_address":      {`"0000:3b:00.1"`, func(d *daemon) any { return specs(d.cfg)[0].PCI }},
 	"ports[].ipv4_address":     {`"198.18.0.2/24"`, func(d *daemon) any { return d.pollers[0].engine.Interface(0).IP() }},
 	"ports[].ipv6_address":     {`"fd00:1::2"`, func(d *daemon) any { return d.pollers[0].engine.Interface(0).IP() }},

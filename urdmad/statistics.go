@@ -36,7 +36,7 @@ func (d *daemon) logStatistics(ctx context.Context) {
 func (d *daemon) snapshotWithin(ctx context.Context, limit time.Duration) (*inspect.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(limit, answerTime))
 	defer cancel()
-	return d.server.Snapshot(ctx)
+	return d.snapshots.Snapshot(ctx)
 }
 
 // logDifference writes a line for each port and one for the poll loop, of what

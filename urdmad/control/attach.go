@@ -3,10 +3,14 @@ package control
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine"
@@ -65,6 +69,17 @@ func Answer[M any](answer func(x *Session, m *M, r *Reply) error) Request {
 		}
 		return answer(x, &m, r)
 	}
+}
+
+// RespondText makes a reply of a text, which the client gets in a file.
+func RespondText(file string, text []byte) (Reply, error) {
+	fd, err := memfd.Text(file, text)
+	if err != nil {
+		return Reply{}, err
+	}
+	r := Respond(&abi.InspectResponse{Bytes: uint64(len(text))}, fd)
+	r.Done = func() { _ = unix.Close(fd) } // the client has its copy
+	return r, nil
 }
 
 // Attach attaches a feature, and has it answer requests of some types; before Serve.
@@ -201,6 +216,24 @@ func (x *Session) Opened(dev int) bool {
 // them; on the worker's thread.
 func (x *Session) Gone() bool { return x.ended }
 
+// Objects iterates over all that the session has made, which may come and go meanwhile; on the
+// worker's thread. A value is an Object.
+func (x *Session) Objects() *reflect.MapIter { return reflect.ValueOf(x.objects).MapRange() }
+
+// HangUp ends the client: what it had goes as if it had ended itself.
+func (x *Session) HangUp() { x.conn.Close() }
+
+// Become has serve take the connection over once the request at hand is answered, and the session end
+// with it. It must not have said HELLO.
+func (x *Session) Become(serve func() error) error {
+	if x.ready || x.becomes != nil {
+		return fmt.Errorf("control: the session is in other use: %w", syscall.EBUSY)
+	}
+	x.s.served(x)
+	x.becomes = serve
+	return nil
+}
+
 // Clients are those that have said HELLO; on the worker's thread.
 func (w *Worker) Clients() []*Session { return w.attached }
 
@@ -213,6 +246,9 @@ type Info struct {
 
 // Info tells of an object.
 func (o *object) Info() Info { return Info{o.x, o.handle, o.at} }
+
+// Pairs is how many queue pairs a device has, whose first port this is.
+func (d *Device) Pairs() int { return d.pairs.Len() }
 
 // Send delivers an event to the channel's client; on the worker's thread.
 func (c *EventChannel) Send(v *abi.CMEvent) { c.x.w.Engine.QPs.Events.Send(c.Socket, abi.Bytes(v)) }

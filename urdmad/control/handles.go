@@ -19,8 +19,11 @@ type object struct {
 
 func (o *object) base() *object { return o }
 
-// held is an object of a session.
-type Object interface{ base() *object }
+// Object is an object of a session.
+type Object interface {
+	base() *object
+	Info() Info
+}
 
 // add gives an object a handle that no live object of this client has; bill is
 // what was taken for it. A connection request adds one on the engine's thread at

@@ -149,14 +149,14 @@ func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *Reply) (err error) {
 	return q.queryQP(nil, r)
 }
 
-// port is that which the queue pair uses: of its device the first, until it is told another; on the
-// engine's thread.
-func (q *QP) port() int { return q.Context.Dev + max(int(q.QP.Attr.PortNum), 1) - 1 }
+// Port is the port that the queue pair uses: the first of its device, until it is told another; on
+// the engine's thread.
+func (q *QP) Port() int { return q.Context.Dev + max(int(q.QP.Attr.PortNum), 1) - 1 }
 
 // modify has a queue pair change, and keep to the limits of the port that it is told; on the
 // engine's thread.
 func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
-	port := q.port()
+	port := q.Port()
 	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // others are refused
 		port = q.Context.Dev + int(a.PortNum) - 1
 	}
@@ -238,7 +238,7 @@ func (q *QP) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int
 			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w", q.QP.Ports, q.x.s.Devices[q.Context.Dev].Of, syscall.EINVAL)
 			return
 		}
-		err = change(q.x.w.Engine.Datagrams, q.QP, q.port(), group)
+		err = change(q.x.w.Engine.Datagrams, q.QP, q.Port(), group)
 	})
 	return err
 }

@@ -14,10 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"urdma/dpdk/port"
-	"urdma/inspect"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
@@ -38,12 +35,6 @@ type Device struct {
 	Personality *personality.Personality // as which programs see it, unless they ask otherwise
 	MaxQP       int
 	Link        func() bool
-	Driver      string
-	Interface   string        // the kernel's below it, "" for none
-	Vdev        string        // or PCI address, as urdma.json has it
-	Rate        string        // as sysfs shows it
-	Offloads    func() string // nil where there is nothing to say
-	Stats       func() port.Stats
 
 	pairs account.Pairs         // that exist, of a device's first port: on all of them
 	place atomic.Pointer[Place] // that SetPlace said; nil: Place
@@ -107,8 +98,6 @@ type Worker struct {
 	Borrow func(fn func()) bool
 	// Watch and Unwatch add and remove a kick socket of the worker.
 	Watch, Unwatch func(fd int) error
-	// Loop is what a snapshot says of it.
-	Loop func() inspect.Loop
 
 	workerState
 	clients atomic.Int32 // that belong to it
@@ -133,22 +122,11 @@ type Server struct {
 	Version  uint32 // major<<16 | minor<<8 | patch
 	Log      *slog.Logger
 	MaxReads int // IRD and ORD limit of one queue pair
-	// About is what a snapshot says of the daemon.
-	About inspect.Daemon
-	// Responder is what a snapshot says of the responder; nil: nothing.
-	Responder func() *inspect.Responder
 	// Why adds to the text of an event that tells of no connection, on the worker's thread; nil: nothing.
 	Why func(x *Session, e *cm.Event) string
-	// Injected is what a snapshot says of what was injected; nil: nothing.
-	Injected interface {
-		Hits(w *Worker) uint64
-		Rules(w *Worker) int
-		Rule(w *Worker, at int, viewer *account.Owner, wall func(clock.Time) time.Time) (inspect.Injection, bool)
-	}
 	// Umad is nil where there are no management datagrams.
 	Umad Umad
 
-	Admin Administration
 	// Records is where flight recorders are written to; nil: nowhere.
 	Records *Records
 

@@ -5,10 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"urdma/inspect"
 	"urdma/reason"
-	"urdma/urdmad/attach/recorder"
-	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 )
 
@@ -42,15 +39,4 @@ func (x *Session) warn(m *abi.WarnRequest, r *Reply) error {
 func SaidIn(field []byte) string {
 	said, _, _ := bytes.Cut(field, []byte{0})
 	return string(bytes.ToValidUTF8(said, []byte("?")))
-}
-
-// warnings adds what events of an owner's say that the program was warned of.
-func (g *gather) warnings(owner *account.Owner, events []recorder.Event) {
-	for i := range events {
-		e := &events[i]
-		if n := reason.Number(e.Code); e.Kind == abi.TraceReason && n.Pitfall() {
-			g.snap.Warnings = append(g.snap.Warnings, inspect.Warning{Number: n.String(), Warned: time.Unix(0, e.TimeNs), PID: owner.PID,
-				Command: owner.Name, QPN: e.QPN, What: n.What(), Text: e.Text})
-		}
-	}
 }

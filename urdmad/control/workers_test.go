@@ -16,7 +16,6 @@ import (
 
 	"urdma/dpdk/loopback"
 	"urdma/inspect"
-	"urdma/urdmad/attach/injector"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/controltest"
 	"urdma/verbs/abi"
@@ -35,9 +34,7 @@ func startTwo(t *testing.T, change ...func(*control.Server)) *running {
 				t.Error(err)
 			}
 		})
-		second.Loop = func() inspect.Loop { return inspect.Loop{Turns: w.Stats().Turns} }
 		s.Workers = append(s.Workers, second)
-		s.Injected = injector.Attach(s, injector.Config{})
 	})...)
 }
 
@@ -65,7 +62,7 @@ func opened(t *testing.T, r *running) *client {
 // clientsOf is how many clients each worker has, as a snapshot says.
 func clientsOf(t *testing.T, r *running) (n []int) {
 	t.Helper()
-	s, err := r.server.Snapshot(context.Background())
+	s, err := r.snapshots.Snapshot(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +159,7 @@ func TestWorkersAreAllBroken(t *testing.T) {
 			t.Errorf("client %d: %v, expected ENOMEM", i, err)
 		}
 	}
-	s, err := r.server.Snapshot(context.Background())
+	s, err := r.snapshots.Snapshot(context.Background())
 	if err != nil || len(s.Injections) != 1 || s.Injections[0].Hits != 2 || s.Totals.Injected != 2 {
 		t.Errorf("shown: %+v, %v; expected one rule with two hits", s.Injections, err)
 	}
@@ -210,7 +207,7 @@ func TestWorkersTellOnce(t *testing.T) {
 	for _, text := range []string{"port urdma0 GID_CHANGE", "port urdma0 down", "port urdma0 up", "call ibv_create_qp errno=ENOMEM", "device urdma0"} {
 		injects(t, looks, text)
 	}
-	s, err := r.server.Snapshot(context.Background())
+	s, err := r.snapshots.Snapshot(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,42 +1,38 @@
 package injector
 
 import (
-	"time"
+	"slices"
 
 	"urdma/inject"
 	"urdma/inspect"
-	"urdma/urdmad/control"
-	"urdma/urdmad/control/account"
-	"urdma/urdmad/core/clock"
+	"urdma/urdmad/attach/snapshot"
 )
 
-// This file is what snapshots show of a worker's rules; on its thread.
-
-// Hits is how often something was injected at a worker, ever.
-func (n *Injector) Hits(w *control.Worker) uint64 { return n.workers[w].hits }
-
-// Rules is how many rules a worker has to show: the last that have ended, and those in force.
-func (n *Injector) Rules(w *control.Worker) int {
-	m := n.workers[w]
-	return len(m.ended) + len(m.rules)
+// Show is a snapshot.Part: the rules of a worker, and how often they have hit.
+func (n *Injector) Show(g *snapshot.Gathering) error {
+	m := n.workers[g.Worker]
+	err := g.Ask(func() (more bool) {
+		if t := g.Snapshot.Totals; t != nil {
+			t.Injected += m.hits
+		}
+		return false
+	})
+	for _, list := range []*[]*rule{&m.ended, &m.rules} {
+		if err == nil {
+			err = g.Each(func() int { return len(*list) }, func(i int) { show(g, (*list)[i]) })
+		}
+	}
+	return err
 }
 
-// Rule is one of a worker's rules, if the viewer may see it. Other workers may have it as well,
-// with the same number, and count what they have seen of it. wall turns the engine's time into
-// the wall's.
-func (n *Injector) Rule(w *control.Worker, at int, viewer *account.Owner,
-	wall func(clock.Time) time.Time) (v inspect.Injection, ok bool) {
-	m := n.workers[w]
-	list := m.ended
-	if at >= len(list) {
-		list, at = m.rules, at-len(list)
+// show adds a rule that the viewer may see. Other workers may have it as well, with the same
+// number, and count what they have seen of it.
+func show(g *snapshot.Gathering, i *rule) {
+	if !g.Viewer.Sees(i.by) {
+		return
 	}
-	i := list[at]
-	if !viewer.Sees(i.by) {
-		return v, false
-	}
-	v = inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.PID, Command: i.by.Name, UID: i.by.UID,
-		Created: wall(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
+	v := inspect.Injection{Number: i.number, Statement: i.text, PID: i.by.PID, Command: i.by.Name, UID: i.by.UID,
+		Created: g.Time(i.since), Own: i.own, Seen: i.Seen, Hits: i.Hits, State: "active"}
 	if i.stage != nil {
 		v.Seen, v.Hits = i.stage.Seen, i.stage.Hits
 	}
@@ -48,5 +44,12 @@ func (n *Injector) Rule(w *control.Worker, at int, viewer *account.Owner,
 	case i.Point == inject.Post:
 		v.State = "library"
 	}
-	return v, true
+	list := &g.Snapshot.Injections
+	at := slices.IndexFunc(*list, func(o inspect.Injection) bool { return o.Number == v.Number })
+	if at < 0 {
+		*list = append(*list, v)
+		return
+	}
+	v.Seen, v.Hits = v.Seen+(*list)[at].Seen, v.Hits+(*list)[at].Hits
+	(*list)[at] = v
 }

@@ -43,8 +43,7 @@ func Start(t testing.TB, changes ...func(*Running)) *Running {
 	r := &Running{Socket: filepath.Join(dir, "urdmad.sock"), Worker: w, Server: &control.Server{
 		Log: slog.New(slog.DiscardHandler), MaxReads: 16, Workers: []*control.Worker{first},
 		Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1, Place: control.Place{Address: ip, MTU: 1500},
-			Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link,
-			Stats: p.Stats, Driver: "loopback"}}}}
+			Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link}}}}
 	for _, change := range changes {
 		change(r)
 	}

@@ -1,12 +1,12 @@
-package control_test
+package snapshot_test
 
 import (
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"urdma/inspect"
-	"urdma/urdmad/control"
+	"urdma/urdmad/attach/snapshot"
+	"urdma/urdmad/control/controltest"
 )
 
 // TestOneLooksAtATime: a snapshot may be a thousand times as long as its request, so that a
@@ -14,23 +14,24 @@ import (
 func TestOneLooksAtATime(t *testing.T) {
 	var now, most atomic.Int32
 	first, on := make(chan struct{}, 1), make(chan struct{})
-	r := start(t, func(s *control.Server) {
-		s.Responder = func() *inspect.Responder {
-			most.Store(max(most.Load(), now.Add(1)))
-			defer now.Add(-1)
-			select {
-			case first <- struct{}{}:
-			default:
-			}
-			<-on
-			return nil
+	slow := func(*snapshot.Gathering) error {
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		select {
+		case first <- struct{}{}:
+		default:
 		}
+		<-on
+		return nil
+	}
+	r := controltest.Start(t, func(r *controltest.Running) {
+		snapshot.Attach(r.Server, snapshot.Config{Parts: []snapshot.Part{slow}})
 	})
 	const looking = 8
 	ended := make(chan error, looking)
 	for range looking {
 		go func() {
-			_, err := fetch(r.socket)
+			_, err := fetch(r.Socket)
 			ended <- err
 		}()
 	}

@@ -1,11 +1,10 @@
-package control_test
+package snapshot_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,8 @@ import (
 	"time"
 
 	"urdma/inspect"
-	"urdma/urdmad/control"
+	"urdma/urdmad/attach/admin"
+	"urdma/urdmad/attach/snapshot"
 	"urdma/urdmad/control/controltest"
 	"urdma/verbs/abi"
 )
@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 }
 
 func look(socket string) int {
-	c, err := dial(socket)
+	c, err := controltest.Dial(socket)
 	if err == nil {
-		err = c.makeObjects()
+		err = c.MakeObjects()
 	}
 	var text []byte
 	if err == nil {
@@ -74,69 +74,35 @@ func fetch(socket string) ([]byte, error) {
 	return s.FetchJSON()
 }
 
-// running is a urdmad's inside on a loopback port.
-type running struct {
-	server *control.Server
-	socket string
-}
-
-func start(t testing.TB, change ...func(*control.Server)) *running {
+// shown is the snapshot that urdmad answers with.
+func shown(t *testing.T, socket string) *inspect.Snapshot {
 	t.Helper()
-	r := controltest.Start(t, func(r *controltest.Running) {
-		r.Server.Workers[0].Loop = func() inspect.Loop { return inspect.Loop{Turns: r.Worker.Stats().Turns} }
-		for _, c := range change {
-			c(r.Server)
-		}
-	})
-	return &running{r.Server, r.Socket}
-}
-
-// client speaks the control protocol.
-type client struct{ conn *net.UnixConn }
-
-func dial(socket string) (*client, error) {
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
-	return &client{conn}, err
-}
-
-// call sends a request and decodes the response; descriptors are dropped.
-func call[Q, R any](c *client, kind abi.Type, q Q) (r R, err error) {
-	return callWith[Q, R](c, kind, q)
-}
-
-// callWith sends descriptors along.
-func callWith[Q, R any](c *client, kind abi.Type, q Q, send ...int) (r R, err error) {
-	return controltest.Call[Q, R](c.caller(), kind, q, send...)
-}
-
-func (c *client) caller() *controltest.Caller { return &controltest.Caller{UnixConn: c.conn} }
-
-// startEquipped is start, with a client that has made its objects.
-func startEquipped(t *testing.T, setUp ...func(*control.Server)) (*running, *client) {
-	t.Helper()
-	r := start(t, setUp...)
-	c, err := dial(r.socket)
+	text, err := fetch(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.makeObjects(); err != nil {
+	s := new(inspect.Snapshot)
+	if err := json.Unmarshal(text, s); err != nil {
 		t.Fatal(err)
 	}
-	return r, c
+	return s
 }
 
-// makeObjects makes one of each.
-func (c *client) makeObjects() error { return c.caller().MakeObjects() }
+// attached attaches snapshots, and administration for mayNot.
+func attached(r *controltest.Running) {
+	snapshot.Attach(r.Server, snapshot.Config{Loop: func(int) inspect.Loop { return inspect.Loop{Turns: r.Worker.Stats().Turns} }})
+	admin.Attach(r.Server, admin.Config{})
+}
 
 func TestInspectShowsEveryObject(t *testing.T) {
-	r, c := startEquipped(t)
-	s := snapshot(t, r.socket)
+	r, c := controltest.StartEquipped(t, attached)
+	s := shown(t, r.Socket)
 	for range 30000 { // the command line comes a little later
 		if len(s.Clients) == 0 || s.Clients[0].Line != "" {
 			break
 		}
 		time.Sleep(time.Millisecond)
-		s = snapshot(t, r.socket)
+		s = shown(t, r.Socket)
 	}
 	if s.Restricted || s.Loop == nil || s.Totals == nil || s.Handshakes == nil || len(s.Ports) != 1 || len(s.Totals.Traffic) != 1 {
 		t.Fatalf("the owner does not see the whole: %+v", s)
@@ -167,26 +133,13 @@ func TestInspectShowsEveryObject(t *testing.T) {
 			t.Errorf("%s is %v s old", at.what, at.age)
 		}
 	}
-	c.conn.Close()
+	c.Close()
 	for range 30000 {
-		if s = snapshot(t, r.socket); len(s.Clients) == 0 {
+		if s = shown(t, r.Socket); len(s.Clients) == 0 {
 			return
 		}
 	}
 	t.Error("the client is still there after it has gone")
-}
-
-func snapshot(t *testing.T, socket string) *inspect.Snapshot {
-	t.Helper()
-	text, err := fetch(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := new(inspect.Snapshot)
-	if err := json.Unmarshal(text, s); err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // TestInspectIsPrivate has another user look: it sees its own objects alone.
@@ -194,16 +147,16 @@ func TestInspectIsPrivate(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root, to become another user")
 	}
-	r := start(t)
-	mine, err := dial(r.socket)
+	r := controltest.Start(t, attached)
+	mine, err := controltest.Dial(r.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mine.conn.Close()
-	if err := mine.makeObjects(); err != nil {
+	defer mine.Close()
+	if err := mine.MakeObjects(); err != nil {
 		t.Fatal(err)
 	}
-	self := filepath.Join(filepath.Dir(r.socket), "test") // the test binary's own directory may be closed
+	self := filepath.Join(filepath.Dir(r.Socket), "test") // the test binary's own directory may be closed
 	text, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +166,7 @@ func TestInspectIsPrivate(t *testing.T) {
 	}
 	cmd := exec.Command(self)
 	cmd.Dir = "/"
-	cmd.Env = []string{"URDMA_TEST_LOOK=" + r.socket}
+	cmd.Env = []string{"URDMA_TEST_LOOK=" + r.Socket}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: strangerUID, Gid: strangerUID}}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -251,13 +204,13 @@ func TestContainerRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: makes namespaces")
 	}
-	r := start(t)
-	c, err := dial(r.socket)
+	r := controltest.Start(t, attached)
+	c, err := controltest.Dial(r.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.conn.Close()
-	if err := c.makeObjects(); err != nil {
+	defer c.Close()
+	if err := c.MakeObjects(); err != nil {
 		t.Fatal(err)
 	}
 	exe, err := os.Executable()
@@ -266,7 +219,7 @@ func TestContainerRoot(t *testing.T) {
 	}
 	for name, flags := range map[string]uintptr{"PID": syscall.CLONE_NEWPID, "user": syscall.CLONE_NEWUSER} {
 		cmd := exec.Command(exe)
-		cmd.Env = append(os.Environ(), "URDMA_TEST_LOOK="+r.socket)
+		cmd.Env = append(os.Environ(), "URDMA_TEST_LOOK="+r.Socket)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 		if flags == syscall.CLONE_NEWUSER {
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
@@ -303,7 +256,7 @@ func owners[T any](list []T, of func(T) inspect.Object) (out []inspect.Object) {
 // TestInspectWhileObjectsComeAndGo has slices meet a client that makes and
 // drops objects, and one that dies.
 func TestInspectWhileObjectsComeAndGo(t *testing.T) {
-	r := start(t)
+	r := controltest.Start(t, attached)
 	stop := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
@@ -314,10 +267,10 @@ func TestInspectWhileObjectsComeAndGo(t *testing.T) {
 				return
 			default:
 			}
-			c, err := dial(r.socket)
+			c, err := controltest.Dial(r.Socket)
 			if err == nil {
-				err = c.makeObjects()
-				c.conn.Close()
+				err = c.MakeObjects()
+				c.Close()
 			}
 			if err != nil {
 				ended <- err
@@ -326,7 +279,7 @@ func TestInspectWhileObjectsComeAndGo(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		s := snapshot(t, r.socket)
+		s := shown(t, r.Socket)
 		for _, q := range s.QPs {
 			if q.State != "RESET" {
 				t.Fatalf("queue pair: %+v", q)
@@ -341,22 +294,23 @@ func TestInspectWhileObjectsComeAndGo(t *testing.T) {
 
 // BenchmarkSnapshot measures a snapshot of 10,000 regions.
 func BenchmarkSnapshot(b *testing.B) {
-	r := start(b)
-	c, err := dial(r.socket)
+	var taker *snapshot.Taker
+	r := controltest.Start(b, func(r *controltest.Running) { taker = snapshot.Attach(r.Server, snapshot.Config{}) })
+	c, err := controltest.Dial(r.Socket)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.conn.Close()
-	if err := c.makeObjects(); err != nil {
+	defer c.Close()
+	if err := c.MakeObjects(); err != nil {
 		b.Fatal(err)
 	}
 	for range 10000 {
-		if _, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Access: abi.AccessLocalWrite}); err != nil {
+		if _, err := controltest.Call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Access: abi.AccessLocalWrite}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for b.Loop() {
-		s, err := r.server.Snapshot(context.Background())
+		s, err := taker.Snapshot(context.Background())
 		if err != nil || len(s.Regions) != 10001 {
 			b.Fatal(len(s.Regions), err)
 		}

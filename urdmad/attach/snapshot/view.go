@@ -1,4 +1,4 @@
-package control
+package snapshot
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"urdma/counters"
 	"urdma/dpdk/port"
 	"urdma/inspect"
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/core/clock"
@@ -40,15 +41,14 @@ var (
 	streamCounts    = counters.NewCopy[mpa.Traffic, inspect.Traffic]()
 )
 
-// ports asks the drivers, whose counters any goroutine may read.
-func (g *gather) ports() {
+// ports shows the ports.
+func (g *Gathering) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
 		at := d.At()
-		p := inspect.Port{Name: d.Name, Device: d.Of, Number: d.Number, Driver: d.Driver, Address: at.Address.String(),
-			MAC: net.HardwareAddr(d.MAC[:]).String(), MTU: at.MTU, Transport: d.Personality.Name, Interface: d.Interface, Vdev: d.Vdev, Rate: d.Rate,
-			MaxQPs: d.MaxQP, Protocol: "trp"}
-		if g.w.Engine.SpeaksRoCE(i) {
+		p := inspect.Port{Name: d.Name, Device: d.Of, Number: d.Number, Address: at.Address.String(), MAC: net.HardwareAddr(d.MAC[:]).String(),
+			MTU: at.MTU, Transport: d.Personality.Name, MaxQPs: d.MaxQP, Protocol: "trp"}
+		if g.Worker.Engine.SpeaksRoCE(i) {
 			p.Protocol = "rocev2"
 		}
 		shown := personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}
@@ -56,53 +56,55 @@ func (g *gather) ports() {
 		if d.Link != nil {
 			p.LinkUp = d.Link()
 		}
-		if d.Offloads != nil {
-			p.Offloads = d.Offloads()
+		if g.t.Ports != nil {
+			g.t.Ports[i].show(&p)
 		}
-		if d.Stats != nil {
-			t := d.Stats()
-			portCounts.Into(&p, &t)
-		}
-		g.snap.Ports = append(g.snap.Ports, p)
+		g.Snapshot.Ports = append(g.Snapshot.Ports, p)
 	}
+}
+
+// show asks the driver, whose counters any goroutine may read.
+func (d *Port) show(p *inspect.Port) {
+	p.Driver, p.Interface, p.Vdev, p.Rate = d.Driver, d.Interface, d.Vdev, d.Rate
+	if d.Offloads != nil {
+		p.Offloads = d.Offloads()
+	}
+	t := d.Stats()
+	portCounts.Into(p, &t)
 }
 
 // engine copies what belongs to no client. Counts of what is gone come before
 // the objects: what goes in between is missing until the next snapshot, and
 // nothing counts twice.
-func (g *gather) engine() {
-	if g.snap.Restricted {
+func (g *Gathering) engine() {
+	if g.Snapshot.Restricted {
 		return
 	}
-	e := g.w.Engine
-	if g.w.Loop != nil {
-		l := g.w.Loop()
+	e := g.Worker.Engine
+	if g.t.Loop != nil {
+		l := g.t.Loop(g.number)
 		l.Core = e.Core()
 		g.loop(l)
 	}
 	past := e.QPs.Past()
-	if g.snap.Totals == nil {
-		g.snap.Totals = &inspect.Totals{BadFrames: map[string]uint64{}, Traffic: make([]inspect.Traffic, len(g.s.Devices))}
-		g.snap.Handshakes = new(inspect.Handshakes)
+	if g.Snapshot.Totals == nil {
+		g.Snapshot.Totals = &inspect.Totals{BadFrames: map[string]uint64{}, Traffic: make([]inspect.Traffic, len(g.s.Devices))}
+		g.Snapshot.Handshakes = new(inspect.Handshakes)
 	}
-	t := g.snap.Totals
+	t := g.Snapshot.Totals
 	gone := work(&past)
 	t.QP.Add(&gone)
 	t.TerminatesSent = inspect.AddTerminates(t.TerminatesSent, terminates(e.Streams.TerminatesSent))
 	t.TerminatesGot = inspect.AddTerminates(t.TerminatesGot, terminates(e.Streams.TerminatesGot))
 	counts := e.Counts()
 	engineCounts.Into(t, &counts)
-	if g.s.Injected != nil {
-		t.Injected += g.s.Injected.Hits(g.w)
-	}
-	t.Warned += g.w.warned
 	for dev := range g.s.Devices {
 		p := e.TRP.PastTraffic(dev)
 		all, s := traffic(&p), e.MPA.PastTraffic(dev)
 		streamCounts.Into(&all, &s)
 		t.Traffic[dev].Add(&all)
-		port := &g.snap.Ports[dev]
-		port.QPs = g.s.Devices[g.s.First(dev)].pairs.Len()
+		port := &g.Snapshot.Ports[dev]
+		port.QPs = g.s.Devices[g.s.First(dev)].Pairs()
 		for why, n := range e.Interface(dev).Stats.Dropped {
 			t.BadFrames[string(why)] += n
 			if n > 0 {
@@ -113,10 +115,10 @@ func (g *gather) engine() {
 			}
 		}
 	}
-	handshakeCounts.Into(g.snap.Handshakes, &g.w.CM.Stats)
+	handshakeCounts.Into(g.Snapshot.Handshakes, &g.Worker.CM.Stats)
 }
 
-func (g *gather) neighbour(dev int, e neighbour.Entry) {
+func (g *Gathering) neighbour(dev int, e neighbour.Entry) {
 	n := inspect.Neighbour{Port: g.s.Devices[dev].Name, Address: e.IP.String(), State: "INCOMPLETE"}
 	switch {
 	case e.Known && e.Asking:
@@ -129,26 +131,26 @@ func (g *gather) neighbour(dev int, e neighbour.Entry) {
 	}
 	same := func(o inspect.Neighbour) bool { return o.Port == n.Port && o.Address == n.Address }
 	if at := slices.IndexFunc(g.before.neighbours, same); at < 0 { // each worker asks for itself
-		g.snap.Neighbours = append(g.snap.Neighbours, n)
+		g.Snapshot.Neighbours = append(g.Snapshot.Neighbours, n)
 	} else if o := &g.before.neighbours[at]; o.MAC == "" {
 		*o = n
 	}
 }
 
 // loop adds what a worker's poll loop has done.
-func (g *gather) loop(l inspect.Loop) {
+func (g *Gathering) loop(l inspect.Loop) {
 	if len(g.s.Workers) == 1 {
-		g.snap.Loop = &l
+		g.Snapshot.Loop = &l
 		return
 	}
-	g.snap.Workers = append(g.snap.Workers, inspect.Worker{Number: len(g.snap.Workers), Loop: l, Clients: len(g.w.attached), QPs: g.w.Engine.QPs.Len()})
-	if g.snap.Loop == nil {
-		g.snap.Loop = &inspect.Loop{Core: -1}
+	g.Snapshot.Workers = append(g.Snapshot.Workers, inspect.Worker{Number: len(g.Snapshot.Workers), Loop: l, Clients: len(g.Worker.Clients()), QPs: g.Worker.Engine.QPs.Len()})
+	if g.Snapshot.Loop == nil {
+		g.Snapshot.Loop = &inspect.Loop{Core: -1}
 	}
-	g.snap.Loop.Add(&l)
+	g.Snapshot.Loop.Add(&l)
 }
 
-func (g *gather) group(dev int, link *netif.Interface, i int) {
+func (g *Gathering) group(dev int, link *netif.Interface, i int) {
 	address, times := link.TakenGroup(i)
 	v := inspect.Group{Port: g.s.Devices[dev].Name, Address: address.String(), Joined: times}
 	if l, ok := link.GroupLink(address); ok {
@@ -159,26 +161,26 @@ func (g *gather) group(dev int, link *netif.Interface, i int) {
 		g.before.groups[at].Joined += times
 		return
 	}
-	g.snap.Groups = append(g.snap.Groups, v)
+	g.Snapshot.Groups = append(g.Snapshot.Groups, v)
 }
 
 // limits adds what a client has, and once for all its clients what its user has. A
 // container may have clients of the same user id, which its processes are not told of.
-func (g *gather) limits(x *Session) {
+func (g *Gathering) limits(x *control.Session) {
 	o := &x.Owner
 	add := func(of string, l inspect.Limit, list []account.Usage) {
 		for _, u := range list {
 			l.Of, l.Name, l.Used, l.Allowed = of, u.Name, u.Used, u.Allowed
-			g.snap.Limits = append(g.snap.Limits, l)
+			g.Snapshot.Limits = append(g.Snapshot.Limits, l)
 		}
 	}
-	add(inspect.OfClient, inspect.Limit{Client: x.id, PID: o.PID, Command: o.Name, UID: o.UID}, x.Usage())
+	add(inspect.OfClient, inspect.Limit{Client: x.ID(), PID: o.PID, Command: o.Name, UID: o.UID}, x.Usage())
 	ofUser := func(l inspect.Limit) bool { return l.Of == inspect.OfUser && l.UID == o.UID }
-	if (g.viewer.Admin || g.viewer.Realm == process.OurRealm) && !slices.ContainsFunc(g.snap.Limits, ofUser) {
+	if (g.Viewer.Admin || g.Viewer.Realm == process.OurRealm) && !slices.ContainsFunc(g.Snapshot.Limits, ofUser) {
 		add(inspect.OfUser, inspect.Limit{UID: o.UID}, x.UserUsage())
 	}
 	ofAll := func(l inspect.Limit) bool { return l.Of == inspect.OfAll }
-	if !g.snap.Restricted && !slices.ContainsFunc(g.snap.Limits, ofAll) {
+	if !g.Snapshot.Restricted && !slices.ContainsFunc(g.Snapshot.Limits, ofAll) {
 		add(inspect.OfAll, inspect.Limit{UID: -1}, g.s.Usage())
 	}
 }
@@ -197,50 +199,51 @@ func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 }
 
 // of is what a snapshot says of every object: one of a device, or of a port.
-func (g *gather) of(o *object, device string) inspect.Object {
-	who := &o.x.Owner
-	return inspect.Object{Client: o.x.id, PID: who.PID, Command: who.Name, Handle: o.handle, Device: device, Created: g.clock.time(o.at)}
+func (g *Gathering) of(o control.Object, device string) inspect.Object {
+	v := o.Info()
+	who := &v.Session.Owner
+	return inspect.Object{Client: v.Session.ID(), PID: who.PID, Command: who.Name, Handle: v.Handle, Device: device, Created: g.clock.time(v.Made)}
 }
 
-func (g *gather) object(c *inspect.Client, v Object) {
+func (g *Gathering) object(c *inspect.Client, v control.Object) {
 	switch o := v.(type) {
-	case *Context:
+	case *control.Context:
 		c.Contexts++
 		c.EventsWaiting += o.Async.Pending()
-	case *Channel:
+	case *control.Channel:
 		c.EventsWaiting += o.Socket.Pending()
-	case *EventChannel:
+	case *control.EventChannel:
 		c.EventsWaiting += o.Socket.Pending()
-	case *PD:
+	case *control.PD:
 		c.Domains++
-		g.snap.Domains = append(g.snap.Domains, inspect.Domain{Object: g.of(&o.object, g.s.Devices[o.Context.Dev].Of), Number: o.Number})
-	case *MR:
+		g.Snapshot.Domains = append(g.Snapshot.Domains, inspect.Domain{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Number: o.Number})
+	case *control.MR:
 		g.region(c, o)
-	case *MW:
+	case *control.MW:
 		g.window(o)
-	case *CQ:
+	case *control.CQ:
 		c.CQs++
 		g.cq(o)
-	case *QP:
+	case *control.QP:
 		c.QPs++
 		g.qp(o)
-	case *SRQ:
+	case *control.SRQ:
 		g.srq(o)
-	case *ID:
+	case *control.ID:
 		c.IDs++
 		g.id(o)
 	}
 }
 
 // port names port dev; "" for any.
-func (g *gather) port(dev int) string {
+func (g *Gathering) port(dev int) string {
 	if dev < 0 || dev >= len(g.s.Devices) {
 		return ""
 	}
 	return g.s.Devices[dev].Name
 }
 
-func (g *gather) region(c *inspect.Client, o *MR) {
+func (g *Gathering) region(c *inspect.Client, o *control.MR) {
 	r := o.Region
 	path := inspect.PathShared
 	c.Regions++
@@ -252,12 +255,12 @@ func (g *gather) region(c *inspect.Client, o *MR) {
 		c.FallbackRegions++
 		c.FallbackBytes += r.Length()
 	}
-	g.snap.Regions = append(g.snap.Regions, inspect.Region{Object: g.of(&o.object, g.s.Devices[o.PD.Context.Dev].Of), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
+	g.Snapshot.Regions = append(g.Snapshot.Regions, inspect.Region{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
 		Access: r.Access, Path: path, Reason: o.Why})
 }
 
-func (g *gather) window(o *MW) {
-	v := inspect.Window{Object: g.of(&o.object, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number, Type: abi.MWType1, RKey: uint32(o.Window.STag())}
+func (g *Gathering) window(o *control.MW) {
+	v := inspect.Window{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number, Type: abi.MWType1, RKey: uint32(o.Window.STag())}
 	if o.Window.Type2 {
 		v.Type = abi.MWType2
 	}
@@ -265,22 +268,22 @@ func (g *gather) window(o *MW) {
 		v.Bound, v.Region, v.Start, v.Length = true, uint32(b.Of().STag), b.Base(), b.Length()
 		v.Access, v.QPN = b.Access, b.Stream()
 	}
-	g.snap.Windows = append(g.snap.Windows, v)
+	g.Snapshot.Windows = append(g.Snapshot.Windows, v)
 }
 
 var armNames = [...]string{"no", "solicited", "any"}
 
-func (g *gather) cq(o *CQ) {
+func (g *Gathering) cq(o *control.CQ) {
 	q := o.CQ
-	v := inspect.CQ{Object: g.of(&o.object, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
+	v := inspect.CQ{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
 		Overrun: q.Overrun(), QPs: q.Users()}
 	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
-	g.snap.CQs = append(g.snap.CQs, v)
+	g.Snapshot.CQs = append(g.Snapshot.CQs, v)
 }
 
-func (g *gather) srq(o *SRQ) {
+func (g *Gathering) srq(o *control.SRQ) {
 	shared := o.Queue.Shared()
-	g.snap.SRQs = append(g.snap.SRQs, inspect.SRQ{Object: g.of(&o.object, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number,
+	g.Snapshot.SRQs = append(g.Snapshot.SRQs, inspect.SRQ{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number,
 		Depth: o.Queue.Slots(), Fill: o.Queue.Posted(),
 		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
@@ -293,9 +296,9 @@ func handleOf(c *qp.CQ) uint32 {
 	return c.Handle
 }
 
-func (g *gather) qp(o *QP) {
+func (g *Gathering) qp(o *control.QP) {
 	q, f := o.QP, o.QP.Fill()
-	v := inspect.QP{Object: g.of(&o.object, g.port(o.port())), QPN: q.QPN, Domain: q.PD,
+	v := inspect.QP{Object: g.of(o, g.port(o.Port())), QPN: q.QPN, Domain: q.PD,
 		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
@@ -307,28 +310,28 @@ func (g *gather) qp(o *QP) {
 		v.Local = c.Local.String()
 		if c.Peer.IsValid() { // queue pairs of type UD have none
 			v.Peer = c.Peer.String()
-			v.Path, v.Wire = wireState(q.Carrier(), o.x.w.Engine.Now())
+			v.Path, v.Wire = wireState(q.Carrier(), g.Worker.Engine.Now())
 		}
 	}
-	g.snap.QPs = append(g.snap.QPs, v)
+	g.Snapshot.QPs = append(g.Snapshot.QPs, v)
 	g.numbered(o)
 }
 
 // numbered shows the connection of a queue pair that its program connects by
 // number; its handle is the queue pair's.
-func (g *gather) numbered(o *QP) {
+func (g *Gathering) numbered(o *control.QP) {
 	q := o.QP
-	p := o.x.w.Numbers.Pair(q)
+	p := g.Worker.Numbers.Pair(q)
 	c := q.Connection()
 	if p == nil || c == nil {
 		return
 	}
-	n := inspect.Connection{Object: g.of(&o.object, g.port(p.Dev)), State: p.State().String(),
+	n := inspect.Connection{Object: g.of(o, g.port(p.Dev)), State: p.State().String(),
 		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
 		Tries: p.Tries(), Work: work(&q.Stats)}
 	n.Created = g.clock.time(p.Created)
-	n.Path, n.Wire = wireState(q.Carrier(), o.x.w.Engine.Now())
-	g.snap.Connections = append(g.snap.Connections, n)
+	n.Path, n.Wire = wireState(q.Carrier(), g.Worker.Engine.Now())
+	g.Snapshot.Connections = append(g.Snapshot.Connections, n)
 }
 
 // wireState copies a connection's state, if it uses the wire.
@@ -396,13 +399,13 @@ func traffic(t *trp.Traffic) (out inspect.Traffic) {
 
 var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive: "passive"}
 
-func (g *gather) id(o *ID) {
+func (g *Gathering) id(o *control.ID) {
 	v := o.View()
 	if v.Listening {
-		g.snap.Listeners = append(g.snap.Listeners, inspect.Listener{Object: g.of(&o.object, g.port(v.Dev)), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
+		g.Snapshot.Listeners = append(g.Snapshot.Listeners, inspect.Listener{Object: g.of(o, g.port(v.Dev)), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
 		return
 	}
-	n := inspect.Connection{Object: g.of(&o.object, g.port(v.Dev)), State: v.State, Side: sides[v.Side], Tries: v.Tries}
+	n := inspect.Connection{Object: g.of(o, g.port(v.Dev)), State: v.State, Side: sides[v.Side], Tries: v.Tries}
 	if v.Local.IsValid() {
 		n.Local = v.Local.String()
 	}
@@ -414,9 +417,9 @@ func (g *gather) id(o *ID) {
 	}
 	if c := connect.Common(v.Conn); c != nil {
 		n.Reads, n.Serves = int(c.ORD), int(c.IRD)
-		n.Path, n.Wire = wireState(v.Conn, o.x.w.Engine.Now())
+		n.Path, n.Wire = wireState(v.Conn, g.Worker.Engine.Now())
 	}
-	g.snap.Connections = append(g.snap.Connections, n)
+	g.Snapshot.Connections = append(g.Snapshot.Connections, n)
 }
 
 // sortSnapshot puts objects into the order in which they were made, and counts
