@@ -31,7 +31,7 @@ func (d *daemon) startSubnet() (err error) {
 	}
 	d.shown = make([]fabric.Shown, len(d.ports))
 	d.reachWires()
-	d.server.Umad = d.subnet.Serve
+	d.subnet.Attach(d.server)
 	return nil
 }
 

@@ -74,7 +74,7 @@ var rules = ruleBook{
 		"urdmad/control/controltest": {"dpdk/loopback", "dpdk/port", "urdmad/control", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/netif", "urdmad/core/worker", "verbs/abi", "verbs/personality", "verbs/ring", "verbs/session"},
 		"topology":                   {},
 		"urdmad/attach/fabric":       {"topology"},
-		"urdmad/attach/umad":         {"ancillary", "topology", "urdmad/attach/fabric", "verbs/abi"},
+		"urdmad/attach/umad":         {"ancillary", "topology", "urdmad/attach/fabric", "urdmad/control", "urdmad/control/account", "verbs/abi"},
 		"urdmad/attach/sysfs":        {"inject", "verbs/personality"},
 		"urdmad/attach/admin":        {"reason", "urdmad/control", "urdmad/core/qp", "verbs/abi"},
 		"urdmad/attach/snapshot":     {"counters", "dpdk/port", "inspect", "reason", "urdmad/attach/recorder", "urdmad/control", "urdmad/control/account", "urdmad/control/process", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/roce", "urdmad/core/trp", "verbs/abi", "verbs/personality", "wire"},

@@ -9,7 +9,6 @@ var inside = map[abi.Type]Request{
 	abi.Mark:        by((*Session).mark),
 	abi.Explain:     by((*Session).explain),
 	abi.Warn:        by((*Session).warn),
-	abi.OpenUmad:    by((*Session).openUmad),
 }
 
 // Because records why something of the client's has failed; on the worker's thread.

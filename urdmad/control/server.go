@@ -124,9 +124,6 @@ type Server struct {
 	MaxReads int // IRD and ORD limit of one queue pair
 	// Why adds to the text of an event that tells of no connection, on the worker's thread; nil: nothing.
 	Why func(x *Session, e *cm.Event) string
-	// Umad is nil where there are no management datagrams.
-	Umad Umad
-
 	// Records is where flight recorders are written to; nil: nowhere.
 	Records *Records
 
