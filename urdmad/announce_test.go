@@ -33,7 +33,8 @@ func TestLinkComesUpDuringStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &daemon{source: src, cfg: cfg, log: openLogs(cfg), ports: []port.Port{lateLink{near}}}
+	d := newDaemon(src, cfg)
+	d.Ports = []port.Port{lateLink{near}}
 	t.Cleanup(func() {
 		if err := d.stop(); err != nil {
 			t.Error(err)

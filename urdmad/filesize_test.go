@@ -18,7 +18,7 @@ func TestFileSizeLimit(t *testing.T) {
 	if file := os.Getenv("URDMA_TEST_FSIZE"); file != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := serve(ctx, source{file: file}); err != nil {
+		if err := runDaemon(ctx, source{file: file}); err != nil {
 			t.Error(err)
 		}
 		var limit unix.Rlimit

@@ -31,7 +31,8 @@ func ipv6Daemon(t *testing.T) (d *daemon, far *linked.Port, network *linked.Netw
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = &daemon{source: src, cfg: cfg, log: openLogs(cfg), ports: []port.Port{near}}
+	d = newDaemon(src, cfg)
+	d.Ports = []port.Port{near}
 	t.Cleanup(func() {
 		if err := d.stop(); err != nil {
 			t.Error(err)
@@ -43,7 +44,7 @@ func ipv6Daemon(t *testing.T) (d *daemon, far *linked.Port, network *linked.Netw
 	if d.listener, err = net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"}); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = d.server.Serve(d.listener) }() // until stop closes it
+	go func() { _ = d.Server.Serve(d.listener) }() // until stop closes it
 	return d, far, network, socket
 }
 
@@ -74,9 +75,9 @@ func TestAddressLost(t *testing.T) {
 	}
 	var ev verbs.AsyncEvent
 	for give := time.Now().Add(time.Minute); ev.Type == 0; {
-		d.pollers[0].engine.Do(d.pollers[0].engine.Announce) // asks for a second whether somebody has the address
-		d.pollers[0].worker.Wake()
-		far.Inject(claim(d.cfg.Ports[0].Address.Addr().As16()))
+		d.Pollers[0].Engine.Do(d.Pollers[0].Engine.Announce) // asks for a second whether somebody has the address
+		d.Pollers[0].Worker.Wake()
+		far.Inject(claim(d.Config.Ports[0].Address.Addr().As16()))
 		network.Advance(network.Now() + 1)
 		select {
 		case ev = <-x.Events():
@@ -94,7 +95,7 @@ func TestAddressLost(t *testing.T) {
 		if now, err := device.Query(); err != nil || now.Up {
 			t.Errorf("%s the port is up for programs (%v)", when, err)
 		}
-		state, err := os.ReadFile(filepath.Join(d.cfg.SysfsDir, "class/infiniband", device.Name, "ports/1/state"))
+		state, err := os.ReadFile(filepath.Join(d.Config.SysfsDir, "class/infiniband", device.Name, "ports/1/state"))
 		if err != nil || string(state) != "1: DOWN\n" {
 			t.Errorf("%s sysfs says %q (%v)", when, state, err)
 		}
@@ -103,7 +104,7 @@ func TestAddressLost(t *testing.T) {
 		}
 	}
 	lost("once its address is another host's")
-	near := d.ports[0].(*linked.Port)
+	near := d.Ports[0].(*linked.Port)
 	near.SetLink(false)
 	near.SetLink(true)
 	lost("when its link came up again")
@@ -120,8 +121,8 @@ func TestLinkIsCutInOrder(t *testing.T) {
 	for range 5 {
 		d.cutLink(0, true)
 		d.cutLink(0, false)
-		d.background.Wait()
-		if !d.linkUp(0) {
+		d.Background.Wait()
+		if !d.Links.Up(0) {
 			t.Fatal("the link stays down")
 		}
 	}

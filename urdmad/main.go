@@ -16,9 +16,6 @@ import (
 	"urdma/systemd"
 )
 
-// version is set by the linker: -X main.version=1.2.3.
-var version = "0.1.0-dev"
-
 // Exit statuses: 1 for what went wrong while running or starting, 2 for a
 // configuration or command line that is wrong.
 const (
@@ -92,7 +89,7 @@ func command() *cobra.Command {
 				return configError{fmt.Errorf("%q: arguments for DPDK stand behind --, and a configuration behind --config", args[0])}
 			}
 			src.ealArgs = args
-			return serve(cmd.Context(), src)
+			return runDaemon(cmd.Context(), src)
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })

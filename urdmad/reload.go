@@ -9,9 +9,8 @@ import (
 
 	"urdma/config"
 	"urdma/systemd"
-	"urdma/urdmad/attach/responder"
-	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/serve"
 )
 
 // liveSetting is one that needs no restart.
@@ -25,14 +24,12 @@ func (l liveSetting) covers(path string) bool {
 }
 
 // live has what can fail first, so that a failure leaves everything as it was.
-var live = []liveSetting{
+var live = append([]liveSetting{
 	{"socket_group", (*daemon).applySocketGroup},
 	{"limits.", (*daemon).applyLimits},
 	{"death_timeout_ms", (*daemon).applyDeathTimeout},
 	{"log_level", (*daemon).applyLogLevel},
-	{"responder", (*daemon).applyResponder},
-	{"responder_allow", (*daemon).applyResponder},
-}
+}, attachedSettings...)
 
 // reload reads the configuration again and applies what can be applied without
 // breaking a connection. A wrong one is refused as a whole.
@@ -227,40 +224,23 @@ func (d *daemon) applySocketGroup(c *config.Config) error {
 // applyDeathTimeout is for connections made from now on.
 func (d *daemon) applyDeathTimeout(c *config.Config) error {
 	t := clock.Time(c.DeathTimeout)
-	for _, p := range d.pollers {
-		p.do(func() {
-			p.engine.TRP.SetDeathTimeout(t)
-			p.engine.MPA.SetDeathTimeout(t)
-			p.engine.SameHost.SetDeathTimeout(t)
-			p.cm.SetTimeout(t)
+	for _, p := range d.Pollers {
+		p.Do(func() {
+			p.Engine.TRP.SetDeathTimeout(t)
+			p.Engine.MPA.SetDeathTimeout(t)
+			p.Engine.SameHost.SetDeathTimeout(t)
+			p.CM.SetTimeout(t)
 		})
 	}
 	return nil
 }
 
 func (d *daemon) applyLimits(c *config.Config) error {
-	d.server.SetLimits(clientLimits(c))
+	d.Server.SetLimits(serve.Limits(c))
 	return nil
 }
 
 func (d *daemon) applyLogLevel(c *config.Config) error {
 	d.log.level.Set(levelOf(c))
 	return nil
-}
-
-func (d *daemon) applyResponder(c *config.Config) error {
-	d.responder.SetPolicy(responderPolicy(c))
-	return nil
-}
-
-func responderPolicy(c *config.Config) responder.Policy {
-	return responder.Policy{Serve: c.Responder == config.ResponderPing, Allow: c.ResponderAllow}
-}
-
-func clientLimits(c *config.Config) account.Limits {
-	l := c.Limits
-	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues, SharedReceiveQueues: l.SharedReceiveQueues,
-		ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes, QueueBytes: l.QueueBytes, Contexts: l.Contexts,
-		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps,
-		Clients: l.Clients, UserShare: l.UserShare}
 }

@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 	write("")
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, source{file: file}) }()
+	go func() { ended <- runDaemon(ctx, source{file: file}) }()
 
 	const status = "STATUS=urdma0 198.18.0.1/24 up; 0 clients, 0 queue pairs"
 	if got, want := heard(t, manager, "READY=1"), "READY=1\n"+status; got != want {

@@ -9,11 +9,10 @@ import (
 	"urdma/systemd"
 )
 
-// supervise keeps the service manager informed until ctx ends, and serves metrics,
-// logs and probes of other hosts.
+// supervise keeps the service manager informed until ctx ends, and runs attached features.
 func (d *daemon) supervise(ctx context.Context) {
 	run := func(what string, fn func() error) {
-		d.background.Go(func() {
+		d.Background.Go(func() {
 			if err := fn(); err != nil {
 				d.log.Warn("the service manager is no longer told", "what", what, "error", err)
 			}
@@ -21,13 +20,19 @@ func (d *daemon) supervise(ctx context.Context) {
 	}
 	run("status", func() error { return d.reporter.Keep(ctx) })
 	run("watchdog", func() error { return systemd.Watchdog(ctx, d.beats()...) })
-	d.serveMetrics()
-	d.background.Go(func() { d.responder.Run(ctx) })
-	d.background.Go(func() { d.showCounters(ctx) })
-	d.background.Go(func() { d.wires.run(ctx) })
-	if d.cfg.StatsInterval > 0 {
-		d.background.Go(func() { d.logStatistics(ctx) })
+	for _, f := range d.attached {
+		if f.run != nil {
+			f.run(ctx)
+		}
 	}
+}
+
+// beats are for a watchdog.
+func (d *daemon) beats() (all []systemd.Beat) {
+	for _, p := range d.Pollers {
+		all = append(all, p.Worker.Beat)
+	}
+	return all
 }
 
 // tell reports to the service manager; that it doesn't listen is worth a line,
@@ -45,18 +50,18 @@ const portsShown = 4
 // pairs, and what went wrong in the last reload.
 func (d *daemon) status() string {
 	var ports []string
-	for i, p := range d.cfg.Ports {
+	for i, p := range d.Config.Ports {
 		if i == portsShown {
-			ports = append(ports, fmt.Sprintf("and %d more", len(d.cfg.Ports)-i))
+			ports = append(ports, fmt.Sprintf("and %d more", len(d.Config.Ports)-i))
 			break
 		}
 		link := "down"
-		if d.linkUp(i) {
+		if d.Links.Up(i) {
 			link = "up"
 		}
-		ports = append(ports, fmt.Sprintf("%s %s %s", p.Name, d.server.Devices[i].At().Address, link))
+		ports = append(ports, fmt.Sprintf("%s %s %s", p.Name, d.Server.Devices[i].At().Address, link))
 	}
-	text := strings.Join(ports, ", ") + "; " + count(d.server.Clients(), "client") + ", " + d.queuePairs()
+	text := strings.Join(ports, ", ") + "; " + count(d.Server.Clients(), "client") + ", " + d.queuePairs()
 	if r := d.refusal.Load(); r != nil {
 		text += "; " + *r
 	}
@@ -68,13 +73,13 @@ func (d *daemon) status() string {
 const answerTime = 500 * time.Millisecond
 
 func (d *daemon) queuePairs() string {
-	n, all := make(chan int, len(d.pollers)), 0
-	for _, p := range d.pollers {
-		p.do(func() { n <- p.engine.QPs.Len() })
+	n, all := make(chan int, len(d.Pollers)), 0
+	for _, p := range d.Pollers {
+		p.Do(func() { n <- p.Engine.QPs.Len() })
 	}
 	limit := time.NewTimer(answerTime)
 	defer limit.Stop()
-	for range d.pollers {
+	for range d.Pollers {
 		select {
 		case own := <-n:
 			all += own

@@ -8,6 +8,7 @@ import (
 
 	"urdma/config"
 	"urdma/schema"
+	"urdma/urdmad/serve"
 	"urdma/verbs/probe"
 )
 
@@ -18,44 +19,44 @@ var effects = map[string]struct {
 	value string
 	shows func(d *daemon) any
 }{
-	"ports[].name":             {`"other0"`, func(d *daemon) any { return d.server.Devices[0].Name }},
-	"ports[].device":           {`"hca0"`, func(d *daemon) any { return d.server.Devices[0].Of }},
-	"ports[].vdev":             {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.ports[0].Info().Driver }},
-	"ports[].pci_address":      {`"0000:3b:00.1"`, func(d *daemon) any { return specs(d.cfg)[0].PCI }},
-	"ports[].ipv4_address":     {`"198.18.0.2/24"`, func(d *daemon) any { return d.pollers[0].engine.Interface(0).IP() }},
-	"ports[].ipv6_address":     {`"fd00:1::2"`, func(d *daemon) any { return d.pollers[0].engine.Interface(0).IP() }},
-	"ports[].gateway":          {`"198.18.0.254"`, func(d *daemon) any { return addressOf(&d.cfg.Ports[0]).Gateway }},
-	"ports[].mtu":              {`1400`, func(d *daemon) any { return d.server.Devices[0].MTU }},
-	"ports[].interface_mtu":    {`"raise"`, func(d *daemon) any { return specs(d.cfg)[0].RaiseMTU }},
-	"ports[].vlan":             {`100`, func(d *daemon) any { return specs(d.cfg)[0].VLAN }},
-	"ports[].kernel_interface": {`"urdmatest0"`, func(d *daemon) any { return d.cfg.Ports[0].KernelInterface }},
-	"ports[].allow":            {`["127.0.0.0/8"]`, func(d *daemon) any { return specs(d.cfg)[0].Allow }},
-	"ports[].crc":              {`"always"`, func(d *daemon) any { return d.cfg.Ports[0].CRC }},
-	"ports[].protocol":         {`"rocev2"`, func(d *daemon) any { return specs(d.cfg)[0].Vdev }},
-	"ports[].mac_address":      {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.server.Devices[0].MAC }},
-	"ports[].max_qp":           {`7`, func(d *daemon) any { return d.server.Devices[0].MaxQP }},
-	"ports[].rx_desc_count":    {`64`, func(d *daemon) any { return specs(d.cfg)[0].RxDesc }},
-	"ports[].tx_desc_count":    {`64`, func(d *daemon) any { return specs(d.cfg)[0].TxDesc }},
-	"ports[].rx_burst_size":    {`8`, func(d *daemon) any { rx, _ := d.pollers[0].engine.Interface(0).Bursts(); return rx }},
-	"ports[].tx_burst_size":    {`8`, func(d *daemon) any { _, tx := d.pollers[0].engine.Interface(0).Bursts(); return tx }},
-	"ports[].transport":        {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
-	"ports[].placement":        {`"immediate"`, func(d *daemon) any { return d.pollers[0].engine.PlacesImmediately(0) }},
-	"transport":                {`"roce"`, func(d *daemon) any { return d.server.Devices[0].Personality }},
-	"placement":                {`"immediate"`, func(d *daemon) any { return d.pollers[0].engine.PlacesImmediately(0) }},
-	"eal_args":                 {`{"no-huge":true}`, func(d *daemon) any { return d.cfg.EALArgs }},
+	"ports[].name":             {`"other0"`, func(d *daemon) any { return d.Server.Devices[0].Name }},
+	"ports[].device":           {`"hca0"`, func(d *daemon) any { return d.Server.Devices[0].Of }},
+	"ports[].vdev":             {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.Ports[0].Info().Driver }},
+	"ports[].pci_address":      {`"0000:3b:00.1"`, func(d *daemon) any { return serve.Specs(d.Config)[0].PCI }},
+	"ports[].ipv4_address":     {`"198.18.0.2/24"`, func(d *daemon) any { return d.Pollers[0].Engine.Interface(0).IP() }},
+	"ports[].ipv6_address":     {`"fd00:1::2"`, func(d *daemon) any { return d.Pollers[0].Engine.Interface(0).IP() }},
+	"ports[].gateway":          {`"198.18.0.254"`, func(d *daemon) any { return d.Config.Ports[0].Gateway }},
+	"ports[].mtu":              {`1400`, func(d *daemon) any { return d.Server.Devices[0].MTU }},
+	"ports[].interface_mtu":    {`"raise"`, func(d *daemon) any { return serve.Specs(d.Config)[0].RaiseMTU }},
+	"ports[].vlan":             {`100`, func(d *daemon) any { return serve.Specs(d.Config)[0].VLAN }},
+	"ports[].kernel_interface": {`"urdmatest0"`, func(d *daemon) any { return d.Config.Ports[0].KernelInterface }},
+	"ports[].allow":            {`["127.0.0.0/8"]`, func(d *daemon) any { return serve.Specs(d.Config)[0].Allow }},
+	"ports[].crc":              {`"always"`, func(d *daemon) any { return d.Config.Ports[0].CRC }},
+	"ports[].protocol":         {`"rocev2"`, func(d *daemon) any { return serve.Specs(d.Config)[0].Vdev }},
+	"ports[].mac_address":      {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.Server.Devices[0].MAC }},
+	"ports[].max_qp":           {`7`, func(d *daemon) any { return d.Server.Devices[0].MaxQP }},
+	"ports[].rx_desc_count":    {`64`, func(d *daemon) any { return serve.Specs(d.Config)[0].RxDesc }},
+	"ports[].tx_desc_count":    {`64`, func(d *daemon) any { return serve.Specs(d.Config)[0].TxDesc }},
+	"ports[].rx_burst_size":    {`8`, func(d *daemon) any { rx, _ := d.Pollers[0].Engine.Interface(0).Bursts(); return rx }},
+	"ports[].tx_burst_size":    {`8`, func(d *daemon) any { _, tx := d.Pollers[0].Engine.Interface(0).Bursts(); return tx }},
+	"ports[].transport":        {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
+	"ports[].placement":        {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
+	"transport":                {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
+	"placement":                {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
+	"eal_args":                 {`{"no-huge":true}`, func(d *daemon) any { return d.Config.EALArgs }},
 	"socket":                   {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
-	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.cfg.Socket) }},
-	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.server.Sysfs }},
+	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.Config.Socket) }},
+	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.Server.Sysfs }},
 	"fabric":                   {`"@FABRIC@"`, func(d *daemon) any { return d.subnet.Nodes() }},
-	"recorder_dir":             {`"@DIR@/records"`, func(d *daemon) any { return d.server.Records }},
-	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.cfg.StatsInterval > 0 }},
-	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.pollers[0].engine.TRP.DeathTimeout() }},
-	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.policy(0).Core }},
-	"polling.spin_us":          {`7`, func(d *daemon) any { return d.policy(0).Spin }},
-	"polling.yield_us":         {`7`, func(d *daemon) any { return d.policy(0).Yield }},
-	"polling.max_sleep_us":     {`0`, func(d *daemon) any { return d.policy(0).Yield }},
-	"polling.slice_us":         {`100`, func(d *daemon) any { return d.policy(0).Slice }},
-	"polling.nice":             {`1`, func(d *daemon) any { return d.policy(0).Nice }},
+	"recorder_dir":             {`"@DIR@/records"`, func(d *daemon) any { return d.Server.Records }},
+	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.Config.StatsInterval > 0 }},
+	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.Pollers[0].Engine.TRP.DeathTimeout() }},
+	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.Policy(0).Core }},
+	"polling.spin_us":          {`7`, func(d *daemon) any { return d.Policy(0).Spin }},
+	"polling.yield_us":         {`7`, func(d *daemon) any { return d.Policy(0).Yield }},
+	"polling.max_sleep_us":     {`0`, func(d *daemon) any { return d.Policy(0).Yield }},
+	"polling.slice_us":         {`100`, func(d *daemon) any { return d.Policy(0).Slice }},
+	"polling.nice":             {`1`, func(d *daemon) any { return d.Policy(0).Nice }},
 	"responder":                {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
 	"responder_allow":          {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
 	"metrics_address":          {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
@@ -90,7 +91,7 @@ func TestEachSettingHasAnEffect(t *testing.T) {
 	for _, path := range leaves() {
 		e := effects[path]
 		if strings.HasPrefix(path, "limits.") {
-			e.value, e.shows = "5000", func(d *daemon) any { return d.server.Limits }
+			e.value, e.shows = "5000", func(d *daemon) any { return d.Server.Limits }
 			switch path {
 			case "limits.queue_bytes":
 				e.value = "1048576"
@@ -158,7 +159,7 @@ func begin(t *testing.T, path, value string) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &daemon{source: source{file: file}, cfg: cfg, log: openLogs(cfg)}
+	d := newDaemon(source{file: file}, cfg)
 	if p := &cfg.Ports[0]; p.PCIAddress != "" || p.Vdev == "net_ring0" || p.Vdev == "udp" || p.Vdev == "tcp" {
 		return d
 	}

@@ -20,7 +20,7 @@ func (d *daemon) listen() (err error) {
 		d.activated = true
 		return d.adoptSocket()
 	}
-	d.socketGroup = d.cfg.SocketGroup
+	d.socketGroup = d.Config.SocketGroup
 	return d.openSocket()
 }
 
@@ -32,14 +32,14 @@ func (d *daemon) adoptSocket() error {
 	if !filepath.IsAbs(path) {
 		return configError{fmt.Errorf("the socket from systemd has the address %q, expected an absolute path: ListenSequentialPacket= in urdmad.socket", path)}
 	}
-	if path != d.cfg.Socket {
+	if path != d.Config.Socket {
 		d.log.Warn("socket is systemd's, not what the configuration says: ListenSequentialPacket= in urdmad.socket",
-			"socket", path, "configured", d.cfg.Socket)
-		if err := d.cfg.SetSocket(path, "systemd"); err != nil {
+			"socket", path, "configured", d.Config.Socket)
+		if err := d.Config.SetSocket(path, "systemd"); err != nil {
 			return configError{err}
 		}
 	}
-	if g := d.cfg.SocketGroup; g != "" && !hasGroup(path, g) {
+	if g := d.Config.SocketGroup; g != "" && !hasGroup(path, g) {
 		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", g)
 	}
 	return nil
@@ -49,7 +49,7 @@ func (d *daemon) adoptSocket() error {
 // group is "". The group comes first: a mode for the wrong one must not be
 // seen.
 func (d *daemon) shareSocket(group string) error {
-	path := d.cfg.Socket
+	path := d.Config.Socket
 	if group == "" {
 		return os.Chmod(path, 0o600)
 	}

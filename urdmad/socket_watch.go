@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/config"
-	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/control"
 )
 
@@ -29,7 +28,7 @@ func (d *daemon) watchSocket(ctx context.Context) <-chan struct{} {
 		return gone
 	}
 	stop := context.AfterFunc(ctx, func() { d.inotify.Close() })
-	d.background.Go(func() {
+	d.Background.Go(func() {
 		defer stop()
 		b := make([]byte, 4096)
 		for {
@@ -53,7 +52,7 @@ func (d *daemon) watchDir() (err error) {
 	}
 	var watched error
 	err = raw.Control(func(fd uintptr) {
-		_, watched = unix.InotifyAddWatch(int(fd), filepath.Dir(d.cfg.Socket), unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+		_, watched = unix.InotifyAddWatch(int(fd), filepath.Dir(d.Config.Socket), unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
 	})
 	return errors.Join(err, watched)
 }
@@ -61,24 +60,24 @@ func (d *daemon) watchDir() (err error) {
 // checkSocket makes the control socket anew if it is gone, and says so. One in its place
 // that is not ours stays: programs find the urdmad that made it.
 func (d *daemon) checkSocket() {
-	fi, err := os.Lstat(d.cfg.Socket)
+	fi, err := os.Lstat(d.Config.Socket)
 	switch {
 	case err == nil && os.SameFile(fi, d.socketFile):
 	case err == nil:
 		if d.socketFile != nil {
-			d.log.Error("the control socket was replaced: programs that start now do not reach this urdmad", "socket", d.cfg.Socket)
+			d.log.Error("the control socket was replaced: programs that start now do not reach this urdmad", "socket", d.Config.Socket)
 		}
 		d.socketFile = nil
 	case !errors.Is(err, fs.ErrNotExist):
 		d.log.Warn("looking after the control socket", "error", err)
 	case d.activated:
-		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.cfg.Socket)
+		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.Config.Socket)
 	default:
 		if err := d.makeSocketAnew(); err != nil {
 			d.log.Error("the control socket was removed and cannot be made anew: programs that start now do not find urdmad", "error", err)
 			return
 		}
-		d.log.Warn("the control socket was removed; it is made anew", "socket", d.cfg.Socket)
+		d.log.Warn("the control socket was removed; it is made anew", "socket", d.Config.Socket)
 	}
 }
 
@@ -91,10 +90,8 @@ func (d *daemon) makeSocketAnew() error {
 	old.SetUnlinkOnClose(false)
 	_ = old.Close() // nobody can reach it
 	d.accept()
-	if _, err := os.Stat(d.cfg.SysfsDir); errors.Is(err, fs.ErrNotExist) {
-		if err := d.writeSysfs(); err != nil {
-			return err
-		}
+	if err := d.restore(); err != nil {
+		return err
 	}
 	return d.watchDir()
 }
@@ -108,10 +105,10 @@ func (d *daemon) openSocket() error {
 			return fmt.Errorf("socket_group: %w", err)
 		}
 	}
-	if err := config.MakeSocketDir(d.cfg.Socket, gid); err != nil {
+	if err := config.MakeSocketDir(d.Config.Socket, gid); err != nil {
 		return err
 	}
-	l, err := control.Listen(d.cfg.Socket, 0o600)
+	l, err := control.Listen(d.Config.Socket, 0o600)
 	if err != nil {
 		return err
 	}
@@ -121,26 +118,12 @@ func (d *daemon) openSocket() error {
 			return err
 		}
 	}
-	d.socketFile, err = os.Lstat(d.cfg.Socket)
+	d.socketFile, err = os.Lstat(d.Config.Socket)
 	return err
-}
-
-// writeSysfs makes the tree that stands for /sys, with the links as they are.
-func (d *daemon) writeSysfs() error {
-	d.links.telling.Lock()
-	defer d.links.telling.Unlock()
-	if err := sysfs.Write(d.cfg.SysfsDir, sysfsDevices(d.cfg, d.ports)); err != nil {
-		return err
-	}
-	d.subnet.ShowAnew()
-	for i := range d.ports {
-		d.showLink(i)
-	}
-	return nil
 }
 
 // accept serves clients until the listener is closed.
 func (d *daemon) accept() {
 	l := d.listener
-	d.background.Go(func() { _ = d.server.Serve(l) }) // ends without an error
+	d.Background.Go(func() { _ = d.Server.Serve(l) }) // ends without an error
 }

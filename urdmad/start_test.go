@@ -30,7 +30,7 @@ func served(t *testing.T, src source) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, src) }()
+	go func() { ended <- runDaemon(ctx, src) }()
 	done := false
 	stop = func() error {
 		cancel()
@@ -75,7 +75,7 @@ func TestResponderOption(t *testing.T) {
 func TestCoreThatIsNotThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := serve(ctx, written(t, t.TempDir(), `,"workers":[{"core":4000}]`))
+	err := runDaemon(ctx, written(t, t.TempDir(), `,"workers":[{"core":4000}]`))
 	var wrong configError
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "workers[0].core: found 4000, allowed: a core that urdmad may use here: 0") {
 		t.Errorf("urdmad ended with %v", err)
@@ -86,7 +86,7 @@ func TestCoreThatIsNotThere(t *testing.T) {
 func TestArgumentsForNoEAL(t *testing.T) {
 	src := written(t, t.TempDir(), "")
 	src.ealArgs = []string{"--bogus"}
-	err := serve(context.Background(), src)
+	err := runDaemon(context.Background(), src)
 	var wrong configError
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--bogus") {
 		t.Errorf("urdmad ended with %v", err)
@@ -109,7 +109,7 @@ func TestSecondUrdmad(t *testing.T) {
 	dir := t.TempDir()
 	src := written(t, dir, "")
 	stop := served(t, src)
-	err := serve(context.Background(), src)
+	err := runDaemon(context.Background(), src)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("another urdmad, process %d, listens on ", os.Getpid())) {
 		t.Errorf("the second urdmad: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestSecondUrdmad(t *testing.T) {
 // twice in a process, so urdmad is one of its own.
 func TestFailedPortLeavesNothing(t *testing.T) {
 	if file := os.Getenv("URDMA_TEST_CONFIG"); file != "" {
-		err := serve(context.Background(), source{file: file})
+		err := runDaemon(context.Background(), source{file: file})
 		var wrong configError
 		if !errors.As(err, &wrong) {
 			t.Errorf("urdmad ended with %v", err)
@@ -174,7 +174,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- errors.Join(d.run(context.Background(), hups), d.stop()) }()
-	if err := d.pollers[0].worker.Stop(); err != nil {
+	if err := d.Pollers[0].Worker.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	select {

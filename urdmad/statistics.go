@@ -9,26 +9,32 @@ import (
 	"urdma/inspect"
 )
 
-// logStatistics writes what has happened, every stats_timer_interval until ctx
-// ends.
 func (d *daemon) logStatistics(ctx context.Context) {
-	t := time.NewTicker(d.cfg.StatsInterval)
+	if d.Config.StatsInterval > 0 {
+		d.Background.Go(func() { d.keepStatistics(ctx) })
+	}
+}
+
+// keepStatistics writes what has happened, every stats_timer_interval until ctx
+// ends.
+func (d *daemon) keepStatistics(ctx context.Context) {
+	t := time.NewTicker(d.Config.StatsInterval)
 	defer t.Stop()
-	last, _ := d.snapshotWithin(ctx, d.cfg.StatsInterval) // without it the first line is one interval late
+	last, _ := d.snapshotWithin(ctx, d.Config.StatsInterval) // without it the first line is one interval late
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
-		now, err := d.snapshotWithin(ctx, d.cfg.StatsInterval)
+		now, err := d.snapshotWithin(ctx, d.Config.StatsInterval)
 		if err != nil {
 			if ctx.Err() == nil {
 				d.log.Warn("no statistics", "error", err)
 			}
 			continue
 		}
-		logDifference(d.log.Logger, last, now)
+		logDifference(d.Log, last, now)
 		last = now
 	}
 }

@@ -33,10 +33,10 @@ const (
 
 // reachWires has the subnet include other urdmads' ports.
 func (d *daemon) reachWires() {
-	w := &wires{d, d.cfg.FabricHosts, make(chan arrivedMAD, maxArrivals)}
+	w := &wires{d, d.Config.FabricHosts, make(chan arrivedMAD, maxArrivals)}
 	d.subnet.Reach(w)
-	first := d.pollers[0] // to which queue pair 1 belongs
-	first.engine.Do(func() { first.engine.Datagrams.Management = w.arrived })
+	first := d.Pollers[0] // to which queue pair 1 belongs
+	first.Engine.Do(func() { first.Engine.Datagrams.Management = w.arrived })
 	d.wires = w
 }
 
@@ -45,6 +45,10 @@ func (w *wires) arrived(dev int, from netip.Addr, mad []byte) {
 	if len(w.arrivals) < cap(w.arrivals) { // there is no other sender
 		w.arrivals <- arrivedMAD{umad.Host{Device: dev, Addr: from}, bytes.Clone(mad)}
 	}
+}
+
+func (d *daemon) runWires(ctx context.Context) {
+	d.Background.Go(func() { d.wires.run(ctx) })
 }
 
 // run looks at what arrives until ctx ends.
@@ -63,14 +67,14 @@ func (w *wires) run(ctx context.Context) {
 
 // Send is umad.Wires'.
 func (w *wires) Send(to umad.Host, m fabric.MAD) {
-	first := w.d.pollers[0]
-	first.do(func() { first.engine.Datagrams.SendManagement(to.Device, to.Addr, m) })
+	first := w.d.Pollers[0]
+	first.Do(func() { first.Engine.Datagrams.SendManagement(to.Device, to.Addr, m) })
 }
 
 // Hosts is umad.Wires'.
 func (w *wires) Hosts() []umad.Host {
 	found := make(chan []umad.Host, 1)
-	w.d.pollers[0].do(func() { found <- w.hosts() })
+	w.d.Pollers[0].Do(func() { found <- w.hosts() })
 	limit := time.NewTimer(answerTime)
 	defer limit.Stop()
 	select {
@@ -83,8 +87,8 @@ func (w *wires) Hosts() []umad.Host {
 
 // hosts is Hosts on the worker's thread.
 func (w *wires) hosts() (list []umad.Host) {
-	for dev := range w.d.cfg.Ports {
-		n := w.d.pollers[0].engine.Interface(dev)
+	for dev := range w.d.Config.Ports {
+		n := w.d.Pollers[0].Engine.Interface(dev)
 		to := n.Hosts(mostHosts)
 		if all, ok := n.AllHosts(); ok {
 			to = append(to, all)

@@ -72,6 +72,7 @@ var rules = ruleBook{
 		"urdmad/control/process":     {},
 		"urdmad/attach/injector":     {"dpdk/port", "inject", "inspect", "reason", "urdmad/attach/impair", "urdmad/attach/snapshot", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi"},
 		"urdmad/control/controltest": {"dpdk/loopback", "dpdk/port", "urdmad/control", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/netif", "urdmad/core/worker", "verbs/abi", "verbs/personality", "verbs/ring", "verbs/session"},
+		"urdmad/serve":               {"config", "dpdk", "dpdk/port", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "verbs/personality", "wire", "wire/roce"},
 		"topology":                   {},
 		"urdmad/attach/fabric":       {"topology"},
 		"urdmad/attach/umad":         {"ancillary", "topology", "urdmad/attach/fabric", "urdmad/control", "urdmad/control/account", "verbs/abi"},
@@ -87,7 +88,7 @@ var rules = ruleBook{
 		"config":                     {"schema", "topology", "verbs/personality"},
 		"schema":                     {},
 		"systemd":                    {},
-		"urdmad":                     {"config", "counters", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/attach/admin", "urdmad/attach/fabric", "urdmad/attach/injector", "urdmad/attach/kernelif", "urdmad/attach/metrics", "urdmad/attach/responder", "urdmad/attach/snapshot", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/mailbox", "urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "urdmad/logs", "verbs/abi", "verbs/personality", "verbs/probe", "wire", "wire/roce"},
+		"urdmad":                     {"config", "counters", "dpdk", "dpdk/port", "inject", "inspect", "systemd", "urdmad/attach/admin", "urdmad/attach/fabric", "urdmad/attach/injector", "urdmad/attach/kernelif", "urdmad/attach/metrics", "urdmad/attach/responder", "urdmad/attach/snapshot", "urdmad/attach/sysfs", "urdmad/attach/umad", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/mailbox", "urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "urdmad/logs", "urdmad/serve", "verbs/abi", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.
 		"verbs/abi":         {},

@@ -7,32 +7,41 @@ import (
 
 	"urdma/config"
 	"urdma/urdmad/attach/kernelif"
-	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/control"
+	"urdma/urdmad/serve"
 	"urdma/verbs/personality"
 )
 
-// shareWithKernel makes the network interface that the kernel gets on port i.
-func (d *daemon) shareWithKernel(i int, p *config.Port) error {
-	info := d.ports[i].Info()
+// shareWithKernel makes the network interfaces that the kernel gets on ports.
+func (d *daemon) shareWithKernel() error {
+	d.kernels = map[int]*kernelif.Interface{}
+	for i := range d.Config.Ports {
+		if p := &d.Config.Ports[i]; p.KernelInterface != "" {
+			if err := d.sharePort(i, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sharePort makes the network interface that the kernel gets on port i.
+func (d *daemon) sharePort(i int, p *config.Port) error {
+	info := d.Ports[i].Info()
 	k, err := kernelif.Open(kernelif.Config{Name: p.KernelInterface, MAC: info.MAC, MTU: info.MTU, Address: p.Address})
 	if err != nil {
 		return fmt.Errorf("ports[%d].kernel_interface: %w; it needs CAP_NET_ADMIN, /dev/net/tun and a name that no interface has", i, err)
 	}
-	if d.kernels == nil {
-		d.kernels = map[int]*kernelif.Interface{}
-	}
 	d.kernels[i] = k
-	d.links.away[i].Store(p.Address.Addr().IsUnspecified())
-	for _, p := range d.pollers {
-		p.engine.Interface(i).Kernel = k.Take
+	for _, p := range d.Pollers {
+		p.Engine.Interface(i).Kernel = k.Take
 	}
-	first := d.pollers[0]
+	first := d.Pollers[0]
 	k.Run(func(frame []byte, done func()) {
-		first.do(func() { first.engine.Interface(i).Send(frame); done() })
+		first.Do(func() { first.Engine.Interface(i).Send(frame); done() })
 	})
-	d.ports[i].Watch(k.SetLink)
-	k.SetLink(d.ports[i].Link()) // it may have changed in between
+	d.Ports[i].Watch(k.SetLink)
+	k.SetLink(d.Ports[i].Link()) // it may have changed in between
 	d.log.Info("the kernel has a network interface on the port", "port", p.Name, "interface", p.KernelInterface)
 	return nil
 }
@@ -40,6 +49,11 @@ func (d *daemon) shareWithKernel(i int, p *config.Port) error {
 // followKernel has ports take what their kernel interfaces become.
 func (d *daemon) followKernel() error {
 	for i, k := range d.kernels {
+		if d.Config.Ports[i].Address.Addr().IsUnspecified() {
+			d.Links.Lock()
+			d.Links.Set(i, 0, linkAway)
+			d.Links.Unlock()
+		}
 		if err := k.Watch(func(s kernelif.State) { d.follow(i, k, s) }); err != nil {
 			return fmt.Errorf("ports[%d].kernel_interface: %w", i, err)
 		}
@@ -49,48 +63,44 @@ func (d *daemon) followKernel() error {
 
 // follow has port i take what its kernel interface is now: address, MTU, up or down.
 func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
-	p, dev := &d.cfg.Ports[i], &d.server.Devices[i]
+	p, dev := &d.Config.Ports[i], &d.Server.Devices[i]
 	if s.Gone {
 		d.log.Error("the kernel's network interface is gone: the port keeps its address, until urdmad is started again", "port", p.Name, "interface", p.KernelInterface)
 		return
 	}
-	d.links.telling.Lock()
-	defer d.links.telling.Unlock()
-	was, most := dev.At(), d.ports[i].Info().MTU
+	d.Links.Lock()
+	defer d.Links.Unlock()
+	was, most := dev.At(), d.Ports[i].Info().MTU
 	now := control.Place{Address: addressFrom(s.Addresses, was.Address, p), MTU: max(leastMTU(p), min(s.MTU, most))}
 	if s.MTU > most { // as a card's driver refuses it
 		if err := k.SetMTU(most); err != nil {
 			d.log.Warn("the network interface's MTU is more than the port's: longer packets are lost", "interface", p.KernelInterface, "interface_mtu", s.MTU, "mtu", most, "error", err)
 		}
 	}
-	up := d.linkUp(i)
 	if now != was {
-		if d.shared != nil {
-			d.shared.ports[i].Renumber(now.Address.Addr())
-		}
-		for _, p := range d.pollers {
-			p.do(func() {
-				p.engine.Interface(i).SetMTU(now.MTU)
-				p.engine.Renumber(i, now.Address)
-				p.numbers.Renumber(i, now.Address.Addr())
-			})
-		}
-		d.server.SetPlace(i, now)
+		d.Move(i, now)
 		d.log.Info("the port follows its kernel interface", "port", p.Name, "address", now.Address.String(), "mtu", now.MTU, "was", was.Address.String(), "mtu_was", was.MTU)
 	}
+	var ended, begun serve.Reason
 	if now.Address.Addr() != was.Address.Addr() {
-		d.links.lost[i].Store(false)
-		shown := sysfsDevice(p, d.ports[i])
-		shown.Is.Addr = now.Address.Addr()
-		if err := sysfs.SetAddress(d.cfg.SysfsDir, shown); err != nil {
-			d.log.Warn("sysfs does not show the port's address", "port", p.Name, "error", err)
-		}
+		ended = serve.AddressLost
+		d.showAddress(i, now.Address.Addr())
 	}
-	d.links.away[i].Store(!s.Up || now.Address.Addr().IsUnspecified())
-	d.showLink(i)
-	if d.linkUp(i) != up {
-		d.tellLink(i, !up)
+	if !s.Up || now.Address.Addr().IsUnspecified() {
+		begun = linkAway
+	} else {
+		ended |= linkAway
 	}
+	d.Links.Set(i, ended, begun)
+	d.Links.Show(i) // the subnet, of the address
+}
+
+// closeKernel takes the interfaces away.
+func (d *daemon) closeKernel() error {
+	for _, k := range d.kernels {
+		k.Close()
+	}
+	return nil
 }
 
 // addressFrom is the one of an interface's addresses that a port takes: the one that it
@@ -122,14 +132,4 @@ func leastMTU(p *config.Port) int {
 		return 1280
 	}
 	return 576
-}
-
-// own is responder.Config's.
-func (d *daemon) own(a netip.Addr) bool {
-	for i := range d.server.Devices {
-		if d.server.Devices[i].At().Address.Addr() == a {
-			return true
-		}
-	}
-	return false
 }

@@ -1,8 +1,10 @@
-package main
+package serve
 
 import (
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"urdma/config"
@@ -27,16 +29,17 @@ func TestPolicyOnSlowMachine(t *testing.T) {
 		{`,"polling":{"yield_us":0}`, slow, 0},
 		{`,"polling":{"max_sleep_us":0}`, slow, math.MaxInt64},
 	} {
-		cfg, _, err := written(t, t.TempDir(), c.setting).load()
+		file := filepath.Join(t.TempDir(), "urdma.json")
+		if err := os.WriteFile(file, []byte(`{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24"}]`+c.setting+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(file, func(string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &daemon{cfg: cfg, machine: c.machine}
-		if got := d.policy(0).Yield; got != c.yield {
+		d := &Core{Config: cfg, Machine: c.machine}
+		if got := d.Policy(0).Yield; got != c.yield {
 			t.Errorf("%s on %+v: yields for %d ns, expected %d", c.setting, c.machine, got, c.yield)
-		}
-		if s := d.scheduling(); s.YieldForNs != int64(c.yield) || s.SleepNs != int64(c.machine.Sleep) {
-			t.Errorf("%s: shown are %+v", c.setting, s)
 		}
 	}
 }
@@ -60,12 +63,12 @@ func TestAutoWorkers(t *testing.T) {
 		{true, []int{4}, 4}, {true, []int{1, 4}, 4}, {true, []int{1}, 1}, {true, []int{1, 1}, 1}, {false, []int{1}, 4},
 	} {
 		cfg := &config.Config{AutoWorkers: c.auto, Workers: make([]config.Worker, 4)}
-		d := &daemon{cfg: cfg, log: &logger{Logger: slog.New(slog.DiscardHandler)}}
+		d := &Core{Config: cfg, Log: slog.New(slog.DiscardHandler)}
 		for _, n := range c.queues {
-			d.ports = append(d.ports, queues{n: n})
+			d.Ports = append(d.Ports, queues{n: n})
 		}
-		if d.settleWorkers(); d.workers() != c.want || len(cfg.Workers) != 4 {
-			t.Errorf("auto %v, queues %v: %d workers, expected %d, and the configuration as it was", c.auto, c.queues, d.workers(), c.want)
+		if d.settleWorkers(); d.Workers() != c.want || len(cfg.Workers) != 4 {
+			t.Errorf("auto %v, queues %v: %d workers, expected %d, and the configuration as it was", c.auto, c.queues, d.Workers(), c.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"errors"
@@ -96,20 +96,20 @@ func preferPublic(_, _ string, c syscall.RawConn) error {
 // claimAddresses warns where another urdmad has a port's address on the same network
 // interface: both hear the packets for it, and each refuses those that are for the
 // other's programs. Their Ethernet address is the same, so no ARP tells of it.
-func (d *daemon) claimAddresses() {
-	for i, p := range d.cfg.Ports {
+func (c *Core) claimAddresses() {
+	for i, p := range c.Config.Ports {
 		if v, err := config.ParseVdev(p.Vdev); err != nil || !v.OnInterface() {
 			continue
 		}
-		claim, holder, err := claimAddress(scopeOf(d.ports[i].Info()), p.Address.Addr())
+		claim, holder, err := claimAddress(scopeOf(c.Ports[i].Info()), p.Address.Addr())
 		switch {
 		case err == nil:
-			d.claims = append(d.claims, claim)
+			c.claims = append(c.claims, claim)
 		case errors.Is(err, unix.EADDRINUSE):
-			d.log.Warn("another urdmad has the port's address on the same network interface, and takes packets that are for this one: give one of them another address",
-				"port", p.Name, "address", p.Address.Addr().String(), "interface", d.ports[i].Info().Interface, "process", holder)
+			c.Log.Warn("another urdmad has the port's address on the same network interface, and takes packets that are for this one: give one of them another address",
+				"port", p.Name, "address", p.Address.Addr().String(), "interface", c.Ports[i].Info().Interface, "process", holder)
 		default:
-			d.log.Warn("nobody will notice if another urdmad has the port's address", "port", p.Name, "error", err)
+			c.Log.Warn("nobody will notice if another urdmad has the port's address", "port", p.Name, "error", err)
 		}
 	}
 }

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"urdma/config"
+	"urdma/dpdk"
+	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/steer"
+	"urdma/wire"
+	"urdma/wire/roce"
+)
+
+// Open opens the ports. It tells of a setting that does not fit the machine in the words of the
+// configuration.
+func (c *Core) Open() (err error) {
+	if err := placePorts(c.Config); err != nil {
+		return err
+	}
+	c.Ports, c.closePorts, err = dpdk.OpenPorts(Specs(c.Config), c.Config.EALArgs, c.Log)
+	var wrong *dpdk.SettingError
+	if errors.As(err, &wrong) {
+		return c.Config.PortError(wrong.Port, wrong.Setting, wrong.Allowed)
+	}
+	if err == nil {
+		c.claimAddresses()
+	}
+	return err
+}
+
+// Specs are what a configuration asks of the drivers.
+func Specs(cfg *config.Config) []dpdk.Spec {
+	var out []dpdk.Spec
+	for _, p := range cfg.Ports {
+		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
+			Address: p.Address.Addr(), Allow: p.Allow, PeerQueue: steer.PeerQueue}
+		if p.RoCE() {
+			s.PeerQueue = steer.PeerQueueRoCE
+		}
+		if p.UDP() && p.RoCE() {
+			s.Vdev, s.ECN, s.Renumber = fmt.Sprintf("udp,port=%d", p.SocketPort()), true, roce.Renumber
+		}
+		if n := len(cfg.Workers); n > 1 {
+			s.Queues = n
+			s.Filter, s.QueueOf, s.BySource = steer.SocketFilter(n), func(number int) int { return wire.WorkerOf(uint32(number), n) }, p.RoCE()
+			if p.RoCE() {
+				s.Filter = steer.PacketFilter(n)
+			}
+		}
+		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
+			copy(s.MAC[:], mac)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func addressOf(p *config.Port) netif.Address {
+	return netif.Address{Prefix: p.Address, Gateway: p.Gateway, SocketPort: p.SocketPort()}
+}

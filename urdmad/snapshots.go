@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+
+	"urdma/counters"
+	"urdma/dpdk/port"
+	"urdma/inspect"
+	"urdma/urdmad/attach/snapshot"
+	"urdma/urdmad/attach/sysfs"
+	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/steer"
+	"urdma/urdmad/core/worker"
+)
+
+func (d *daemon) attachSnapshots() error {
+	d.snapshots = snapshot.Attach(d.Server, d.snapshotConfig())
+	return nil
+}
+
+// about is what a snapshot says of this process.
+func (d *daemon) about() inspect.Daemon {
+	return inspect.Daemon{Version: version, PID: os.Getpid(), UID: os.Getuid(), Started: time.Now(), Socket: d.Config.Socket,
+		Config: d.Config.Source, Scheduling: d.scheduling()}
+}
+
+// snapshotConfig is what a snapshot says of the daemon and its ports.
+func (d *daemon) snapshotConfig() snapshot.Config {
+	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder, Parts: []snapshot.Part{d.injector.Show, snapshot.Warnings}}
+	for i, p := range d.Config.Ports {
+		info := d.Ports[i].Info()
+		c.Ports = append(c.Ports, snapshot.Port{Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress),
+			Rate: sysfs.Rate, Offloads: offloads(d.Ports[i], &d.Pollers[0].Engine.Interface(i).Batches), Stats: d.Ports[i].Stats})
+	}
+	return c
+}
+
+// offloads says what a port has of the kernel's offloads, and to how many peers
+// they are of no use.
+func offloads(p port.Port, b *netif.Batches) func() string {
+	o, ok := p.(port.Offloader)
+	if !ok {
+		return nil
+	}
+	return func() string {
+		text := o.Offloads()
+		if n := b.Alone(worker.Now()); n > 0 {
+			text += fmt.Sprintf(", to %d peers that lose all but the first of what leaves together one segment at a time", n)
+		}
+		return text
+	}
+}
+
+var (
+	loopCounts  = counters.NewCopy[worker.Stats, inspect.Loop]()
+	steerCounts = counters.NewCopy[steer.Counts, inspect.Loop]()
+)
+
+// loop is what a worker has done, at most 1,024 turns ago.
+func (d *daemon) loop(n int) (l inspect.Loop) {
+	s := d.Pollers[n].Worker.Stats()
+	loopCounts.Into(&l, &s)
+	if c, several := d.Steered(n); several {
+		steerCounts.Into(&l, &c)
+	}
+	return l
+}
+
+// scheduling is what a snapshot says of all that.
+func (d *daemon) scheduling() *inspect.Scheduling {
+	m, p := &d.Machine, d.Policy(0)
+	return &inspect.Scheduling{ClockNs: int64(m.Clock), YieldNs: int64(m.Yield), SleepNs: int64(m.Sleep), WakeNs: int64(m.Wake), KeepsCore: m.KeepsCore,
+		AloneNs: int64(p.Alone), YieldForNs: int64(p.Yield), MinSleepNs: int64(p.MinSleep), CrowdNs: int64(p.Crowd), Misses: p.Misses}
+}
