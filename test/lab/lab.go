@@ -31,7 +31,8 @@ type Lab struct {
 }
 
 // New makes a lab with copies of what is in build, so that every user can run
-// them, wherever the source tree is.
+// them, wherever the source tree is. The environment variable URDMA_DAEMON may name
+// another urdmad, such as test/core/coreurdmad.
 func New(build string) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "urdma-")
 	if err != nil {
@@ -55,7 +56,11 @@ func (l *Lab) copyPrograms(build string) error {
 		return err
 	}
 	for _, f := range files {
-		if err := copyFile(filepath.Join(l.bin, f), filepath.Join(build, f)); err != nil {
+		from := filepath.Join(build, f)
+		if daemon := os.Getenv("URDMA_DAEMON"); daemon != "" && f == "urdmad" {
+			from = daemon
+		}
+		if err := copyFile(filepath.Join(l.bin, f), from); err != nil {
 			return fmt.Errorf("%w (make build first)", err)
 		}
 	}
