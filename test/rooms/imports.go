@@ -96,12 +96,25 @@ func (r *ruleBook) imports(list []listed) (complaints []string) {
 func (r *ruleBook) ignorance(list []listed) (complaints []string) {
 	imports := importsOf(list)
 	for _, name := range sortedKeys(r.mustNot) {
-		paths := reach(imports, module+name)
-		for _, forbidden := range r.mustNot[name] {
-			for _, path := range sortedKeys(paths) {
-				if within(path, forbidden) {
-					complaints = append(complaints, fmt.Sprintf("%s must not know %s, and does: %s", name, forbidden, paths[path]))
-				}
+		complaints = append(complaints, knows(imports, name, r.mustNot[name])...)
+	}
+	for _, folder := range sortedKeys(r.below) {
+		for i := range list {
+			if within(list[i].ImportPath, folder) {
+				complaints = append(complaints, knows(imports, list[i].name(), r.below[folder])...)
+			}
+		}
+	}
+	return complaints
+}
+
+// knows complains of what a package must not know and does.
+func knows(imports map[string][]string, name string, mustNot []string) (complaints []string) {
+	paths := reach(imports, module+name)
+	for _, forbidden := range mustNot {
+		for _, path := range sortedKeys(paths) {
+			if within(path, forbidden) {
+				complaints = append(complaints, fmt.Sprintf("%s must not know %s, and does: %s", name, forbidden, paths[path]))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,7 @@ func TestImports(t *testing.T) {
 	r := ruleBook{
 		may:     map[string][]string{"wire": {}, "qp": {}, "rdmap": {"qp", "wire"}, "cm": {"wire"}},
 		mustNot: map[string][]string{"qp": {"wire"}, "cm": {"net", "qp"}},
+		below:   map[string][]string{"core": {"attach"}},
 	}
 	for _, c := range []struct {
 		name  string
@@ -52,6 +54,13 @@ func TestImports(t *testing.T) {
 			compare(t, r.imports(append(list, c.extra)), c.want...)
 		})
 	}
+	t.Run("the core and a feature", func(t *testing.T) {
+		r := r
+		r.may = maps.Clone(r.may)
+		r.may["core/qp"], r.may["core/mem"], r.may["attach/trace"] = []string{"core/mem"}, []string{"attach/trace"}, nil
+		list := append(slices.Clone(good), pkg("core/qp", module+"core/mem"), pkg("core/mem", module+"attach/trace"), pkg("attach/trace"))
+		compare(t, r.imports(list), "core/qp must not know attach, and does: core/qp → core/mem → attach/trace", "core/mem must not know attach")
+	})
 	t.Run("a package that has gone", func(t *testing.T) {
 		compare(t, r.imports(good[:3]), "cm is in the table and not in the tree")
 	})

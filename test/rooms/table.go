@@ -8,7 +8,14 @@ type ruleBook struct {
 	// mustNot names what a package must not know, even by way of others:
 	// packages of ours, with all below them, and foreign ones.
 	mustNot map[string][]string
+	// below is mustNot for all packages in and below a folder.
+	below map[string][]string
 }
+
+// attached are the features that the core and control do without.
+var attached = []string{"inject", "inspect", "urdmad/attach/admin", "urdmad/attach/fabric", "urdmad/attach/impair",
+	"urdmad/attach/injector", "urdmad/attach/kernelif", "urdmad/attach/metrics", "urdmad/attach/responder", "urdmad/attach/snapshot",
+	"urdmad/attach/sysfs", "urdmad/attach/umad"}
 
 // sockets are what talks to other processes.
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
@@ -116,43 +123,51 @@ var rules = ruleBook{
 		"urdma":            {"config", "event", "inject", "inspect", "reason", "topology", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
-		"bench":               {"bench/report", "bench/results", "bench/suite"},
-		"bench/floor/floord":  {"urdmad/core/clock", "urdmad/core/worker"},
-		"bench/memif":         {"bench/testpmd", "dpdk/memif", "dpdk/port"},
-		"examples/go/ping":    {"verbs"},
-		"examples/go/srq":     {"verbs"},
-		"examples/go/ud":      {"verbs"},
-		"bench/results":       {},
-		"bench/report":        {"bench/results"},
-		"bench/suite":         {"bench/results", "bench/testpmd", "test/lab", "verbs", "wire"},
-		"bench/testpmd":       {},
-		"test/arm64":          {},
-		"test/bystander":      {"verbs"},
-		"test/container":      {},
-		"test/demo":           {"test/lab"},
-		"test/e2e":            {},
-		"test/faults":         {},
-		"test/fresh":          {},
-		"test/hostile":        {},
-		"test/lab":            {"test/relay"},
-		"test/lab/labtest":    {"test/lab"},
-		"test/linked":         {"dpdk/port"},
-		"test/mpi":            {},
-		"test/programs":       {},
-		"test/recipes":        {},
-		"test/release":        {},
-		"test/pyverbs":        {},
-		"test/relay":          {},
-		"test/relay/udprelay": {"test/relay"},
-		"test/report":         {},
-		"test/rooms":          {},
-		"test/service":        {},
-		"test/soak":           {},
-		"test/vm":             {},
-		"test/walk":           {},
-		"test/walk/record":    {},
-		"test/writers":        {},
-		"verbs/abi/generate":  {},
+		"bench":                {"bench/report", "bench/results", "bench/suite"},
+		"bench/floor/floord":   {"urdmad/core/clock", "urdmad/core/worker"},
+		"bench/memif":          {"bench/testpmd", "dpdk/memif", "dpdk/port"},
+		"examples/go/ping":     {"verbs"},
+		"examples/go/srq":      {"verbs"},
+		"examples/go/ud":       {"verbs"},
+		"bench/results":        {},
+		"bench/report":         {"bench/results"},
+		"bench/suite":          {"bench/results", "bench/testpmd", "test/lab", "verbs", "wire"},
+		"bench/testpmd":        {},
+		"test/arm64":           {},
+		"test/bystander":       {"verbs"},
+		"test/container":       {},
+		"test/core/coreurdmad": {"config", "urdmad/control", "urdmad/core/worker", "urdmad/serve", "verbs/abi"},
+		"test/demo":            {"test/lab"},
+		"test/e2e":             {},
+		"test/faults":          {},
+		"test/fresh":           {},
+		"test/hostile":         {},
+		"test/lab":             {"test/relay"},
+		"test/lab/labtest":     {"test/lab"},
+		"test/linked":          {"dpdk/port"},
+		"test/mpi":             {},
+		"test/programs":        {},
+		"test/recipes":         {},
+		"test/release":         {},
+		"test/pyverbs":         {},
+		"test/relay":           {},
+		"test/relay/udprelay":  {"test/relay"},
+		"test/report":          {},
+		"test/rooms":           {},
+		"test/service":         {},
+		"test/soak":            {},
+		"test/vm":              {},
+		"test/walk":            {},
+		"test/walk/record":     {},
+		"test/writers":         {},
+		"verbs/abi/generate":   {},
+	},
+
+	below: map[string][]string{
+		"urdmad/core":    append(attached[:len(attached):len(attached)], "urdmad/control", "urdmad/serve"),
+		"urdmad/control": append(attached[:len(attached):len(attached)], "urdmad/serve"),
+		"urdmad/serve":   attached,
+		"test/core":      attached,
 	},
 
 	mustNot: map[string][]string{
