@@ -301,3 +301,43 @@ func TestNoQueuePairBehindService(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 }
+
+// TestReusedCommID: a request of another transaction with the communication ID of a
+// connection is not that of the connection: it gets an answer of its own.
+func TestReusedCommID(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 11, RoCE: true})
+	const heads = roce.BTHLen + 8
+	var request, answer ibcm.Message
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var m ibcm.Message
+		if len(frame) > wire.UDPHeaderLen+heads && m.Parse(frame[wire.UDPHeaderLen+heads:]) == nil {
+			if m.Kind == ibcm.REQ && request.Kind == 0 {
+				request = m
+				request.Private = append([]byte(nil), m.Private...)
+			}
+			answer = m
+		}
+		return false
+	}})
+	ca, cb := w.A.NewClient(), w.B.NewClient()
+	ca.Listen(7000, 4)
+	cb.Connect(cb.Resolve(w.A.Addr, 7000), cb.NewQP(nil), enginetest.Param(4, ""))
+	ca.Accept(ca.Event(cm.EventConnectRequest, time.Second).Child, ca.NewQP(nil), enginetest.Param(4, ""))
+	cb.Event(cm.EventEstablished, time.Second)
+	s := w.Stranger()
+	for tid, want := range map[uint64]ibcm.Message{request.TID: {Kind: ibcm.REP}, request.TID ^ 1<<40: {Kind: ibcm.REJ, Reason: ibcm.StaleConnection}} {
+		request.TID, answer = tid, ibcm.Message{}
+		payload := make([]byte, heads+ibcm.Len)
+		h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
+		if err := request.Put(payload[h.Put(payload):]); err != nil {
+			t.Fatal(err)
+		}
+		forge(w, s, payload)
+		if want.Kind == ibcm.REP && answer.Kind == 0 {
+			continue // the connection stands: nothing needs to be said again
+		}
+		if answer.TID != tid || answer.Kind != want.Kind || answer.Reason != want.Reason {
+			t.Errorf("transaction %#x: %v, reason %d, of transaction %#x", tid, answer.Kind, answer.Reason, answer.TID)
+		}
+	}
+}

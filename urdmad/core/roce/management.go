@@ -86,9 +86,12 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 // requestArrived takes a request for a connection.
 func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	s, key := p.s, requestKey{p, d.Src.Addr(), m.Local}
-	if c := s.asked[key]; c != nil {
+	if c := s.asked[key]; c != nil && c.shake.theirs.TID == m.TID {
 		c.askedAgain(m)
 		return "asked again"
+	} else if c != nil {
+		p.refuse(d, m, ibcm.StaleConnection)
+		return "its communication ID is that of a connection"
 	}
 	var a ibcm.Addresses
 	service, ok := m.Service.TCPPort()
