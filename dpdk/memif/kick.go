@@ -41,9 +41,9 @@ func newInterrupt() (ours interrupt, theirs int, err error) {
 // openInterrupt judges an fd that a peer passed. On error the fd stays the
 // caller's.
 func openInterrupt(fd int, write bool) (interrupt, error) {
-	if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
-		if domain != unix.AF_UNIX {
-			return interrupt{fd: -1}, fmt.Errorf("memif: interrupt is a socket of family %d", domain)
+	if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
+		if !ofSocketpair(fd) {
+			return interrupt{fd: -1}, fmt.Errorf("memif: interrupt is a socket, expected one of a socketpair, of type SOCK_STREAM")
 		}
 		return interrupt{fd: fd, socket: true}, nil
 	}
@@ -56,6 +56,21 @@ func openInterrupt(fd int, write bool) (interrupt, error) {
 		i.signals, err = newSignaller(fd)
 	}
 	return i, err
+}
+
+// ofSocketpair reports whether a socket is what newInterrupt passes. What is written to
+// another may reach a service that takes our credentials with it (SO_PASSCRED).
+func ofSocketpair(fd int) bool {
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_STREAM {
+		return false
+	}
+	for _, end := range []func(int) (unix.Sockaddr, error){unix.Getsockname, unix.Getpeername} {
+		at, err := end(fd)
+		if name, ok := at.(*unix.SockaddrUnix); err != nil || !ok || name.Name != "@" { // so package unix calls no name
+			return false
+		}
+	}
+	return true
 }
 
 // kick wakes the peer. It never waits; a peer that doesn't drain its interrupt
