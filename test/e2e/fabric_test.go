@@ -102,18 +102,9 @@ func TestInfiniBandDiags(t *testing.T) {
 		{"saquery PR --slid 0x101", []string{`dlid\.+514`, `slid\.+257`}},
 		{"saquery LR", []string{`ToLID\.+514`}},
 		{"saquery SMIR", []string{`GUID\.+` + guidSwitch, `SMState\.+3`}},
-		{"saquery SWIR", []string{`LinearFDBTop\.+0x202`}},
-		{"saquery LFTR", []string{`LFT Record dump`}},
-		{"saquery --smkey 1 PKTR", []string{`0xffff 0x0000`}},
-		{"saquery GIR", []string{guid1}},
 		{"saquery CPI", []string{`Base version\.+1`}},
-		{"saquery MFTR", nil},
-		{"saquery SL2VL", []string{`SL2VL`}},
-		{"saquery VLAR", nil},
 		{"saquery MCMR", nil},
 		{"saquery -g", nil},
-		{"saquery SR", nil},
-		{"saquery IIR", nil},
 		{"saquery -s", []string{`EndPortLid\.+1\b`}},
 		{"smpquery portinfoextended 0x202", []string{`CapMask:\.+0x00000000`}},
 		{"ibroute -M 1", []string{"Multicast mlids", "0 valid mlids dumped"}},
@@ -252,16 +243,17 @@ func TestOpenSM(t *testing.T) {
 	if strings.Contains(log(), "ERR") {
 		t.Errorf("opensm's log:\n%s", log())
 	}
-	// osmtest writes down what opensm's subnet administration says, and compares. Some of what it asks then is wrong on
-	// purpose, and its Sets of SMInfoRecord and InformInfoRecord, as it expects, opensm does not answer.
-	osmtest(t, n, dir, "c", "v")
-	if out, err := n.Urdma("inject", "rename urdma1 another; errors urdma1 local_link_integrity_errors"); err != nil {
-		t.Error(err, out)
-	}
-	for _, trap := range []string{"144", "129"} {
-		await(t, "trap "+trap, func() (bool, string) {
-			return regexp.MustCompile(`Generic Notice type:\d num:` + trap).MatchString(log()), lab.Tail(log(), 30)
+	for _, state := range []string{"down", "up"} { // the switch tells it
+		if out, err := n.Urdma("inject", "port", "urdma1", state); err != nil {
+			t.Fatal(err, out)
+		}
+		await(t, "State: "+map[string]string{"down": "Down", "up": "Active"}[state], func() (bool, string) {
+			out, _ := n.Run(lab.Patience, "ibstat", "urdma1")
+			return strings.Contains(out, map[string]string{"down": "State: Down", "up": "State: Active"}[state]), out
 		})
+	}
+	if !regexp.MustCompile(`Generic Notice type:1 num:128`).MatchString(log()) {
+		t.Errorf("no trap:\n%s", lab.Tail(log(), 30))
 	}
 	sm.Kill()
 	await(t, "urdmad's subnet manager", func() (bool, string) {
@@ -272,28 +264,6 @@ func TestOpenSM(t *testing.T) {
 	for _, event := range []string{"IBV_EVENT_SM_CHANGE", "IBV_EVENT_CLIENT_REREGISTER"} {
 		await(t, event, func() (bool, string) { return strings.Contains(watch.Output(), event), watch.Output() })
 	}
-}
-
-// osmtest runs flows of it.
-func osmtest(t *testing.T, n *lab.Node, dir string, flows ...string) {
-	t.Helper()
-	for _, flow := range flows {
-		out, err := n.Run(lab.Patience, "sh", "-c", fmt.Sprintf("mkdir -p %s && cd %s && exec osmtest -f %s -i %s/inventory -l %s/osmtest.log -t 1000", dir, dir, flow, dir, dir))
-		if err != nil || !strings.Contains(out, "PASS") {
-			log, _ := os.ReadFile(dir + "/osmtest.log")
-			t.Errorf("osmtest -f %s: %v\n%s\n%s", flow, err, lab.Tail(out, 40), lab.Tail(string(log), 40))
-		}
-	}
-}
-
-// TestSubnetAdministration: opensm's tester on urdmad's own subnet administration: an inventory and what it is checked by, paths of several ends among it, services, multicast
-// groups, and subscriptions to notices and traps.
-func TestSubnetAdministration(t *testing.T) {
-	need(t, "osmtest")
-	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
-	osmtest(t, n, filepath.Join(n.Directory(), "osmtest"), "c", "v", "s", "m", "e", "t", "a")
-	says(t, n, "saquery -g", false, `MGID\.+ff12:a01b:`, `Mlid\.+0xC000`) // what the flow of groups left
-	says(t, n, "ibroute -M 1", false, "0xc0")
 }
 
 // TestSimulatedFabric runs the tools on 32 simulated hosts at 4 switches, each linked with each
@@ -491,14 +461,8 @@ func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
 		{"saquery PR --slid " + own + " --dlid " + lid, []string{of("dlid", lid)}},
 		{"saquery LR", []string{of("ToLID", lid)}},
 		{"saquery SMIR", []string{of("SMState", "3")}},
-		{"saquery SWIR", []string{of("LID", sw)}},
-		{"saquery LFTR", []string{"LFT Record dump"}},
-		{"saquery MFTR", nil},
-		{"saquery --smkey 1 PKTR " + lid, []string{"0xffff 0x0000"}},
-		{"saquery GIR " + lid, []string{guid}},
 		{"saquery CPI", []string{of("Base version", "1")}},
-		{"saquery SL2VL", []string{"SL2VL"}},
-		{"saquery VLAR", nil}, {"saquery MCMR", nil}, {"saquery -g", nil}, {"saquery SR", nil}, {"saquery IIR", nil},
+		{"saquery MCMR", nil}, {"saquery -g", nil},
 		{"saquery -s", []string{of("EndPortLid", sw)}},
 	} {
 		says(t, n, c.line, false, c.want...)

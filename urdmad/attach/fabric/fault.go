@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -34,7 +33,7 @@ func (s *Subnet) Inject(f *Fault, look bool) error {
 	if f.Name != "" {
 		n, err := s.find(f.At)
 		if err == nil && !look {
-			n.rename(s, f.Name)
+			n.desc = f.Name
 		}
 		return err
 	}
@@ -45,7 +44,6 @@ func (s *Subnet) Inject(f *Fault, look bool) error {
 	for i, n := range f.Errors {
 		e.errors[i] += n
 	}
-	s.exceeded(e, &f.Errors)
 	if (f.Down || f.Up) && e.peer != nil {
 		e.off = f.Down
 		e.peer.off = e.peer.off && f.Down
@@ -95,35 +93,4 @@ func (s *Subnet) findPort(name string) (*endpoint, error) {
 		return nil, fmt.Errorf("%w a port %q: expected 1 to %d", ErrNotFound, name, len(n.ports)-1)
 	}
 	return n.port(num), nil
-}
-
-// rename gives a node another NodeDescription, of which its first port that carries packets tells.
-func (n *node) rename(s *Subnet, name string) {
-	if n.desc == name {
-		return
-	}
-	n.desc = name
-	from := n.ports[1]
-	for _, e := range n.ports[1:] {
-		if e.joined() {
-			from = e
-			break
-		}
-	}
-	s.renamed(from)
-}
-
-// exceeded tells of errors that raise a trap: those that have a threshold, which is one here.
-func (s *Subnet) exceeded(e *endpoint, counted *Errors) {
-	for _, of := range []struct {
-		counter counter
-		trap    uint16
-	}{{localLinkIntegrityErrors, trapLinkIntegrity}, {bufferOverrunErrors, trapBufferOverrun}} {
-		if counted[of.counter] > 0 {
-			t := newNotice(e.own(), urgent, byte(e.node.kind), of.trap)
-			binary.BigEndian.PutUint16(t[detailsLID:], e.own().info.lid())
-			t[detailsLID+2] = byte(e.num)
-			s.send(e.own(), &t)
-		}
-	}
 }

@@ -20,42 +20,35 @@ const (
 	MethodSend        = 0x03
 	MethodTrap        = 0x05
 	MethodTrapRepress = 0x07
+	methodReport      = 0x06
 	MethodGetTable    = 0x12
-
-	methodGetTraceTable = 0x13
-	methodGetMulti      = 0x14
-
-	MethodDelete   = 0x15
-	MethodResponse = 0x80 // the bit that answers have
-	methodGetResp  = MethodGet | MethodResponse
+	MethodResponse    = 0x80 // the bit that answers have
+	methodGetResp     = MethodGet | MethodResponse
 )
 
 // status is that of an answer (the upper byte is subnet administration's).
 type status uint16
 
 const (
-	statusOK                     status = 0
-	statusBadVersion             status = 1 << 2
-	statusBadMethod              status = 2 << 2
-	statusBadAttribute           status = 3 << 2 // or method, for the attribute
-	statusBadValue               status = 7 << 2
-	statusNoResources            status = 0x0100
-	statusInvalidGID             status = 0x0500
-	statusNoRecords              status = 0x0300
-	statusTooManyRecords         status = 0x0400
-	statusTooFewComponents       status = 0x0600
-	statusInvalidRequest         status = 0x0200
-	directionBit                        = 0x8000 // of a directed route, beside the status
-	permissiveLID                uint16 = 0xffff
-	smpData, smpDataEnd                 = 64, 128 // the attribute of a SMP; other classes of ours have theirs up to the end
-	initialPath, returnPath             = 128, 192
-	maxHops                             = 63
-	offHopPointer, offHops              = 6, 7
-	offMKey                             = 24
-	offDrSLID, offDrDLID                = 32, 34
-	offSMKey, offAttributeOffset        = 36, 44
-	offMask, adminData                  = 48, 56
-	offRMPP                             = 24
+	statusOK                status = 0
+	statusBadVersion        status = 1 << 2
+	statusBadAttribute      status = 3 << 2 // or method, for the attribute
+	statusBadValue          status = 7 << 2
+	statusNoResources       status = 0x0100
+	statusNoRecords         status = 0x0300
+	statusTooManyRecords    status = 0x0400
+	statusInvalidRequest    status = 0x0200
+	directionBit                   = 0x8000 // of a directed route, beside the status
+	permissiveLID           uint16 = 0xffff
+	smpData, smpDataEnd            = 64, 128 // the attribute of a SMP; other classes of ours have theirs up to the end
+	initialPath, returnPath        = 128, 192
+	maxHops                        = 63
+	offHopPointer, offHops         = 6, 7
+	offMKey                        = 24
+	offDrSLID, offDrDLID           = 32, 34
+	offAttributeOffset             = 44
+	offMask, adminData             = 48, 56
+	offRMPP                        = 24
 )
 
 // MAD is a management datagram as it is on the wire, big-endian, at least Size bytes.

@@ -50,8 +50,7 @@ func (s *Subnet) putSMInfo(b []byte) {
 	b[20] = byte(state) // with the lowest priority, 0
 }
 
-// sweep follows a change: our subnet manager does what there is to do, and whoever is to
-// be told of it is.
+// sweep follows a change: our subnet manager does what there is to do, and another one is told of it.
 func (s *Subnet) sweep() {
 	s.manage()
 	s.tell()
@@ -76,7 +75,6 @@ func (s *Subnet) manage() {
 			e.info.setState(stateActive, e.info.physical())
 		}
 	}
-	s.routeGroups()
 }
 
 // discover finds the nodes that links lead to.

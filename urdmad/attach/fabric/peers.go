@@ -85,9 +85,6 @@ func (s *Subnet) UpdatePeers(list []Peer) {
 		}
 		if e := s.peers[i]; e != nil {
 			e.follow(&s.told[i], s.ownOf(e, p))
-			if s.told[i].Name != "" && s.told[i].Name != p.Name {
-				s.renamed(e)
-			}
 			s.told[i] = p
 		}
 	}

@@ -18,7 +18,8 @@ const (
 	capExtendedWidth = 1 << 9
 	capXmitWait      = 1 << 12
 
-	allPorts = 0xff
+	allPorts     = 0xff
+	responseTime = 16 // RespTimeValue: 0.27 s
 )
 
 // counter is one of those that a port has.
@@ -120,7 +121,7 @@ func (e *endpoint) performance(m MAD) MAD {
 		clear(b)
 		b[0], b[1] = 1, 1
 		binary.BigEndian.PutUint16(b[2:], capAllPortSelect|capExtendedWidth|capXmitWait)
-		b[7] = 16 // RespTimeValue: 0.27 s
+		b[7] = responseTime
 	case attrPortCounters:
 		r.setStatus(e.node.count(0, b, set))
 	case attrExtended:

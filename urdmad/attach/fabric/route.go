@@ -169,7 +169,7 @@ func (s *Subnet) agents(from, at *endpoint, p Packet) (answer MAD, taken bool) {
 		}
 	case ClassAdmin:
 		if at.own() == s.home && s.master() {
-			return s.administration(from.own(), p.MAD), true
+			return s.administration(p.MAD), true
 		}
 	}
 	if at.unowned() || at.remote >= 0 && !p.MAD.crosses() { // nobody has an agent there

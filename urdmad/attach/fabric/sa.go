@@ -2,71 +2,227 @@ package fabric
 
 import "encoding/binary"
 
+// Attributes of subnet administration (IBA table 185).
+const (
+	attrNodeRecord     = 0x11
+	attrPortInfoRecord = 0x12
+	attrSMInfoRecord   = 0x18
+	attrLinkRecord     = 0x20
+	attrPathRecord     = 0x35
+	attrMemberRecord   = 0x38
+)
+
 const adminVersion = 2
 
-// administration answers a request of a port to the subnet administration (SA).
-func (s *Subnet) administration(from *endpoint, m MAD) MAD {
-	switch m.Method() {
-	case MethodGet, MethodGetTable, MethodSet, MethodDelete, methodGetMulti:
-	case methodGetTraceTable:
-		return m.answer(statusBadMethod)
-	default:
+// administration answers a request to the subnet administration (SA).
+func (s *Subnet) administration(m MAD) MAD {
+	switch method, attribute := m.Method(), m.attribute(); {
+	case method == MethodSend || method == MethodTrap || method == methodReport:
 		return nil
-	}
-	if m.Version() != adminVersion {
+	case m.Version() != adminVersion:
 		return m.answer(statusBadVersion)
-	}
-	if m.key() != 0 && !m.trusted() { // as opensm does: guesses learn nothing
-		return nil
-	}
-	if m.Method() == MethodSet || m.Method() == MethodDelete {
-		return s.change(from, m)
-	}
-	if m.Method() == methodGetMulti {
-		if m.attribute() != attrMultiPath {
-			return m.answer(statusBadAttribute)
+	case attribute == attrClassPortInfo && method == MethodGet:
+		return m.answerRecord([]byte{1, adminVersion, 7: responseTime})
+	case method == MethodGet || method == MethodGetTable:
+		if kind := records[attribute]; kind != nil {
+			return s.query(kind, m)
 		}
-		return s.multiPath(m)
-	}
-	if m.attribute() == attrClassPortInfo {
-		if m.Method() != MethodGet {
-			return m.answer(statusBadAttribute)
-		}
-		r := m.answer(statusOK)
-		clear(r[adminData:])
-		r[adminData], r[adminData+1], r[adminData+7] = 1, adminVersion, 16 // RespTimeValue: 0.27 s
-		return r
-	}
-	kind := records[m.attribute()]
-	if kind == nil {
-		return m.answer(statusBadAttribute)
-	}
-	if m.mask()>>len(kind.components) != 0 {
-		return m.answer(statusInvalidRequest)
-	}
-	q := &query{kind: kind, mask: m.mask(), modifier: m.modifier(), want: m[adminData:Size], trusted: m.trusted()}
-	kind.each(s, q)
-	return q.answer(m)
-}
-
-// adminKey is the SM_Key of those who are trusted, as opensm has it unless it is told another;
-// strangers bring 0.
-const adminKey = 1
-
-func (m MAD) key() uint64   { return binary.BigEndian.Uint64(m[offSMKey:]) }
-func (m MAD) trusted() bool { return m.key() == adminKey }
-
-// change answers a Set or a Delete.
-func (s *Subnet) change(from *endpoint, m MAD) MAD {
-	switch attribute := m.attribute(); {
-	case attribute == attrMemberRecord:
-		return s.membership(m)
-	case attribute == attrServiceRecord:
-		return s.service(from, m)
-	case attribute == attrInformInfo && m.Method() == MethodSet:
-		return s.subscribe(from, m)
 	}
 	return m.answer(statusBadAttribute)
+}
+
+// recordKind is a kind of record.
+type recordKind struct {
+	size       int
+	components []component // in the order of ComponentMask
+	each       func(s *Subnet, q *query)
+}
+
+// component is a field of a record, in bits from its first byte. One without bits does not narrow a search.
+type component struct{ at, bits uint }
+
+// fields are components that lie one behind the other, of so many bits each. One of a negative number does
+// not narrow a search.
+func fields(bits ...int) (list []component) {
+	at := uint(0)
+	for _, n := range bits {
+		list = append(list, component{at, uint(max(n, 0))})
+		at += uint(max(n, -n))
+	}
+	return list
+}
+
+// Components of records that code below names.
+const (
+	pathDGID, pathSGID, pathDLID, pathSLID = 2, 3, 4, 5
+
+	portCapabilities = 7
+)
+
+// records has a row for each kind. Of groups there are none: ports join them with their hosts (IGMP, MLD).
+var records = map[uint16]*recordKind{
+	attrNodeRecord: {4 + nodeInfoSize + 64, fields(16, -16, 8, 8, 8, 8, 64, 64, 64, 16, 16, 32, 8, 24, 512),
+		(*Subnet).nodeRecords},
+	attrPortInfoRecord: {4 + 64, fields(16, 8, -8, 64, 64, 16, 16, 32, 16, 16, 8, 8, 8, 8, 4, 4, 4, 4),
+		(*Subnet).portInfoRecords},
+	attrSMInfoRecord: {4 + smInfoSize, fields(16, -16, 64, 64, 32, 4, 4), (*Subnet).smInfoRecords},
+	attrLinkRecord:   {6, fields(16, 8, 8, 16), (*Subnet).linkRecords},
+	attrPathRecord: {64, fields(-8, -56, 128, 128, 16, 16, -1, -3, -20, -8, -8, -1, -7, -16, -12, -4, -2, -6, -2, -6,
+		-2, -6, -8), (*Subnet).pathRecords},
+	attrMemberRecord: {52, fields(128, 128), func(*Subnet, *query) {}},
+}
+
+// query is a request for records, and what has been found.
+type query struct {
+	attribute uint16
+	kind      *recordKind
+	mask      uint64 // which components of want count
+	modifier  uint32
+	want      []byte
+	found     []byte // records, each of stride bytes
+	stride    int
+}
+
+// query answers a request for records. Of several, a Get answers with the first path, and else with an error.
+func (s *Subnet) query(kind *recordKind, m MAD) MAD {
+	q := &query{attribute: m.attribute(), kind: kind, mask: m.mask(), modifier: m.modifier(), want: m[adminData:Size],
+		stride: (kind.size + 7) / 8 * 8}
+	if q.mask>>len(kind.components) != 0 {
+		return m.answer(statusInvalidRequest)
+	}
+	kind.each(s, q)
+	switch {
+	case len(q.found) > maxTable:
+		return m.answer(statusNoResources)
+	case m.Method() == MethodGetTable:
+		return q.table(m)
+	case len(q.found) == 0:
+		return m.answer(statusNoRecords)
+	case len(q.found) > q.stride && m.attribute() != attrPathRecord:
+		return m.answer(statusTooManyRecords)
+	}
+	return m.answerRecord(q.found[:q.stride])
+}
+
+// maxTable bounds an answer's records: a program's file takes no more at once.
+const maxTable = 160 << 10
+
+// record is an empty one of the query's kind that begins with the LID of a port, or of its switch.
+func (q *query) record(e *endpoint) []byte {
+	r := make([]byte, q.stride)
+	binary.BigEndian.PutUint16(r, e.own().info.lid())
+	return r
+}
+
+// add takes a record, if the query is for it.
+func (q *query) add(record []byte) {
+	for i := range q.kind.components {
+		if !q.matches(record, i) {
+			return
+		}
+	}
+	if len(q.found) <= maxTable {
+		q.found = append(q.found, record...)
+	}
+}
+
+// anyBits, in the modifier of a request for PortInfoRecords, asks for ports that have all
+// bits of a CapabilityMask, and perhaps more.
+const anyBits = 1 << 31
+
+// matches reports whether a record has what the query names in a component.
+func (q *query) matches(record []byte, i int) bool {
+	c := q.kind.components[i]
+	switch {
+	case q.mask>>i&1 == 0 || c.bits == 0:
+		return true
+	case c.bits > 64:
+		return string(q.want[c.at/8:(c.at+c.bits)/8]) == string(record[c.at/8:(c.at+c.bits)/8])
+	}
+	want, have := get(q.want, c.at, c.bits), get(record, c.at, c.bits)
+	if i == portCapabilities && q.modifier&anyBits != 0 && q.attribute == attrPortInfoRecord {
+		have &= want
+	}
+	return have == want
+}
+
+func (s *Subnet) nodeRecords(q *query) {
+	for e := range s.ends {
+		r := q.record(e)
+		e.node.putInfo(r[4:], e)
+		copy(r[4+nodeInfoSize:], e.node.desc)
+		q.add(r)
+	}
+}
+
+func (s *Subnet) portInfoRecords(q *query) {
+	for e := range s.endpoints {
+		r := q.record(e)
+		r[2] = byte(e.num)
+		t := target{s: s, node: e.node, in: e, modifier: uint32(e.num), data: r[4:]}
+		_ = t.portInfo() // the port is there
+		q.add(r)
+	}
+}
+
+func (s *Subnet) smInfoRecords(q *query) {
+	r := q.record(s.home)
+	s.putSMInfo(r[4:])
+	q.add(r)
+}
+
+func (s *Subnet) linkRecords(q *query) {
+	for e := range s.endpoints {
+		if e.joined() {
+			r := q.record(e)
+			r[2], r[3] = byte(e.num), byte(e.peer.num)
+			binary.BigEndian.PutUint16(r[4:], e.peer.own().info.lid())
+			q.add(r)
+		}
+	}
+}
+
+// Of a PathRecord.
+const (
+	reversible   = 1 << 7
+	exactly      = 2 << 6 // a selector
+	rate40       = 7      // Gb/s
+	pathLifeTime = 18     // 1.07 s
+)
+
+// pathRecords yields the way from each port to each, of those that the request names.
+func (s *Subnet) pathRecords(q *query) {
+	for from := range s.ends {
+		r := make([]byte, q.stride)
+		gid := from.gid()
+		copy(r[24:], gid[:])
+		binary.BigEndian.PutUint16(r[42:], from.info.lid())
+		if !q.matches(r, pathSGID) || !q.matches(r, pathSLID) || len(q.found) > maxTable {
+			continue
+		}
+		for to := range s.ends {
+			gid := to.gid()
+			copy(r[8:], gid[:])
+			binary.BigEndian.PutUint16(r[40:], to.info.lid())
+			r[49] = reversible
+			binary.BigEndian.PutUint16(r[50:], defaultPKey)
+			r[54], r[55], r[56] = exactly|min(from.info.mtu(), to.info.mtu()), exactly|rate40, exactly|pathLifeTime
+			if q.matches(r, pathDGID) && q.matches(r, pathDLID) && s.reaches(from, to) && s.reaches(to, from) {
+				q.add(r)
+			}
+		}
+	}
+}
+
+func (e *endpoint) gid() (g [16]byte) {
+	copy(g[:], e.info[8:16])
+	binary.BigEndian.PutUint64(g[8:], e.guid)
+	return g
+}
+
+func (s *Subnet) reaches(from, to *endpoint) bool {
+	at := s.route(from, to.info.lid(), false, func(*endpoint) {})
+	return at != nil && at.own() == to
 }
 
 // answerRecord is the answer to a request of one record.
@@ -76,113 +232,6 @@ func (m MAD) answerRecord(record []byte) MAD {
 	copy(r[adminData:], record)
 	binary.BigEndian.PutUint16(r[offAttributeOffset:], uint16((len(record)+7)/8))
 	return r
-}
-
-// query is a request for records, and what has been found.
-type query struct {
-	kind     *recordKind
-	mask     uint64 // which components of want count
-	modifier uint32
-	want     []byte
-	found    []byte // records, each of kind.stride() bytes
-	trusted  bool
-	refused  status
-}
-
-// component is a field of a record, in bits from its first byte. One with a selector, which
-// is the component before it, says how a record's value is to compare.
-type component struct {
-	at, bits uint
-	selector bool
-}
-
-// recordKind is a kind of record: its components in the order of ComponentMask, and
-// what gives query.add each record that there is.
-type recordKind struct {
-	size       int
-	components []component
-	each       func(*Subnet, *query)
-}
-
-// stride is the bytes from one record to the next.
-func (k *recordKind) stride() int { return (k.size + 7) / 8 * 8 }
-
-// wants reports whether component i counts.
-func (q *query) wants(i uint) bool { return q.mask>>i&1 != 0 }
-
-// add takes a record, if the query is for it.
-func (q *query) add(record []byte) {
-	if !q.takes(record) {
-		return
-	}
-	at := len(q.found)
-	q.found = append(q.found, make([]byte, q.kind.stride())...)
-	copy(q.found[at:], record)
-}
-
-// takes reports whether a record has what the query names.
-func (q *query) takes(record []byte) bool {
-	for i, c := range q.kind.components {
-		if q.wants(uint(i)) && !q.matches(record, i, c) {
-			return false
-		}
-	}
-	return true
-}
-
-// anyBits, in the modifier of a request for PortInfoRecords, asks for ports that have all
-// bits of a CapabilityMask, and perhaps more.
-const anyBits = 1 << 31
-
-func (q *query) matches(record []byte, i int, c component) bool {
-	if c.bits == 0 { // a selector, which counts with the next component
-		return true
-	}
-	if c.bits > 64 {
-		return string(q.want[c.at/8:(c.at+c.bits)/8]) == string(record[c.at/8:(c.at+c.bits)/8])
-	}
-	want, have := get(q.want, c.at, c.bits), get(record, c.at, c.bits)
-	switch {
-	case c.selector:
-		if !q.wants(uint(i - 1)) {
-			return true
-		}
-		switch get(q.want, c.at-2, 2) {
-		case 0:
-			return have > want
-		case 1:
-			return have < want
-		case 2:
-			return have == want
-		}
-		return true // the largest there is
-	case q.kind == records[attrPortInfoRecord] && i == componentCapabilities && q.modifier&anyBits != 0:
-		return have&want == want
-	}
-	return have == want
-}
-
-// maxTable bounds an answer's records: a program's file takes no more at once.
-const maxTable = 160 << 10
-
-// answer is what was found, or that nothing was. Of several records a Get answers with
-// the first where they are paths, and else with an error.
-func (q *query) answer(m MAD) MAD {
-	stride := q.kind.stride()
-	n := len(q.found) / stride
-	switch {
-	case q.refused != statusOK:
-		return m.answer(q.refused)
-	case m.Method() == MethodGetTable && len(q.found) > maxTable:
-		return m.answer(statusNoResources)
-	case m.Method() == MethodGetTable:
-		return q.table(m)
-	case n == 0:
-		return m.answer(statusNoRecords)
-	case n > 1 && q.kind != records[attrPathRecord]:
-		return m.answer(statusTooManyRecords)
-	}
-	return m.answerRecord(q.found[:stride])
 }
 
 // Of RMPP: the only segment that a client sees, as every driver puts them
@@ -227,7 +276,7 @@ func (q *query) table(m MAD) MAD {
 	r := append(m.answer(statusOK)[:adminData], q.found...)
 	copy(r[offRMPP:], []byte{2: noResponseTime | rmppActive, 3: 0})
 	r.SetTableLength(len(r))
-	stride := q.kind.stride()
+	stride := q.stride
 	if len(q.found) == 0 {
 		stride = 0
 	}

@@ -60,7 +60,6 @@ func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) 
 		return nil, at.device < 0
 	}
 	if !at.admits(m) {
-		s.refused(at, m)
 		return nil, true
 	}
 	t := target{s: s, node: at.node, in: at, modifier: m.modifier()}

@@ -69,7 +69,7 @@ type endpoint struct {
 	off    bool      // somebody disabled it
 
 	reregistered int  // Shown's
-	told         told // what was said of it last
+	told         bool // whether it carried packets when traps were sent last
 	pkeys        [smpDataEnd - smpData]byte
 	counters     Counters // since it exists; of links between simulated nodes, the MADs
 	errors       Errors   // besides, on purpose
@@ -86,14 +86,8 @@ type Subnet struct {
 	managers []int       // how many subnet managers have claimed the port, by device
 	activity uint32      // SMInfo's count
 
-	// What our subnet administration has been told.
-	groups        []*group
-	services      []service
-	subscriptions []subscription
-	now           int64 // seconds
-
-	out         []Delivery // that nobody has taken
-	transaction uint64     // of the last MAD of our own
+	out   []Delivery // traps that nobody has taken
+	traps uint64     // how many were sent
 }
 
 const (
@@ -248,11 +242,9 @@ func (s *Subnet) Enable(i int) {
 }
 
 // Claim says that a subnet manager runs on device i's port (IsSM in its PortInfo): as long
-// as there is one, ours does nothing, and knows nothing of what others were told meanwhile. Each Claim
-// ends with a Release.
+// as there is one, ours does nothing. Each Claim ends with a Release.
 func (s *Subnet) Claim(i int) {
 	s.managers[i]++
-	s.groups, s.services, s.subscriptions = nil, nil, nil
 	s.devices[i].info.setCapability(capIsSM, true)
 	s.sweep()
 }
@@ -261,10 +253,5 @@ func (s *Subnet) Claim(i int) {
 func (s *Subnet) Release(i int) {
 	s.managers[i]--
 	s.devices[i].info.setCapability(capIsSM, s.managers[i] > 0)
-	if s.master() {
-		for _, e := range s.devices {
-			e.reregistered++
-		}
-	}
 	s.sweep()
 }

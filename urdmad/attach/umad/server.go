@@ -20,8 +20,6 @@ type Server struct {
 	// call the Server.
 	Changed func(device int, shown fabric.Shown)
 
-	began time.Time // leases end by the time since, which nobody sets
-
 	mu     sync.Mutex
 	subnet *fabric.Subnet
 	shown  []fabric.Shown
@@ -39,7 +37,7 @@ func New(host string, ports func() []fabric.Port, t *topology.Topology, changed 
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Ports: ports, Changed: changed, began: time.Now(), subnet: subnet, shown: make([]fabric.Shown, len(now)), agents: map[uint32]*agent{}}, nil
+	return &Server{Ports: ports, Changed: changed, subnet: subnet, shown: make([]fabric.Shown, len(now)), agents: map[uint32]*agent{}}, nil
 }
 
 // Nodes are the names of switches and channel adapters.
@@ -107,7 +105,6 @@ func (s *Server) Update() {
 }
 
 func (s *Server) update() {
-	s.subnet.At(int64(time.Since(s.began) / time.Second))
 	s.subnet.Update(s.Ports())
 	s.show()
 }
