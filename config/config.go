@@ -30,8 +30,6 @@ type Config struct {
 	// Fabric is the absolute path of the file that describes a simulated InfiniBand subnet; "" simulates one
 	// switch.
 	Fabric string
-	// FabricHosts are hosts whose urdmads' ports belong to the subnet, in addition to those discovered.
-	FabricHosts []netip.Addr
 	// RecorderDir is the absolute path of the directory for the flight recorder's files; "" writes none.
 	RecorderDir string
 	// StatsInterval is the time between two lines of statistics in the log; 0 logs none.

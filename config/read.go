@@ -326,10 +326,6 @@ func (r *reader) socket(c *Config) {
 	c.SocketGroup = r.text("socket_group")
 	c.SysfsDir = r.textOr("sysfs_dir", sysfsBeside(c.Socket), "socket")
 	c.Fabric = r.text("fabric")
-	for _, v := range r.value("fabric_hosts").Array() {
-		a, _ := netip.ParseAddr(v.String())
-		c.FabricHosts = append(c.FabricHosts, a)
-	}
 }
 
 func (r *reader) workers(ports []Port) []Worker {

@@ -27,7 +27,6 @@ func checkRules(d *document, c *Config) Errors {
 	r.devices()
 	r.workers()
 	r.networks("responder_allow", c.ResponderAllow)
-	r.hosts("fabric_hosts", c.FabricHosts)
 	r.paths()
 	r.metrics()
 	return r.errs
@@ -43,15 +42,6 @@ func (r *rules) refuse(path, allowed string) {
 }
 
 func (r *rules) has(path string) bool { return r.doc.at[path] != nil }
-
-// hosts checks that the addresses belong to single hosts.
-func (r *rules) hosts(path string, list []netip.Addr) {
-	for i, a := range list {
-		if !a.IsValid() || a.IsMulticast() || a.IsUnspecified() || a.IsLoopback() || a.Is4In6() {
-			r.refuse(indexPath(path, i), "")
-		}
-	}
-}
 
 // paths checks lengths in bytes; the schema counts characters.
 func (r *rules) paths() {

@@ -37,7 +37,7 @@ func (d *daemon) features() []feature {
 		{server: d.attachAdmin},
 		{server: d.attachRecords},
 		{server: d.writeSysfs, show: d.showLink, run: d.showCounters, close: d.removeSysfs},
-		{server: d.attachSubnet, show: d.updateSubnet, run: d.runWires},
+		{server: d.attachSubnet, show: d.updateSubnet},
 		{workers: d.shareWithKernel, server: d.followKernel, stop: d.closeKernel},
 	}
 }
@@ -51,7 +51,6 @@ type attachments struct {
 	cuts      cuts
 	sysfs     bool // the tree in sysfs_dir is ours
 	subnet    *umad.Server
-	wires     *wires
 	shown     []fabric.Shown              // last, by port; guarded by subnet's lock
 	kernels   map[int]*kernelif.Interface // by port, those that there are
 }

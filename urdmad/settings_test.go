@@ -60,7 +60,6 @@ var effects = map[string]struct {
 	"responder":                {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
 	"responder_allow":          {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
 	"metrics_address":          {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
-	"fabric_hosts":             {`["10.2.0.7"]`, func(d *daemon) any { return d.wires.named }},
 	"log_level":                {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
 	"log_format":               {`"json"`, func(d *daemon) any { return d.log.form }},
 }

@@ -26,7 +26,6 @@ func (d *daemon) attachSubnet() (err error) {
 		return configError{err}
 	}
 	d.shown = make([]fabric.Shown, len(d.Ports))
-	d.reachWires()
 	d.subnet.Attach(d.Server)
 	d.subnet.ShowAnew()
 	return nil
@@ -42,7 +41,7 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 		if !ok {
 			lid = 0
 		}
-		list = append(list, fabric.Port{Name: p.Device, Node: binary.BigEndian.Uint64(node[:]), GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.Ports[i].Link() && d.Links.Why(i)&^linkDisabled == 0, Wire: info.Wire && !p.RoCE(),
+		list = append(list, fabric.Port{Name: p.Device, Node: binary.BigEndian.Uint64(node[:]), GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.Ports[i].Link() && d.Links.Why(i)&^linkDisabled == 0,
 			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
 				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
 	}

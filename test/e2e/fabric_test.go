@@ -366,52 +366,6 @@ func discover(t *testing.T, n *lab.Node) string {
 	return regexp.MustCompile("(?m)^# Topology file:.*\n").ReplaceAllString(out, "")
 }
 
-// TestJoinedFabrics runs the tools on the ports of another urdmad, where memif's wire leads and a udp port
-// that is told of it.
-func TestJoinedFabrics(t *testing.T) {
-	need(t, "ibnetdiscover")
-	for _, wire := range []lab.Wire{lab.Memif, lab.UDP} {
-		t.Run(wire.Name, func(t *testing.T) {
-			a, b := labtest.Join(t, wire, lab.Config{"transport": "ib"})
-			if wire == lab.UDP {
-				for _, do := range []func() error{a.StopDaemon, func() error { return a.Change("fabric_hosts", []string{a.Address, b.Address}) }, a.StartDaemon} {
-					if err := do(); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			if err := b.WaitLink(lab.Patience); err != nil {
-				t.Fatal(err)
-			}
-			joinedTools(t, a, b)
-		})
-	}
-}
-
-// joinedTools runs the tools at one urdmad on the port of another.
-func joinedTools(t *testing.T, a, b *lab.Node) {
-	lid, guid := portIDs(t, b)
-	mine, _ := portIDs(t, a)
-	await(t, guid, func() (bool, string) { // the other may be slow to answer
-		out, _ := a.Run(lab.Patience, "ibhosts", "-t", patient)
-		return strings.Contains(out, "Ca\t: "+guid+" ports 1"), out
-	})
-	works(t, a, b)
-	everyTool(t, a, mine, lid, guid)
-	says(t, a, "perfquery -x "+lid+" 1", false, `PortXmitPkts:\.+[1-9]`, `PortRcvPkts:\.+[1-9]`)
-	says(t, a, "ibqueryerrors -s PortXmitDiscards", false, "3 nodes checked, 0 bad nodes found") // discards of before the link was up
-	says(t, a, "perfquery -R "+lid+" 1", true)                                                   // b has not been told to trust a
-	answers(t, b, "-S", a, lid, "ibping")
-	answers(t, b, "-S", a, lid, "ibsysstat")
-	if err := b.StopDaemon(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "a link that is down", func() (bool, string) {
-		out, _ := a.Run(lab.Patience, "ibhosts", "-t", patient)
-		return !strings.Contains(out, guid), out
-	})
-}
-
 // everyTool runs all of infiniband-diags but for servers, at one port of a subnet about another; LIDs are decimal.
 func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
 	t.Helper()
@@ -468,17 +422,6 @@ func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
 		says(t, n, c.line, false, c.want...)
 	}
 	says(t, n, "vendstat -N "+lid, true, "classportinfo query")
-}
-
-// portIDs are the LID, decimal, and GUID of a node's first port.
-func portIDs(t *testing.T, n *lab.Node) (lid, guid string) {
-	t.Helper()
-	out, err := n.Run(lab.Patience, "ibstat", "urdma0")
-	l, g := regexp.MustCompile(`Base lid: (\d+)`).FindStringSubmatch(out), regexp.MustCompile("Port GUID: (0x[0-9a-f]+)").FindStringSubmatch(out)
-	if err != nil || l == nil || g == nil {
-		t.Fatal(err, out)
-	}
-	return l[1], g[1]
 }
 
 func decimal(t *testing.T, digits string) int {

@@ -7,9 +7,7 @@
 // topology has them; route.go how a
 // packet gets from one to the other; smp.go the subnet management agent of each
 // node, portinfo.go its largest attribute; pma.go performance management; manager.go
-// the subnet manager; sa.go and records.go subnet administration, of which multipath.go has paths of several ends, groups.go multicast
-// groups and services.go services; notices.go traps and who wants to be told of them; peers.go the
-// ports of other urdmads, fault.go what goes wrong on purpose.
+// the subnet manager; sa.go subnet administration; notices.go traps; fault.go what goes wrong on purpose.
 //
 // It owns no clock, socket or goroutine and knows no client. Numbers of chapters and
 // tables are those of the InfiniBand Architecture Specification, volume 1 (IBA).

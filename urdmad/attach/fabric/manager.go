@@ -110,7 +110,7 @@ func (s *Subnet) endpoints(yield func(*endpoint) bool) {
 }
 
 // ends yields the ports that have a LID: those of channel adapters that something is plugged
-// into, and port 0 of switches. How many others there are, a peer may say as it likes.
+// into, and port 0 of switches.
 func (s *Subnet) ends(yield func(*endpoint) bool) {
 	for e := range s.endpoints {
 		if e.own() == e && (e.num == 0 || e.peer != nil) && !yield(e) {
@@ -120,7 +120,7 @@ func (s *Subnet) ends(yield func(*endpoint) bool) {
 }
 
 // assignLIDs gives a LID to each port that has none, or one that a port before it has. Devices
-// come first, and other urdmads' ports: theirs are made of their addresses.
+// come first: theirs are made of their addresses.
 func (s *Subnet) assignLIDs() {
 	used := map[uint16]bool{0: true}
 	next := uint16(1)
@@ -139,13 +139,8 @@ func (s *Subnet) assignLIDs() {
 	for _, e := range s.devices {
 		give(e)
 	}
-	for _, e := range s.peers {
-		if e != nil {
-			give(e)
-		}
-	}
 	for e := range s.ends {
-		if e.unowned() {
+		if e.device < 0 {
 			give(e)
 		}
 	}

@@ -175,11 +175,8 @@ func (e *endpoint) down(physical byte) {
 	e.info.setState(stateDown, physical)
 }
 
-// unowned reports whether a port is no urdmad's.
-func (e *endpoint) unowned() bool { return e.device < 0 && e.remote < 0 }
-
-// simulated reports whether no urdmad has a port at either end of the link.
-func (e *endpoint) simulated() bool { return e.unowned() && e.peer.unowned() }
+// simulated reports whether neither end of the link is a port of urdmad's.
+func (e *endpoint) simulated() bool { return e.device < 0 && e.peer.device < 0 }
 
 // joined reports whether packets go through the port.
 func (e *endpoint) joined() bool { return e.info.physical() == physicalUp && e.peer != nil }

@@ -6,11 +6,10 @@ type Packet struct {
 	MAD        MAD
 }
 
-// Delivery is a packet that arrives at the port of one of urdmad's devices, or that is to go
-// to another urdmad's, and that no agent of the subnet's own has taken.
+// Delivery is a packet that arrives at the port of one of urdmad's devices and that no agent
+// of the subnet's own has taken.
 type Delivery struct {
-	Device int // -1: it is for Peer
-	Peer   int
+	Device int
 	Packet
 }
 
@@ -42,10 +41,10 @@ func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
 			return nil
 		}
 	}
-	if at.unowned() || at.remote >= 0 && !p.MAD.crosses() {
+	if at.device < 0 {
 		return nil
 	}
-	return []Delivery{{at.device, at.remote, p}}
+	return []Delivery{{at.device, p}}
 }
 
 // destination is the port by which a packet comes to its node; nil: it is lost.
@@ -164,15 +163,13 @@ func (s *Subnet) agents(from, at *endpoint, p Packet) (answer MAD, taken bool) {
 	case ClassSubnet, ClassDirected:
 		return s.subnetManagement(at, p.MAD)
 	case ClassPerf:
-		if at.remote < 0 {
-			return at.performance(p.MAD), true
-		}
+		return at.performance(p.MAD), true
 	case ClassAdmin:
 		if at.own() == s.home && s.master() {
 			return s.administration(p.MAD), true
 		}
 	}
-	if at.unowned() || at.remote >= 0 && !p.MAD.crosses() { // nobody has an agent there
+	if at.device < 0 { // nobody has an agent there
 		return Unclaimed(p.MAD), true
 	}
 	return nil, false

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"urdma/topology"
 )
@@ -19,7 +18,6 @@ type Port struct {
 	LID      uint16 // that the port is to have; 0: any
 	MTU      int    // bytes of the largest datagram
 	Up       bool
-	Wire     bool // other hosts can be reached by it
 	Counters Counters
 }
 
@@ -64,7 +62,6 @@ type endpoint struct {
 	info   portInfo
 	peer   *endpoint // at the other end of the link; nil: nothing is plugged in
 	device int       // of urdmad's, -1: it is no such port
-	remote int       // of another urdmad's: its place in Subnet.peers; -1: it is no such port
 	cable  bool      // what is plugged in would carry packets
 	off    bool      // somebody disabled it
 
@@ -80,8 +77,6 @@ type endpoint struct {
 type Subnet struct {
 	nodes    []*node
 	devices  []*endpoint // of urdmad's, in the snapshots' order
-	peers    []*endpoint // of other urdmads, in that of UpdatePeers; nil: there is no place for one
-	told     []Peer      // the last UpdatePeers
 	home     *endpoint   // where our subnet manager is: port 0 of the first device's switch
 	managers []int       // how many subnet managers have claimed the port, by device
 	activity uint32      // SMInfo's count
@@ -112,7 +107,7 @@ func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 		if len(ports) > topology.MaxPorts {
 			return nil, fmt.Errorf("fabric: %d ports, expected 1 to %d", len(ports), topology.MaxPorts)
 		}
-		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID, Name: host + " switch", Ports: make([]topology.Port, switchSize(ports)+1)}}}
+		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID, Name: host + " switch", Ports: make([]topology.Port, len(ports)+1)}}}
 	}
 	s := &Subnet{managers: make([]int, len(ports))}
 	s.build(t)
@@ -124,16 +119,6 @@ func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 	s.sweep()
 	s.out = nil // nobody has asked for it yet
 	return s, nil
-}
-
-// manyPorts is how many a switch has to which other hosts' ports may be plugged.
-const manyPorts = 36
-
-func switchSize(ports []Port) int {
-	if slices.ContainsFunc(ports, func(p Port) bool { return p.Wire }) {
-		return min(max(manyPorts, 2*len(ports)), topology.MaxPorts)
-	}
-	return len(ports)
 }
 
 // switchGUID makes a switch's GUID of a port's: no EUI-64 of a MAC address has this bit,
@@ -155,7 +140,7 @@ func (s *Subnet) add(kind nodeType, guid uint64, desc string, first, ports int) 
 }
 
 func newEndpoint(n *node, num int) *endpoint {
-	e := &endpoint{node: n, num: num, guid: n.guid, device: -1, remote: -1, info: newPortInfo(n.kind, num)}
+	e := &endpoint{node: n, num: num, guid: n.guid, device: -1, info: newPortInfo(n.kind, num)}
 	binary.BigEndian.PutUint16(e.pkeys[:], defaultPKey)
 	return e
 }

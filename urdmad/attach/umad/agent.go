@@ -29,14 +29,7 @@ type agent struct {
 	// number is the upper half of the transaction ids of its requests, by which answers
 	// find it. No two have the same.
 	number  uint32
-	waiting map[uint32]*pending // for answers, by the lower half
-}
-
-// pending is a request that waits for its answer.
-type pending struct {
-	timer *time.Timer
-	tries uint32 // still to come
-	peer  int    // whom it went to; -1: it is in our own subnet
+	waiting map[uint32]*time.Timer // until requests without an answer come back, by the lower half
 }
 
 // maxAgents is how many a file can have (IB_UMAD_MAX_AGENTS).
@@ -70,7 +63,7 @@ func (s *Server) register(f *file, r registration) (*agent, error) {
 	for id := range f.agents {
 		if f.agents[id] == nil {
 			s.last++
-			a := &agent{registration: r, file: f, id: uint32(id), number: s.last, waiting: map[uint32]*pending{}}
+			a := &agent{registration: r, file: f, id: uint32(id), number: s.last, waiting: map[uint32]*time.Timer{}}
 			f.agents[id], s.agents[a.number] = a, a
 			return a, nil
 		}
@@ -79,8 +72,8 @@ func (s *Server) register(f *file, r registration) (*agent, error) {
 }
 
 func (s *Server) unregister(a *agent) {
-	for _, r := range a.waiting {
-		r.timer.Stop()
+	for _, timer := range a.waiting {
+		timer.Stop()
 	}
 	clear(a.waiting)
 	a.file.agents[a.id] = nil

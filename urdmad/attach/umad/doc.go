@@ -4,5 +4,5 @@
 // kernel for user_mad.
 //
 // server.go has the files and where MADs go, file.go what comes over one, agent.go which
-// agent gets what, peers.go how other urdmads are found. The subnet itself is package fabric.
+// agent gets what. The subnet itself is package fabric.
 package umad

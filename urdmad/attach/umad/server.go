@@ -25,8 +25,6 @@ type Server struct {
 	shown  []fabric.Shown
 	agents map[uint32]*agent // by number
 	last   uint32            // number
-	files  int               // that are open
-	peers  peers
 }
 
 // New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine, t
@@ -117,9 +115,6 @@ func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*
 		s.claim(device, (*fabric.Subnet).Claim)
 		defer s.claim(device, (*fabric.Subnet).Release)
 	}
-	s.find()
-	s.count(1)
-	defer s.count(-1)
 	f := &file{s: s, conn: c, device: device, closing: closing}
 	err := f.serve()
 	s.mu.Lock()
@@ -130,12 +125,6 @@ func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*
 		}
 	}
 	return err
-}
-
-func (s *Server) count(files int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.files += files
 }
 
 func (s *Server) claim(device int, how func(*fabric.Subnet, int)) {
@@ -151,49 +140,34 @@ func lower(m fabric.MAD) uint32 { return uint32(m.Transaction()) }
 // send has an agent send what its program has written.
 func (s *Server) send(a *agent, h header, m fabric.MAD) {
 	s.update()
-	s.askAgain()
 	if !m.Response() {
 		m.SetTransaction(uint64(a.number)<<32 | uint64(lower(m)))
 	}
 	arrived := s.subnet.Send(a.file.device, fabric.Packet{DLID: h.lid, MAD: m})
 	s.show() // before its program can look
 	if !m.Response() && h.timeout > 0 && len(a.waiting) < maxWaiting {
-		s.await(a, h, m, arrived)
+		s.await(a, h, m)
 	}
 	s.deliver(arrived)
 }
 
-// await gives the request back to its program when no answer has come in time: so long for
-// each try. Only on the way to another host it may have been lost, so that only there it is
-// sent again.
-func (s *Server) await(a *agent, h header, m fabric.MAD, to []fabric.Delivery) {
+// await gives the request back to its program when no answer has come within all its tries. None
+// is sent again: nothing is lost on the way.
+func (s *Server) await(a *agent, h header, m fabric.MAD) {
 	id := lower(m)
 	if old := a.waiting[id]; old != nil {
-		old.timer.Stop()
+		old.Stop()
 	}
-	r := &pending{tries: min(h.retries, maxRetries), peer: -1}
-	if len(to) == 1 && to[0].Device < 0 {
-		r.peer = to[0].Peer
-	}
-	try := time.Duration(h.timeout) * time.Millisecond
-	r.timer = time.AfterFunc(try, func() {
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Duration(h.timeout)*time.Duration(1+min(h.retries, maxRetries))*time.Millisecond, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if a.waiting[id] != r {
-			return
+		if a.waiting[id] == timer {
+			delete(a.waiting, id)
+			a.file.timedOut(a, h, m)
 		}
-		if r.tries > 0 {
-			r.tries--
-			r.timer.Reset(try)
-			if r.peer >= 0 {
-				s.deliver(to)
-			}
-			return
-		}
-		delete(a.waiting, id)
-		a.file.timedOut(a, h, m)
 	})
-	a.waiting[id] = r
+	a.waiting[id] = timer
 }
 
 const maxRetries = 1000
@@ -207,10 +181,6 @@ func (s *Server) deliver(list []fabric.Delivery) {
 		}
 		d := list[0]
 		list = list[1:]
-		if d.Device < 0 {
-			s.peers.wires.Send(s.peers.hosts[d.Peer], d.MAD)
-			continue
-		}
 		if d.MAD.Response() {
 			s.answer(d)
 			continue
@@ -230,22 +200,10 @@ func (s *Server) answer(d fabric.Delivery) {
 		return
 	}
 	if r := a.waiting[lower(d.MAD)]; r != nil {
-		r.timer.Stop()
+		r.Stop()
 		delete(a.waiting, lower(d.MAD))
 	}
 	a.file.receive(a, d)
-}
-
-// answered gives a peer's answer to the agent that waits for it, whichever device's port it sent
-// by. From others nothing is an answer.
-func (s *Server) answered(peer int, m fabric.MAD) {
-	a := s.agents[uint32(m.Transaction()>>32)]
-	if a == nil || peer < 0 {
-		return
-	}
-	if r := a.waiting[lower(m)]; r != nil && r.peer == peer {
-		s.answer(fabric.Delivery{Device: a.file.device, Packet: fabric.Packet{SLID: s.subnet.PeerLID(peer), MAD: m}})
-	}
 }
 
 func (s *Server) wanting(d fabric.Delivery) *agent {

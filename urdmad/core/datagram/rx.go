@@ -14,10 +14,7 @@ func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (
 	s := p.s
 	s.Stats.Received++
 	a := arrival{Message: m, src: d.Src.Addr(), dst: d.Dst.Addr(), class: class, length: len(data)}
-	switch {
-	case m.Dst == wire.GeneralQPN:
-		return s.management(p, &a, data)
-	case a.dst.IsMulticast():
+	if a.dst.IsMulticast() {
 		return s.arrivedGroup(p, &a, data)
 	}
 	to := s.destination(p, &m)

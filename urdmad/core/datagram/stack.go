@@ -13,9 +13,6 @@ import (
 // Stack is all queue pairs of type UD of one worker.
 type Stack struct {
 	Stats Stats
-	// Management, if set, is given the MADs that come to a device's port. They are valid
-	// during the call, and from anybody.
-	Management func(dev int, from netip.Addr, mad []byte)
 
 	clock *clock.Clock
 	table *qp.Table

@@ -234,12 +234,6 @@ func (n *Interface) takes(dst wire.IPv4) bool {
 	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.AllHosts)
 }
 
-// askedByAll reports a management datagram to all hosts of the link, which every port takes
-// (docs/WIRE.md chapter 10).
-func (n *Interface) askedByAll(f *wire.Frame) bool {
-	return f.DstIP == wire.AllHosts && f.Proto == wire.ProtoUDP && f.DstPort == wire.DatagramPort && n.IP().Is4()
-}
-
 const (
 	// reportAgain is how long a group that was reported is not reported again,
 	// whatever the querier: half of what a querier waits for the answer to a group's last

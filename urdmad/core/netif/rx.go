@@ -132,7 +132,7 @@ func (n *Interface) frame(p *port.Packet) bool {
 		n.neighbours.arp(head[f.PayloadOff:])
 	case f.Type == wire.EtherTypeIPv6:
 		return n.six.frame(&f, head, p)
-	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP) && !n.askedByAll(&f):
+	case f.Type != wire.EtherTypeIPv4 || !n.takes(f.DstIP):
 	case f.Proto != wire.ProtoIGMP && !p.Flags.Has(port.RxInside) && n.martian(f.SrcIP):
 		n.Drop(DropSource)
 	case !n.checksumsRight(&f, head, p):
@@ -184,7 +184,7 @@ func (n *Interface) datagram(f *wire.Frame, src, dst netip.Addr, head []byte, p 
 // datagrams to our address their handler tells (Decline).
 func (n *Interface) share(f *wire.Frame, broken error, p *port.Packet) (ours bool) {
 	four, six := f.Type == wire.EtherTypeIPv4, f.Type == wire.EtherTypeIPv6
-	toUs := broken == nil && (four && (n.takes(f.DstIP) || n.askedByAll(f)) || six && n.six.takes(f.Dst6))
+	toUs := broken == nil && (four && n.takes(f.DstIP) || six && n.six.takes(f.Dst6))
 	if toUs && f.Proto == wire.ProtoUDP {
 		return true
 	}
