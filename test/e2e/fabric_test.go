@@ -106,7 +106,6 @@ func TestInfiniBandDiags(t *testing.T) {
 		{"saquery MCMR", nil},
 		{"saquery -g", nil},
 		{"saquery -s", []string{`EndPortLid\.+1\b`}},
-		{"smpquery portinfoextended 0x202", []string{`CapMask:\.+0x00000000`}},
 		{"ibroute -M 1", []string{"Multicast mlids", "0 valid mlids dumped"}},
 	} {
 		t.Run(c.line, func(t *testing.T) { says(t, n, c.line, false, c.want...) })
@@ -305,7 +304,7 @@ func TestSimulatedFabric(t *testing.T) {
 	// Each way around is found while the link is down.
 	says(t, n, "ibportstate -C urdma0 1 36 disable", false, "Disabled")
 	says(t, n, "ibtracert 0x101 0x202", false, `lid 1-1 "switch1"(.*\n){2}.*lid 2-2 "switch2"`)
-	says(t, n, "perfquery 1 36", false, `LinkDownedCounter:\.+1`, `PortXmitPkts:\.+[1-9]`)
+	says(t, n, "perfquery 1 36", false, `LinkDownedCounter:\.+1`)
 	says(t, n, "ibportstate -C urdma0 1 36 enable", false)
 	says(t, n, "ibtracert 0x101 0x202", false, `lid 1-1 "switch1"\n.*lid 2-2 "switch2"`)
 
@@ -397,7 +396,6 @@ func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
 		{"smpquery nodeinfo " + lid, []string{of("PortGuid:", guid)}},
 		{"smpquery nodedesc " + lid, []string{`Node Description:\.+\S`}},
 		{"smpquery portinfo " + lid + " 1", []string{of("Lid:", lid), `LinkState:\.+Active`}},
-		{"smpquery portinfoextended " + lid, []string{"CapMask:"}},
 		{"smpquery switchinfo " + sw, []string{"LinearFdbTop:"}},
 		{"smpquery pkeys " + lid, []string{"0: 0xffff"}},
 		{"smpquery sl2vl " + lid, []string{"SL2VL table: Lid " + lid}},

@@ -87,7 +87,7 @@ func TestAttributes(t *testing.T) {
 			"c000 0000 0400 0030 ff ff ff 90 0000 0000 00 00 0000"},
 		{"SwitchInfo of an adapter", 0x20, smp(MethodGet, attrSwitchInfo, 0), "01 01 01 81 000c 0000 1122334455667788", "00"},
 		{"PortInfo", 0x10, smp(MethodGet, attrPortInfo, 1), "01 01 01 81 0000 0000 1122334455667788",
-			"0000000000000000 fe80000000000000 0010 0001 02018848 0000 0000 01 03 03 02 74 52 00 47 30 10 00 00 00 03 00 10 0000 0000 0000 01 12 10 00 0000"},
+			"0000000000000000 fe80000000000000 0010 0001 02010848 0000 0000 01 03 03 02 74 52 00 47 30 10 00 00 00 03 00 10 0000 0000 0000 01 12 10 00 0000"},
 		{"PortInfo of a switch's port", 1, smp(MethodGet, attrPortInfo, 2), "01 01 01 81 0000 0000 1122334455667788",
 			"0000000000000000 fe80000000000000 0000 0000 00000000 0000 0000 01 03 03 02 74 52 00 47 50 10 00 00 00 05 00 10 0000 0000 0000 00 12 10 00 0000"},
 		{"PortInfo of a port there isn't", 1, smp(MethodGet, attrPortInfo, 4), "01 01 01 81 001c 0000 1122334455667788", "00"},
@@ -361,24 +361,6 @@ func TestAnotherManager(t *testing.T) {
 	}
 }
 
-// Who lacks a port's M_Key can't set, and where it is so protected not get.
-func TestMKey(t *testing.T) {
-	s, _ := three(t)
-	const key = 0x77
-	if st := setPort(t, s, 0x20, 1, func(p *portInfo) {
-		p[7] = key
-		p[offProtectLMC] = 2 << 6
-	}); st != statusOK {
-		t.Fatalf("status %#x", st)
-	}
-	m := smp(MethodGet, attrPortInfo, 1)
-	if got := s.Send(0, Packet{DLID: 0x20, MAD: m}); len(got) != 0 {
-		t.Errorf("without the key: %v", got)
-	}
-	m[offMKey+7] = key
-	one(t, s, 0, 0x20, m)
-}
-
 func perf(method byte, attribute uint16, port byte, selected uint16) MAD {
 	m := smp(method, attribute, 0)
 	m[1] = ClassPerf
@@ -401,7 +383,7 @@ func TestCounters(t *testing.T) {
 			"00 01 0000 0000 00 01 0000 0000 0000 0000 00 00 00 00 0000 0000 00000064 000000c8 00000003 00000005 00000000"},
 		{"all of the switch's", 1, perf(MethodGet, attrExtended, allPorts, 0),
 			"00 ff 0000 00000000 0000000000000064 00000000000000c8 0000000000000003 0000000000000005 0000000000000003 0000000000000005"},
-		{"ClassPortInfo", 0x10, perf(MethodGet, attrClassPortInfo, 0, 0), "01 01 1300 00000010"},
+		{"ClassPortInfo", 0x10, perf(MethodGet, attrClassPortInfo, 0, 0), "01 01 0300 00000010"},
 	} {
 		got := one(t, s, 0, c.dlid, c.m)
 		if want := unhex(t, c.want); got[4] != 0 || got[5] != 0 || !bytes.Equal(got[perfData:perfData+len(want)], want) {
@@ -610,13 +592,6 @@ Ca 1 "c"
 	}
 	if want := map[string]uint16{"host urdma0": 0x10, "rack urdma1": 0x20, "named otherwise": 0x30, "first": 9, "second": 1, "c": 2}; !maps.Equal(lids, want) {
 		t.Errorf("LIDs %v, expected %v", lids, want)
-	}
-	// A MAD for the far switch crosses a simulated link, at both ends of which it counts, and so does its answer.
-	one(t, s, 0, 1, smp(MethodGet, attrNodeInfo, 0))
-	for _, n := range s.nodes[:2] {
-		if c := n.ports[1].counters; c.TxPackets != 1 || c.RxPackets != 1 || c.TxBytes != packetBytes {
-			t.Errorf("%s has counted %+v", n.desc, c)
-		}
 	}
 	s.Update(ports)
 	if c := s.devices[0].counters; c != ports[0].Counters {

@@ -44,7 +44,6 @@ const (
 	initialPath, returnPath        = 128, 192
 	maxHops                        = 63
 	offHopPointer, offHops         = 6, 7
-	offMKey                        = 24
 	offDrSLID, offDrDLID           = 32, 34
 	offAttributeOffset             = 44
 	offMask, adminData             = 48, 56
@@ -79,7 +78,6 @@ func (m MAD) Subnet() bool { return m.Class() == ClassSubnet || m.Class() == Cla
 
 func (m MAD) attribute() uint16 { return binary.BigEndian.Uint16(m[16:]) }
 func (m MAD) modifier() uint32  { return binary.BigEndian.Uint32(m[20:]) }
-func (m MAD) mkey() uint64      { return binary.BigEndian.Uint64(m[offMKey:]) }
 func (m MAD) mask() uint64      { return binary.BigEndian.Uint64(m[offMask:]) }
 func (m MAD) directed() bool    { return m.Class() == ClassDirected }
 func (m MAD) returning() bool   { return m[4]&(directionBit>>8) != 0 }

@@ -23,22 +23,6 @@ func (s *Subnet) master() bool {
 	return true
 }
 
-// smInfo answers Get(SMInfo); nobody tells our subnet manager what to do by Set, as it
-// ends by itself when another one begins.
-func (s *Subnet) smInfo(m MAD) MAD {
-	if m.Method() != MethodGet {
-		if m.Method() == MethodSet {
-			return m.answer(statusBadAttribute)
-		}
-		return nil
-	}
-	r := m.answer(statusOK)
-	b := r[smpData:smpDataEnd]
-	clear(b)
-	s.putSMInfo(b)
-	return r
-}
-
 func (s *Subnet) putSMInfo(b []byte) {
 	state := smNotActive
 	if s.master() {
@@ -79,20 +63,33 @@ func (s *Subnet) manage() {
 
 // discover finds the nodes that links lead to.
 func (s *Subnet) discover() {
+	reached := s.home.node.distances()
 	for _, n := range s.nodes {
-		n.known = false
-	}
-	s.home.node.known = true
-	for found := []*node{s.home.node}; len(found) > 0; found = found[1:] {
-		for _, out := range found[0].ports[1:] {
-			if out.joined() && !out.peer.node.known {
-				out.peer.node.known = true
-				if out.peer.node.kind == switchNode {
-					found = append(found, out.peer.node)
-				}
+		_, n.known = reached[n]
+		for _, out := range n.ports[1:] {
+			if n.kind == channelAdapter && out.joined() {
+				_, known := reached[out.peer.node]
+				n.known = n.known || known
 			}
 		}
 	}
+}
+
+// distances are how many links lie between a switch and each that it reaches.
+func (n *node) distances() map[*node]int {
+	d := map[*node]int{n: 0}
+	for queue := []*node{n}; len(queue) > 0; queue = queue[1:] {
+		for _, out := range queue[0].ports[1:] {
+			if !out.joined() || out.peer.node.kind != switchNode {
+				continue
+			}
+			if _, seen := d[out.peer.node]; !seen {
+				d[out.peer.node] = d[queue[0]] + 1
+				queue = append(queue, out.peer.node)
+			}
+		}
+	}
+	return d
 }
 
 // endpoints yields all ports of the nodes that our subnet manager has found.
@@ -149,18 +146,29 @@ func (s *Subnet) assignLIDs() {
 // computeRoutes writes the forwarding tables: a shortest way to each LID, and where there
 // are several the LIDs take turns.
 func (s *Subnet) computeRoutes() {
-	var top uint16
 	for _, n := range s.nodes {
-		if n.kind == switchNode {
-			for i := range n.lft {
-				n.lft[i] = noPort
-			}
+		for i := range n.lft {
+			n.lft[i] = noPort
 		}
 	}
+	far := map[*node]map[*node]int{}
+	var top uint16
 	turn := 0
 	for e := range s.ends {
-		top = max(top, e.info.lid())
-		s.routesTo(e, turn)
+		lid, last := e.info.lid(), e // by which the last switch sends it
+		if e.node.kind == channelAdapter {
+			last = e.peer
+		}
+		top = max(top, lid)
+		if last.node.kind == switchNode && (last == e || e.joined()) {
+			if far[last.node] == nil {
+				far[last.node] = last.node.distances()
+			}
+			for n := range far[last.node] {
+				n.lft[lid] = n.towards(far[last.node], turn)
+			}
+			last.node.lft[lid] = byte(last.num)
+		}
 		turn++
 	}
 	for _, n := range s.nodes {
@@ -170,52 +178,16 @@ func (s *Subnet) computeRoutes() {
 	}
 }
 
-// routesTo visits the switches from a port on, the nearest first.
-func (s *Subnet) routesTo(e *endpoint, turn int) {
-	lid := e.info.lid()
-	distance := map[*node]int{}
-	var queue []*node
-	if e.node.kind == switchNode {
-		e.node.lft[lid] = 0
-		distance[e.node] = 0
-		queue = append(queue, e.node)
-	} else if e.joined() && e.peer.node.kind == switchNode {
-		e.peer.node.lft[lid] = byte(e.peer.num)
-		distance[e.peer.node] = 0
-		queue = append(queue, e.peer.node)
-	}
-	for len(queue) > 0 {
-		n := queue[0]
-		queue = queue[1:]
-		for _, out := range n.ports[1:] {
-			if !out.joined() || out.peer.node.kind != switchNode {
-				continue
-			}
-			if next := out.peer.node; !seen(distance, next) {
-				distance[next] = distance[n] + 1
-				queue = append(queue, next)
-			}
-		}
-		if distance[n] > 0 {
-			n.lft[lid] = n.towards(distance, turn)
-		}
-	}
-}
-
-func seen(distance map[*node]int, n *node) bool {
-	_, ok := distance[n]
-	return ok
-}
-
-// towards is the port of one of the ways that are shortest.
+// towards is the port of one of the ways that are shortest; noPort where n is the end.
 func (n *node) towards(distance map[*node]int, turn int) byte {
 	var ways []byte
 	for _, out := range n.ports[1:] {
-		if out.joined() && out.peer.node.kind == switchNode {
-			if d, ok := distance[out.peer.node]; ok && d == distance[n]-1 {
-				ways = append(ways, byte(out.num))
-			}
+		if out.joined() && out.peer.node.kind == switchNode && distance[out.peer.node] == distance[n]-1 {
+			ways = append(ways, byte(out.num))
 		}
+	}
+	if len(ways) == 0 {
+		return noPort
 	}
 	return ways[turn%len(ways)]
 }

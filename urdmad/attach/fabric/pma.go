@@ -16,7 +16,6 @@ const (
 	// Bits of ClassPortInfo's CapabilityMask.
 	capAllPortSelect = 1 << 8
 	capExtendedWidth = 1 << 9
-	capXmitWait      = 1 << 12
 
 	allPorts     = 0xff
 	responseTime = 16 // RespTimeValue: 0.27 s
@@ -42,11 +41,8 @@ const (
 	rcvData
 	xmitPackets
 	rcvPackets
-	xmitWait
 	unicastXmitPackets
 	unicastRcvPackets
-	multicastXmitPackets
-	multicastRcvPackets
 	numCounters
 )
 
@@ -80,26 +76,16 @@ type counterField struct {
 	at, bits uint
 }
 
-// counterAttribute is PortCounters or PortCountersExtended.
-type counterAttribute struct {
-	fields  []counterField
-	selects func(b []byte) uint64 // CounterSelect
-}
-
-// counterAttributes, in the order of endpoint.cleared.
-var counterAttributes = [...]counterAttribute{
-	{ // table 247
-		selects: func(b []byte) uint64 { return uint64(binary.BigEndian.Uint16(b[2:])) | uint64(b[18])<<16 },
-		fields: []counterField{{symbolErrors, 0, 32, 16}, {linkErrorRecovery, 1, 48, 8}, {linkDowned, 2, 56, 8}, {rcvErrors, 3, 64, 16},
-			{rcvRemotePhysicalErrors, 4, 80, 16}, {rcvSwitchRelayErrors, 5, 96, 16}, {xmitDiscards, 6, 112, 16}, {xmitConstraintErrors, 7, 128, 8},
-			{rcvConstraintErrors, 8, 136, 8}, {localLinkIntegrityErrors, 9, 152, 4}, {bufferOverrunErrors, 10, 156, 4}, {vl15Dropped, 11, 176, 16},
-			{xmitData, 12, 192, 32}, {rcvData, 13, 224, 32}, {xmitPackets, 14, 256, 32}, {rcvPackets, 15, 288, 32}, {xmitWait, 16, 320, 32}},
-	},
-	{ // table 262
-		selects: func(b []byte) uint64 { return uint64(binary.BigEndian.Uint16(b[2:])) },
-		fields: []counterField{{xmitData, 0, 64, 64}, {rcvData, 1, 128, 64}, {xmitPackets, 2, 192, 64}, {rcvPackets, 3, 256, 64},
-			{unicastXmitPackets, 4, 320, 64}, {unicastRcvPackets, 5, 384, 64}, {multicastXmitPackets, 6, 448, 64}, {multicastRcvPackets, 7, 512, 64}},
-	},
+// counterAttributes are PortCounters (table 247) and PortCountersExtended (262), in the order of endpoint.cleared.
+// Counters that no port has stay zero.
+var counterAttributes = [...][]counterField{
+	{{symbolErrors, 0, 32, 16}, {linkErrorRecovery, 1, 48, 8}, {linkDowned, 2, 56, 8}, {rcvErrors, 3, 64, 16},
+		{rcvRemotePhysicalErrors, 4, 80, 16}, {rcvSwitchRelayErrors, 5, 96, 16}, {xmitDiscards, 6, 112, 16},
+		{xmitConstraintErrors, 7, 128, 8}, {rcvConstraintErrors, 8, 136, 8}, {localLinkIntegrityErrors, 9, 152, 4},
+		{bufferOverrunErrors, 10, 156, 4}, {vl15Dropped, 11, 176, 16}, {xmitData, 12, 192, 32}, {rcvData, 13, 224, 32},
+		{xmitPackets, 14, 256, 32}, {rcvPackets, 15, 288, 32}},
+	{{xmitData, 0, 64, 64}, {rcvData, 1, 128, 64}, {xmitPackets, 2, 192, 64}, {rcvPackets, 3, 256, 64},
+		{unicastXmitPackets, 4, 320, 64}, {unicastRcvPackets, 5, 384, 64}},
 }
 
 // performance is the agent (PMA) of the node that a MAD came to by this port.
@@ -111,20 +97,15 @@ func (e *endpoint) performance(m MAD) MAD {
 		return m.answer(statusBadVersion)
 	}
 	r := m.answer(statusOK)
-	b := r[perfData:]
-	switch set := m.Method() == MethodSet; m.attribute() {
-	case attrClassPortInfo:
-		if set {
-			r.setStatus(statusBadAttribute)
-			return r
-		}
+	b, set := r[perfData:], m.Method() == MethodSet
+	switch attribute := m.attribute(); {
+	case attribute == attrClassPortInfo && !set:
 		clear(b)
-		b[0], b[1] = 1, 1
-		binary.BigEndian.PutUint16(b[2:], capAllPortSelect|capExtendedWidth|capXmitWait)
-		b[7] = responseTime
-	case attrPortCounters:
+		b[0], b[1], b[7] = 1, 1, responseTime
+		binary.BigEndian.PutUint16(b[2:], capAllPortSelect|capExtendedWidth)
+	case attribute == attrPortCounters:
 		r.setStatus(e.node.count(0, b, set))
-	case attrExtended:
+	case attribute == attrExtended:
 		r.setStatus(e.node.count(1, b, set))
 	default:
 		r.setStatus(statusBadAttribute)
@@ -139,21 +120,15 @@ func (n *node) count(which int, b []byte, set bool) status {
 	if of == nil {
 		return statusBadValue
 	}
-	a := &counterAttributes[which]
-	if set {
-		selected := a.selects(b)
-		for _, f := range a.fields {
-			if selected>>f.selected&1 != 0 {
-				for _, e := range of {
-					e.cleared[which][f.counter] = e.counts()[f.counter] - get(b, f.at, f.bits)
-				}
-			}
-		}
-	}
-	for _, f := range a.fields {
+	selected := binary.BigEndian.Uint16(b[2:])
+	for _, f := range counterAttributes[which] {
 		var sum uint64
 		for _, e := range of {
-			sum = addUp(sum, e.counts()[f.counter]-e.cleared[which][f.counter])
+			have, cleared := e.counts()[f.counter], &e.cleared[which][f.counter]
+			if set && selected>>f.selected&1 != 0 {
+				*cleared = have - get(b, f.at, f.bits)
+			}
+			sum += have - *cleared
 		}
 		put(b, f.at, f.bits, min(sum, math.MaxUint64>>(64-f.bits))) // they stop at the largest
 	}
@@ -170,13 +145,6 @@ func (n *node) counted(selected byte) []*endpoint {
 		return nil
 	}
 	return []*endpoint{e}
-}
-
-func addUp(a, b uint64) uint64 {
-	if a+b < a {
-		return math.MaxUint64
-	}
-	return a + b
 }
 
 // get reads a big-endian field of bits that lies within bytes, or ends with one.

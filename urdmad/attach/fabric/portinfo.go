@@ -27,7 +27,6 @@ const (
 	offTimeout      = 51 // ClientReregister, SubnetTimeOut
 	offRespTime     = 52
 	offErrorLimits  = 53
-	offMask2        = 60
 )
 
 // PortState and PortPhysicalState.
@@ -40,15 +39,11 @@ const (
 const (
 	capIsSM        = 1 << 1
 	capTrap        = 1 << 3
-	capMask2       = 1 << 15
 	capSLMapping   = 1 << 6
 	capSystemImage = 1 << 11
 	capCM          = 1 << 16
 	capReregister  = 1 << 25
 )
-
-// cap2Extended, of CapabilityMask2, is of PortInfoExtended.
-const cap2Extended = 1 << 1
 
 // 40 Gb/s: four lanes of 10.
 const (
@@ -58,10 +53,10 @@ const (
 
 func newPortInfo(kind nodeType, num int) (p portInfo) {
 	if kind == channelAdapter {
-		p.setCapability(capTrap|capMask2|capSLMapping|capSystemImage|capCM|capReregister, true)
+		p.setCapability(capTrap|capSLMapping|capSystemImage|capCM|capReregister, true)
 		p[offGUIDCap] = 1
 	} else if num == 0 {
-		p.setCapability(capTrap|capMask2|capSystemImage, true)
+		p.setCapability(capTrap|capSystemImage, true)
 		p[offGUIDCap] = 1
 	}
 	p[0+8], p[1+8] = 0xfe, 0x80
@@ -72,7 +67,6 @@ func newPortInfo(kind nodeType, num int) (p portInfo) {
 	p[offPhysical] = physicalPolling<<4 | physicalPolling
 	p[offVLCap] = 1 << 4
 	p[offOperVLs] = 1 << 4
-	binary.BigEndian.PutUint16(p[offMask2:], cap2Extended)
 	p[offTimeout], p[offRespTime] = 18, 16 // 1.07 s, 0.27 s
 	p.setMTU(mtu4096)
 	if kind == switchNode && num == 0 { // it has no link
@@ -92,7 +86,6 @@ func (p *portInfo) state() byte          { return p[offState] & 0xf }
 func (p *portInfo) physical() byte       { return p[offPhysical] >> 4 }
 func (p *portInfo) mtu() byte            { return p[offMTUSMSL] >> 4 }
 func (p *portInfo) mtuCap() byte         { return p[offMTUCap] & 0xf }
-func (p *portInfo) mkey() uint64         { return binary.BigEndian.Uint64(p[:]) }
 
 func (p *portInfo) setSMLID(lid uint16) { binary.BigEndian.PutUint16(p[offSMLID:], lid) }
 

@@ -52,16 +52,15 @@ func (s *Subnet) destination(from *endpoint, p *Packet) *endpoint {
 	if p.MAD.directed() {
 		return s.directedRoute(from, p)
 	}
-	return s.route(from, p.DLID, p.MAD.Subnet(), p.MAD.count)
+	return s.route(from, p.DLID, p.MAD.Subnet())
 }
 
 // maxLinks ends a packet that goes around in circles.
 const maxLinks = 64
 
 // route follows the switches' forwarding tables. Packets of subnet management go through
-// ports as soon as these are initialized. Each port that it leaves by is told
-// to through.
-func (s *Subnet) route(from *endpoint, lid uint16, subnet bool, through func(out *endpoint)) *endpoint {
+// ports as soon as these are initialized.
+func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
 	if lid == permissiveLID || lid == 0 && subnet || from.own().has(lid) {
 		return from
 	}
@@ -79,7 +78,6 @@ func (s *Subnet) route(from *endpoint, lid uint16, subnet bool, through func(out
 		if out == nil || out.num == 0 || !out.joined() || !subnet && out.info.state() != stateActive {
 			return nil
 		}
-		through(out)
 		at = out.peer
 		if !subnet && at.info.state() != stateActive {
 			return nil
@@ -105,7 +103,7 @@ func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 	}
 	at := from
 	if begin != permissiveLID {
-		if at = s.route(from, p.DLID, true, m.count); at == nil {
+		if at = s.route(from, p.DLID, true); at == nil {
 			return nil
 		}
 	}
@@ -118,14 +116,13 @@ func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 		if out == nil {
 			return nil
 		}
-		m.count(out)
 		at = out.peer
 		if !m.returning() {
 			m[returnPath+i] = byte(at.num)
 		}
 	}
 	if end != permissiveLID {
-		return s.route(at, end, true, m.count)
+		return s.route(at, end, true)
 	}
 	return at
 }
@@ -138,22 +135,6 @@ func (e *endpoint) next(from *endpoint, num int) *endpoint {
 		return nil
 	}
 	return out
-}
-
-// packetBytes are those of a MAD's packet that counters of data have: from LRH to ICRC.
-const packetBytes = 8 + 12 + 8 + Size + 4
-
-// count counts the MAD at both ends of a link, unless a device is at one: what devices
-// count is their wire's.
-func (m MAD) count(out *endpoint) {
-	if !out.simulated() {
-		return
-	}
-	packets := uint64(max(1, (len(m)-adminData+segmentData-1)/segmentData))
-	out.counters.TxPackets += packets
-	out.counters.TxBytes += packets * packetBytes
-	out.peer.counters.RxPackets += packets
-	out.peer.counters.RxBytes += packets * packetBytes
 }
 
 // agents has the node's own agents answer a request of a port that came by port at. taken: nobody

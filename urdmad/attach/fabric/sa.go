@@ -159,8 +159,7 @@ func (s *Subnet) portInfoRecords(q *query) {
 	for e := range s.endpoints {
 		r := q.record(e)
 		r[2] = byte(e.num)
-		t := target{s: s, node: e.node, in: e, modifier: uint32(e.num), data: r[4:]}
-		_ = t.portInfo() // the port is there
+		e.putInfo(r[4:], e)
 		q.add(r)
 	}
 }
@@ -221,7 +220,7 @@ func (e *endpoint) gid() (g [16]byte) {
 }
 
 func (s *Subnet) reaches(from, to *endpoint) bool {
-	at := s.route(from, to.info.lid(), false, func(*endpoint) {})
+	at := s.route(from, to.info.lid(), false)
 	return at != nil && at.own() == to
 }
 

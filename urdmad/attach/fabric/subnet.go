@@ -49,9 +49,9 @@ type node struct {
 	ports  []*endpoint // by number; 0: of a switch its own port, of a channel adapter nil
 
 	// Of a switch:
-	info [switchInfoSize]byte
+	info []byte // SwitchInfo
 	lft  []byte // port by LID, noPort where there is none
-	mft  map[uint32][smpDataEnd - smpData]byte
+	mft  []byte // as its blocks are numbered
 }
 
 // endpoint is a port of a node.
@@ -67,7 +67,7 @@ type endpoint struct {
 
 	reregistered int  // Shown's
 	told         bool // whether it carried packets when traps were sent last
-	pkeys        [smpDataEnd - smpData]byte
+	pkeys        [2 * pkeys]byte
 	counters     Counters // since it exists; of links between simulated nodes, the MADs
 	errors       Errors   // besides, on purpose
 	cleared      [2]counts
@@ -132,7 +132,7 @@ func (s *Subnet) add(kind nodeType, guid uint64, desc string, first, ports int) 
 	}
 	if kind == switchNode {
 		n.info = newSwitchInfo()
-		n.mft = map[uint32][smpDataEnd - smpData]byte{}
+		n.mft = make([]byte, (ports/16+1)*2*multicastLIDs)
 		n.lft = bytes.Repeat([]byte{noPort}, lftSize)
 	}
 	s.nodes = append(s.nodes, n)
