@@ -1,6 +1,5 @@
 // Package topology has InfiniBand subnets as text, in the format that ibnetdiscover(8) prints: switches, hosts'
-// channel adapters and the links between them. parse.go reads it, write.go writes it, generate.go makes a subnet
-// from the number of hosts and switches.
+// channel adapters and the links between them.
 //
 // It must not know what a subnet does.
 package topology

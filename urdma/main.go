@@ -105,7 +105,7 @@ func newRoot() *cobra.Command {
 		}
 		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newMonitor(), newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(), newReport(), newFabric(), newCDI(), newDissector(), newConfig(), newVersion())
+	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newMonitor(), newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(), newReport(), newCDI(), newDissector(), newConfig(), newVersion())
 	return root
 }
 

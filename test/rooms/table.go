@@ -120,7 +120,7 @@ var rules = ruleBook{
 		"urdma/private":    {"inspect"},
 		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
-		"urdma":            {"config", "event", "inject", "inspect", "reason", "topology", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
+		"urdma":            {"config", "event", "inject", "inspect", "reason", "urdma/capture", "urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi", "verbs/personality", "wireshark"},
 
 		// Measuring, testing, showing.
 		"bench":                {"bench/report", "bench/results", "bench/suite"},

@@ -73,7 +73,7 @@ func TestRename(t *testing.T) {
 
 // TestLinkFault: a link between simulated nodes goes down and up, and the way around is taken.
 func TestLinkFault(t *testing.T) {
-	topo, err := topology.Generate(topology.Size{Hosts: 2, Switches: 3})
+	topo, err := topology.Parse("file", []byte("Switch 8 \"a\"\n[7] \"b\"[7]\n[8] \"c\"[7]\nSwitch 8 \"b\"\n[8] \"c\"[8]\nSwitch 8 \"c\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,7 @@ func TestLinkFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := len(topo.Nodes[0].Ports) - 1 // to the second switch
-	at := "switch1/" + string([]byte{byte('0' + last/10), byte('0' + last%10)})
+	const at = "a/7" // to the second switch
 	for _, f := range []Fault{{At: at, Down: true}, {At: at, Up: true}} {
 		if err := s.Inject(&f, false); err != nil {
 			t.Fatal(err)
