@@ -47,8 +47,6 @@ func TestParse(t *testing.T) {
 			Wire: &Wire{Port: "urdma0", Out: true, Peer: netip.MustParseAddr("10.2.0.7"), Loss: 0.01, Burst: 3, Rate: 1500000}}),
 		"errors switch1/3 symbol_error=5 VL15_dropped symbol_error": {{Verb: Errors, Event: EventNone, At: "switch1/3",
 			Errors: [12]uint64{0: 6, 11: 1}}},
-		"rename hca0  a new  name": {{Verb: Rename, Event: EventNone, At: "hca0",
-			Name: "a new name"}},
 		"wire urdma0 partition": one(Rule{Point: OnWire, Code: AnyCode, Seed: 1,
 			Wire: &Wire{Port: "urdma0", In: true, Out: true, Cut: true}}),
 	} {
@@ -107,8 +105,6 @@ func TestParseRefuses(t *testing.T) {
 		"errors switch1/3":                        "expected: errors PORT",
 		"errors switch1/3 symbol_errors":          "symbol_error, link_error_recovery",
 		"errors switch1/3 symbol_error=0":         "1 to",
-		"rename switch1":                          "expected: rename",
-		"rename switch1 a\"b":                     "without",
 		"clear x":                                 "clear",
 		"clear 1 2":                               "clear",
 		"send status=FATAL_ERR\nsend status=NOPE": "line 2",

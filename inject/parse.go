@@ -22,10 +22,8 @@ type Statement struct {
 	Wait   time.Duration // Pause
 	Clear  uint32        // Clear: the number of a rule; 0: all rules
 
-	At     string                  // Errors, Rename, Link: a port or a node of the subnet
+	At     string                  // Errors: a port of the subnet
 	Errors [len(PortErrors)]uint64 // Errors: how much to add to each of PortErrors
-	Name   string                  // Rename: the new name of the node
-	Up     bool                    // Link
 }
 
 // Verb is the action of a statement.
@@ -39,8 +37,6 @@ const (
 	Pause                  // wait with the following statements for a time
 	Clear                  // remove a rule, or all
 	Errors                 // add errors to the counters of a port of the subnet
-	Rename                 // rename a node of the subnet
-	Link                   // set a link of the subnet that belongs to no port of urdmad
 )
 
 const (
@@ -94,9 +90,6 @@ func parse(text string) (Statement, error) {
 	case "errors":
 		s.Verb = Errors
 		err = s.errors(rest)
-	case "rename":
-		s.Verb = Rename
-		err = s.rename(rest)
 	case "after":
 		s.Verb = After
 		if len(rest) == 0 {
@@ -187,22 +180,6 @@ func (s *Statement) errors(words []string) error {
 	return nil
 }
 
-// maxNodeName is the size of a NodeDescription in bytes.
-const maxNodeName = 64
-
-func (s *Statement) rename(words []string) error {
-	if len(words) < 2 {
-		return errors.New("expected: rename NODE NAME")
-	}
-	s.At, s.Name = words[0], strings.Join(words[1:], " ")
-	if len(s.Name) > maxNodeName ||
-		strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' }) {
-		return fmt.Errorf("the name is %q, expected %d bytes of ASCII at most that can be printed, without \"", s.Name,
-			maxNodeName)
-	}
-	return nil
-}
-
 var points = map[string]Point{"send": Send, "receive": Receive, "respond": Respond, "call": Call, "event": Notify,
 	"cm": CM}
 
@@ -211,7 +188,7 @@ func rule(point string, words []string, acts bool) (Rule, error) {
 	r := Rule{Point: points[point], Code: AnyCode, Seed: 1}
 	if r.Point == 0 {
 		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, "+
-			"cq, qp, srq, device, port, errors, rename, after, wait, clear", point)
+			"cq, qp, srq, device, port, errors, after, wait, clear", point)
 	}
 	counted := false
 	for i, w := range words {

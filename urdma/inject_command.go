@@ -35,8 +35,7 @@ func newInject() *cobra.Command {
 			"cq HANDLE event sends a completion event for nothing. " +
 			"Handles are each process's own; pid=PID says whose, where several have it.\n\n" +
 			"errors PORT COUNTER[=N]: a port of the InfiniBand subnet counts N more (1) of what /sys/class/infiniband/*/ports/*/counters names so, such as symbol_error. " +
-			"rename NODE NAME: its NodeDescription changes, which it tells the subnet manager of. " +
-			"NODE is a device, a NodeDescription of one word or a GUID behind 0x; PORT is NODE, or NODE/NUMBER where it has several; port takes one of the subnet, too.\n\nRules:\n" +
+			"PORT is NODE, or NODE/NUMBER where it has several; NODE is a device, a NodeDescription of one word or a GUID behind 0x.\n\nRules:\n" +
 			"send status=STATUS [opcode=OPCODE]: a posted send ends with STATUS of enum ibv_wc_status, in its turn, and its queue pair goes to error.\n" +
 			"receive status=STATUS: so does a receive when its message arrives.\n" +
 			"respond answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses a message, or has it wait; " +

@@ -46,12 +46,11 @@ func (d *daemon) cutLink(i int, down bool) {
 
 // injectIntoSubnet is injector.Config's.
 func (d *daemon) injectIntoSubnet(one *inject.Statement, look bool) (err error) {
-	f := &fabric.Fault{At: one.At, Errors: one.Errors, Name: one.Name, Down: one.Verb == inject.Link && !one.Up, Up: one.Up}
-	if look {
-		err = d.subnet.Inject(f, true)
-	} else {
-		d.Background.Go(func() { _ = d.subnet.Inject(f, false) }) // what it looked at before may have gone
+	if !look {
+		d.Background.Go(func() { _ = d.subnet.Inject(one.At, one.Errors, false) }) // which it has looked at before
+		return nil
 	}
+	err = d.subnet.Inject(one.At, one.Errors, true)
 	switch {
 	case errors.Is(err, fabric.ErrNotFound):
 		return fmt.Errorf("%w: %w", err, syscall.ENODEV)

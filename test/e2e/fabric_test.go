@@ -325,7 +325,7 @@ func TestSimulatedFabric(t *testing.T) {
 	injectIntoSubnet(t, again)
 }
 
-// injectIntoSubnet has errors counted, a node renamed and a link go down where nothing of urdmad's is, and at a port of its own.
+// injectIntoSubnet has errors counted at a simulated port, and at one of urdmad's.
 func injectIntoSubnet(t *testing.T, n *lab.Node) {
 	for _, c := range []struct {
 		statement, line string
@@ -335,10 +335,6 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 		{"errors 0x02c21deb40f77400/35 VL15_dropped=99", "ibqueryerrors -t " + patient, []string{`port 36: \[SymbolErrorCounter == 50\]`, `port 35: .*\[VL15Dropped == 99\]`}},
 		{"errors urdma1 port_rcv_errors=9", "perfquery -t " + patient + " 514 1", []string{`PortRcvErrors:\.+9\n`}},
 		{"errors urdma1 port_rcv_errors", "cat /sys/class/infiniband/urdma1/ports/1/counters/port_rcv_errors", []string{`^10\n`}},
-		{"rename host1 leaf of the lesson", "ibhosts -t " + patient, []string{`"leaf of the lesson"`}},
-		{"rename urdma1 another", "smpquery -t " + patient + " nodedesc 514", []string{`\.another\n`}},
-		{"port switch1/36 down", "ibtracert -t " + patient + " 0x101 0x202", []string{`lid 1-1 "switch1"(.*\n){2}.*lid 2-2 "switch2"`}},
-		{"port switch1/36 up", "ibtracert -t " + patient + " 0x101 0x202", []string{`lid 1-1 "switch1"\n.*lid 2-2 "switch2"`}},
 	} {
 		if out, err := n.Urdma("inject", c.statement); err != nil {
 			t.Errorf("%s: %v\n%s", c.statement, err, out)
@@ -351,7 +347,7 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 			})
 		}
 	}
-	for _, statement := range []string{"errors nobody symbol_error", "errors switch1 symbol_error", "errors switch1/99 symbol_error", "rename switch9 x", "port switch9/1 down"} {
+	for _, statement := range []string{"errors nobody symbol_error", "errors switch1 symbol_error", "errors switch1/99 symbol_error", "port switch1/1 down"} {
 		if out, err := n.Urdma("inject", statement); err == nil {
 			t.Errorf("%s: accepted: %s", statement, out)
 		}

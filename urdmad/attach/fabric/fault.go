@@ -10,17 +10,6 @@ import (
 // Errors are counts of the error counters of PortCounters, in its order: from SymbolErrorCounter to VL15Dropped.
 type Errors [vl15Dropped + 1]uint64
 
-// Fault is what somebody has happen on purpose. What is zero stays as it is.
-type Fault struct {
-	// At is a node: one of urdmad's devices, or a NodeDescription, or a GUID in hexadecimal behind 0x; or
-	// a port of it, its number behind a slash. Of a node of one port that is the port.
-	At     string
-	Errors Errors // to count at the port besides
-	Down   bool   // the port is disabled
-	Up     bool   // or no longer
-	Name   string // the node's NodeDescription from now on
-}
-
 var (
 	// ErrNotFound is for what the subnet has not.
 	ErrNotFound = errors.New("fabric: the subnet has not")
@@ -28,27 +17,16 @@ var (
 	ErrWhich = errors.New("fabric: which is meant")
 )
 
-// Inject has a fault happen; only looking, it says whether it could.
-func (s *Subnet) Inject(f *Fault, look bool) error {
-	if f.Name != "" {
-		n, err := s.find(f.At)
-		if err == nil && !look {
-			n.desc = f.Name
-		}
-		return err
-	}
-	e, err := s.findPort(f.At)
+// Inject adds errors to what a port counts; only looking, it says whether there is such a port. It is named by a node
+// and a number behind a slash, or by a node of one port alone: one of urdmad's devices, a NodeDescription, or
+// a GUID in hexadecimal behind 0x.
+func (s *Subnet) Inject(port string, errors Errors, look bool) error {
+	e, err := s.findPort(port)
 	if err != nil || look {
 		return err
 	}
-	for i, n := range f.Errors {
+	for i, n := range errors {
 		e.errors[i] += n
-	}
-	if (f.Down || f.Up) && e.peer != nil {
-		e.off = f.Down
-		e.peer.off = e.peer.off && f.Down
-		e.train()
-		s.sweep()
 	}
 	return nil
 }

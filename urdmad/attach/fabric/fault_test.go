@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
@@ -12,11 +11,11 @@ import (
 // TestErrors: a port counts what it is told to, besides what it carries; clearing clears both.
 func TestErrors(t *testing.T) {
 	s, _ := three(t)
-	f := Fault{At: "urdma0", Errors: Errors{symbolErrors: 12, linkDowned: 3, vl15Dropped: 1 << 20}}
-	if err := s.Inject(&f, true); err != nil || s.Injected(0) != (Errors{}) {
+	errors := Errors{symbolErrors: 12, linkDowned: 3, vl15Dropped: 1 << 20}
+	if err := s.Inject("urdma0", errors, true); err != nil || s.Injected(0) != (Errors{}) {
 		t.Fatal(err, s.Injected(0))
 	}
-	if err := s.Inject(&f, false); err != nil {
+	if err := s.Inject("urdma0", errors, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []struct {
@@ -56,39 +55,6 @@ func TestFaultNames(t *testing.T) {
 		e, err := s.findPort(at)
 		if !errors.Is(err, want.err) || err == nil && (e.node.guid != want.guid || e.num != want.num) {
 			t.Errorf("%q: %+v, %v, expected %+v", at, e, err, want)
-		}
-	}
-}
-
-// TestRename: the new name is the NodeDescription.
-func TestRename(t *testing.T) {
-	s, _ := three(t)
-	if err := s.Inject(&Fault{At: "urdma0", Name: "another name"}, false); err != nil {
-		t.Fatal(err)
-	}
-	if got := one(t, s, 1, 0x10, smp(MethodGet, attrNodeDescription, 0)); !bytes.HasPrefix(got[smpData:], []byte("another name\x00")) {
-		t.Errorf("NodeDescription %q", got[smpData:])
-	}
-}
-
-// TestLinkFault: a link between simulated nodes goes down and up, and the way around is taken.
-func TestLinkFault(t *testing.T) {
-	topo, err := topology.Parse("file", []byte("Switch 8 \"a\"\n[7] \"b\"[7]\n[8] \"c\"[7]\nSwitch 8 \"b\"\n[8] \"c\"[8]\nSwitch 8 \"c\"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New("host", []Port{{Name: "urdma0", GUID: 1, LID: 0x10, Up: true}, {Name: "urdma1", GUID: 2, LID: 0x20, Up: true}}, topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const at = "a/7" // to the second switch
-	for _, f := range []Fault{{At: at, Down: true}, {At: at, Up: true}} {
-		if err := s.Inject(&f, false); err != nil {
-			t.Fatal(err)
-		}
-		e, _ := s.findPort(at)
-		if e.joined() != f.Up || e.peer.joined() != f.Up || !s.reaches(s.devices[0], s.devices[1]) {
-			t.Errorf("%+v: joined %v, reaches %v", f, e.joined(), s.reaches(s.devices[0], s.devices[1]))
 		}
 	}
 }

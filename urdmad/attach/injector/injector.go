@@ -16,7 +16,7 @@ type Config struct {
 	// CutLink takes a port's link down or brings it up again, and then tells programs; nil:
 	// the Injector tells them. It does not wait.
 	CutLink func(dev int, cut bool)
-	// Subnet carries out a statement of inject.Errors, Rename or Link, without waiting; or,
+	// Subnet carries out a statement of inject.Errors, without waiting; or,
 	// only to look, says whether the subnet has what it names: ENODEV or ENOTUNIQ.
 	Subnet func(one *inject.Statement, look bool) error
 	// Because records why something of a client's has failed; on the worker's thread.

@@ -130,14 +130,11 @@ func (n *Injector) script(by *account.Owner, own *client, statements []inject.St
 }
 
 // lookAtSubnet finds what the subnet will refuse, before anything happens: it has no time to
-// refuse later. A link that no port of ours has is the subnet's.
+// refuse later.
 func (s *script) lookAtSubnet() error {
 	for i := range s.left {
 		one := &s.left[i]
-		if one.Object == "link" && s.n.server.PortNamed(one.ID) < 0 && s.n.Subnet != nil {
-			one.Verb, one.At, one.Up = inject.Link, one.ID, one.Event == abi.EventPortActive
-		}
-		if one.Verb != inject.Errors && one.Verb != inject.Rename && one.Verb != inject.Link {
+		if one.Verb != inject.Errors {
 			continue
 		}
 		var err error
@@ -183,7 +180,7 @@ func (s *script) run() error {
 			err = s.apply(one)
 		case inject.Pause, inject.After:
 			waits, err = true, s.wait(one)
-		case inject.Errors, inject.Rename, inject.Link:
+		case inject.Errors:
 			err = s.n.Subnet(one, false)
 		}
 		switch {

@@ -79,13 +79,11 @@ func (s *Server) Enable(device int) {
 	s.show()
 }
 
-// Inject has a fault happen, as fabric.Subnet has.
-func (s *Server) Inject(f *fabric.Fault, look bool) error {
+// Inject adds errors to what a port counts, as fabric.Subnet does.
+func (s *Server) Inject(port string, errors fabric.Errors, look bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.subnet.Inject(f, look)
-	s.show()
-	return err
+	return s.subnet.Inject(port, errors, look)
 }
 
 // Injected are the errors that a device's port has on purpose.
