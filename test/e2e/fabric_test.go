@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -286,7 +285,6 @@ func TestSimulatedFabric(t *testing.T) {
 	extra := infiniBand("198.18.1.1", "198.18.2.2")
 	extra["fabric"] = file
 	n, _ := labtest.Join(t, lab.Loopback, extra)
-	everyTool(t, n, "257", "514", "0x006cc6fffe120202")
 	answers(t, n, "-S -C urdma1", n, "514", "ibping")
 	answers(t, n, "-S -C urdma1", n, "514", "ibsysstat")
 	for _, c := range []struct {
@@ -362,70 +360,4 @@ func discover(t *testing.T, n *lab.Node) string {
 		t.Fatal(err, out)
 	}
 	return regexp.MustCompile("(?m)^# Topology file:.*\n").ReplaceAllString(out, "")
-}
-
-// everyTool runs all of infiniband-diags but for servers, at one port of a subnet about another; LIDs are decimal.
-func everyTool(t *testing.T, n *lab.Node, own, lid, guid string) {
-	t.Helper()
-	out, err := n.Run(lab.Patience, "sminfo", "-t", patient)
-	found := regexp.MustCompile(`sm lid (\d+) `).FindStringSubmatch(out)
-	if err != nil || found == nil {
-		t.Fatal(err, out)
-	}
-	sw := found[1] // where urdmad's subnet manager is
-	of := func(name, value string) string { return name + `\.+` + value + `\b` }
-	for _, c := range []struct {
-		line string
-		want []string
-	}{
-		{"ibstat urdma0", []string{"State: Active", "Base lid: " + own}},
-		{"ibstatus", []string{"4: ACTIVE"}},
-		{"ibaddr -C urdma0", []string{fmt.Sprintf("LID start %#x ", decimal(t, own))}},
-		{"ibaddr " + lid, []string{fmt.Sprintf("LID start %#x ", decimal(t, lid))}},
-		{"ibhosts", []string{"Ca\t: " + guid + " ports 1 "}},
-		{"ibswitches", []string{"base port 0 lid " + sw + " "}},
-		{"ibnodes", []string{"Ca\t: " + guid, "Switch\t: "}},
-		{"ibnetdiscover", []string{`Ca\s+1 "H-` + guid[2:] + `"`, `"H-` + guid[2:] + `"\[1\].* lid ` + lid + " "}},
-		{"iblinkinfo", []string{`Active/  LinkUp\)==> +` + lid + " "}},
-		{"ibtracert " + own + " " + lid, []string{`-> ca port \{` + guid + `\}\[1\] lid ` + lid + "-"}},
-		{"ibroute " + sw, []string{fmt.Sprintf("0x%04x ", decimal(t, lid)), fmt.Sprintf("0x%04x ", decimal(t, own))}},
-		{"ibroute -M " + sw, []string{"Multicast mlids"}},
-		{"ibportstate " + lid + " 1 query", []string{`LinkState:\.+Active`}},
-		{"sminfo", []string{"SMINFO_MASTER"}},
-		{"smpquery nodeinfo " + lid, []string{of("PortGuid:", guid)}},
-		{"smpquery nodedesc " + lid, []string{`Node Description:\.+\S`}},
-		{"smpquery portinfo " + lid + " 1", []string{of("Lid:", lid), `LinkState:\.+Active`}},
-		{"smpquery switchinfo " + sw, []string{"LinearFdbTop:"}},
-		{"smpquery pkeys " + lid, []string{"0: 0xffff"}},
-		{"smpquery sl2vl " + lid, []string{"SL2VL table: Lid " + lid}},
-		{"smpquery vlarb " + lid, []string{"LowCap 0 HighCap 0"}},
-		{"smpquery guidinfo " + lid, []string{guid}},
-		{"smpdump " + lid + " 0x11", []string{"^0101 01"}},
-		{"smpdump -D 0,1 0x11", []string{"^0101 02"}},
-		{"perfquery " + lid + " 1", []string{"Port counters: Lid " + lid + " port 1"}},
-		{"perfquery -x " + lid + " 1", []string{"Port extended counters: Lid " + lid + " port 1"}},
-		{"perfquery -a " + sw, []string{"Port counters: Lid " + sw + " port 255"}},
-		{"perfquery -r " + own + " 1", []string{"Port counters: Lid " + own + " port 1"}},
-		{"ibqueryerrors", []string{"Summary: "}},
-		{"saquery NR " + lid, []string{of("port_guid", guid)}},
-		{"saquery PIR " + lid, []string{of("EndPortLid", lid)}},
-		{"saquery PR --slid " + own + " --dlid " + lid, []string{of("dlid", lid)}},
-		{"saquery LR", []string{of("ToLID", lid)}},
-		{"saquery SMIR", []string{of("SMState", "3")}},
-		{"saquery CPI", []string{of("Base version", "1")}},
-		{"saquery MCMR", nil}, {"saquery -g", nil},
-		{"saquery -s", []string{of("EndPortLid", sw)}},
-	} {
-		says(t, n, c.line, false, c.want...)
-	}
-	says(t, n, "vendstat -N "+lid, true, "classportinfo query")
-}
-
-func decimal(t *testing.T, digits string) int {
-	t.Helper()
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

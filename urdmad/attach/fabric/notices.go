@@ -12,7 +12,6 @@ const (
 	offTrap      = 4
 	offIssuerLID = 6
 	offDetails   = 10
-	offIssuerGID = 64
 )
 
 // tell sends the traps of switches one of whose links came up or went down since the last time.

@@ -131,29 +131,16 @@ func (s *Subnet) take(i int, ports []Port, n *node, nodes []*node) error {
 	return nil
 }
 
-// free is a port of a switch that has nothing plugged in, of the switch with that number
-// among them or one behind it, and that switch's number.
+// free is a port that has nothing plugged in, of the switch with that index among the nodes or of the next one,
+// and that switch's index.
 func (s *Subnet) free(from int) (*endpoint, int) {
-	var switches []*node
-	for _, n := range s.nodes {
-		if n.kind == switchNode {
-			switches = append(switches, n)
-		}
-	}
-	for i := range switches {
-		at := (from + i) % len(switches)
-		if e := freePort(switches[at]); e != nil {
-			return e, at
+	for i := range s.nodes {
+		at := (from + i) % len(s.nodes)
+		for _, e := range s.nodes[at].ports[1:] {
+			if s.nodes[at].kind == switchNode && e.peer == nil {
+				return e, at
+			}
 		}
 	}
 	return nil, 0
-}
-
-func freePort(n *node) *endpoint {
-	for _, e := range n.ports[1:] {
-		if e.peer == nil {
-			return e
-		}
-	}
-	return nil
 }

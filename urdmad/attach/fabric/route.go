@@ -28,31 +28,26 @@ func (s *Subnet) Send(device int, p Packet) []Delivery {
 
 // carry takes a packet from a port to wherever it leads, and its answer back.
 func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
-	at := s.destination(from, &p)
+	var at *endpoint // by which it comes to its node
+	if p.MAD.directed() {
+		at = s.directedRoute(from, &p)
+	} else {
+		at = s.route(from, p.DLID, p.MAD.Subnet())
+	}
 	if at == nil {
 		return nil
 	}
+	taken := at.device < 0
 	if !p.MAD.Response() {
-		answer, taken := s.agents(from, at, p)
-		if answer != nil {
+		var answer MAD
+		if answer, taken = s.agents(at, p.MAD); answer != nil {
 			return s.carry(at, Packet{SLID: at.own().info.lid(), DLID: p.SLID, MAD: answer})
 		}
-		if taken {
-			return nil
-		}
 	}
-	if at.device < 0 {
+	if taken {
 		return nil
 	}
 	return []Delivery{{at.device, p}}
-}
-
-// destination is the port by which a packet comes to its node; nil: it is lost.
-func (s *Subnet) destination(from *endpoint, p *Packet) *endpoint {
-	if p.MAD.directed() {
-		return s.directedRoute(from, p)
-	}
-	return s.route(from, p.DLID, p.MAD.Subnet())
 }
 
 // maxLinks ends a packet that goes around in circles.
@@ -137,21 +132,21 @@ func (e *endpoint) next(from *endpoint, num int) *endpoint {
 	return out
 }
 
-// agents has the node's own agents answer a request of a port that came by port at. taken: nobody
-// else is given it, with or without an answer.
-func (s *Subnet) agents(from, at *endpoint, p Packet) (answer MAD, taken bool) {
-	switch p.MAD.Class() {
+// agents has the node's own agents answer a request that came by port at. taken: nobody else
+// is given it, with or without an answer.
+func (s *Subnet) agents(at *endpoint, m MAD) (answer MAD, taken bool) {
+	switch m.Class() {
 	case ClassSubnet, ClassDirected:
-		return s.subnetManagement(at, p.MAD)
+		return s.subnetManagement(at, m)
 	case ClassPerf:
-		return at.performance(p.MAD), true
+		return at.performance(m), true
 	case ClassAdmin:
 		if at.own() == s.home && s.master() {
-			return s.administration(p.MAD), true
+			return s.administration(m), true
 		}
 	}
 	if at.device < 0 { // nobody has an agent there
-		return Unclaimed(p.MAD), true
+		return Unclaimed(m), true
 	}
 	return nil, false
 }
