@@ -61,7 +61,8 @@ func (s *Subnet) place(host string, t *topology.Topology, ports []Port) error {
 		for _, e := range n.ports[1:] {
 			out, at := s.free(next)
 			if out == nil {
-				return fmt.Errorf("%s: no switch has a free port for %s; name a channel adapter %q, or give a switch more ports", t.File, group[0].Name, group[0].Name)
+				return fmt.Errorf("%s: no switch has a free port for %s; name a channel adapter %[2]q, or give a switch "+
+					"more ports", t.File, group[0].Name)
 			}
 			next = at + 1
 			link(e, out)
@@ -113,7 +114,8 @@ func (s *Subnet) take(i int, ports []Port, n *node, nodes []*node) error {
 	for num, p := range ports {
 		e := n.ports[1+num]
 		if e.peer == nil || e.peer.node.kind != switchNode {
-			return fmt.Errorf("found %q, which is %s, not linked to a switch by port %d, expected that it is", n.desc, name, e.num)
+			return fmt.Errorf("found %q, which is %s, not linked to a switch by port %d, expected that it is", n.desc,
+				name, e.num)
 		}
 		for _, other := range nodes {
 			for _, guid := range []uint64{p.node(), p.GUID} {

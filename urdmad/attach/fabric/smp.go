@@ -40,7 +40,7 @@ func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) 
 		return m.answer(statusBadVersion), true
 	}
 	r := m.answer(statusOK)
-	t := target{s: s, node: at.node, in: at, attribute: m.attribute(), modifier: m.modifier(), data: r[smpData:smpDataEnd]}
+	t := target{s, at.node, at, m.attribute(), m.modifier(), r[smpData:smpDataEnd]}
 	st := statusOK
 	if set {
 		st = t.set()

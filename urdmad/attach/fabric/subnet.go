@@ -107,7 +107,8 @@ func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 		if len(ports) > topology.MaxPorts {
 			return nil, fmt.Errorf("fabric: %d ports, expected 1 to %d", len(ports), topology.MaxPorts)
 		}
-		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID, Name: host + " switch", Ports: make([]topology.Port, len(ports)+1)}}}
+		t = &topology.Topology{Nodes: []*topology.Node{{Switch: true, GUID: ports[0].GUID | switchGUID,
+			Name: host + " switch", Ports: make([]topology.Port, len(ports)+1)}}}
 	}
 	s := &Subnet{managers: make([]int, len(ports))}
 	s.build(t)
@@ -195,7 +196,8 @@ func (s *Subnet) Injected(i int) Errors { return s.devices[i].errors }
 
 // mirrored are the counters of the other end of the link.
 func (c Counters) mirrored() Counters {
-	return Counters{RxPackets: c.TxPackets, TxPackets: c.RxPackets, RxBytes: c.TxBytes, TxBytes: c.RxBytes, LinkDowns: c.LinkDowns}
+	return Counters{RxPackets: c.TxPackets, TxPackets: c.RxPackets, RxBytes: c.TxBytes, TxBytes: c.RxBytes,
+		LinkDowns: c.LinkDowns}
 }
 
 // Shown is what others show of a port.
@@ -212,8 +214,8 @@ type Shown struct {
 func (s *Subnet) Shown(i int) Shown {
 	e := s.devices[i]
 	p := &e.info
-	return Shown{LID: p.lid(), SMLID: p.smLID(), LMC: p.lmc(), SMSL: p[offMTUSMSL] & 0xf, State: p.state(), Phys: p.physical(),
-		CapabilityMask: p.capabilities(), Disabled: e.off || e.peer.off, Reregistered: e.reregistered}
+	return Shown{LID: p.lid(), SMLID: p.smLID(), LMC: p.lmc(), SMSL: p[offMTUSMSL] & 0xf, State: p.state(),
+		Phys: p.physical(), CapabilityMask: p.capabilities(), Disabled: e.off || e.peer.off, Reregistered: e.reregistered}
 }
 
 // Enable undoes what has disabled device i's port.

@@ -41,7 +41,8 @@ const maxWaiting = 4096
 // wants reports whether the agent is given a request that nobody asked for.
 func (a *agent) wants(m fabric.MAD) bool {
 	method := m.Method() &^ fabric.MethodResponse
-	return a.class == m.Class() && a.version == m.Version() && a.methods[method/64]>>(method%64)&1 != 0 && (!a.ofVendors() || a.oui == oui(m))
+	return a.class == m.Class() && a.version == m.Version() && a.methods[method/64]>>(method%64)&1 != 0 &&
+		(!a.ofVendors() || a.oui == oui(m))
 }
 
 // oui is that of a vendor's MAD, behind its RMPP header.
@@ -55,8 +56,8 @@ func (s *Server) register(f *file, r registration) (*agent, error) {
 		return nil, syscall.EINVAL
 	}
 	for _, other := range s.agents {
-		if other.file.device == f.device && other.class == r.class && other.version == r.version && other.oui == r.oui &&
-			(other.methods[0]&r.methods[0] != 0 || other.methods[1]&r.methods[1] != 0) {
+		if other.file.device == f.device && other.class == r.class && other.version == r.version &&
+			other.oui == r.oui && (other.methods[0]&r.methods[0] != 0 || other.methods[1]&r.methods[1] != 0) {
 			return nil, syscall.EINVAL
 		}
 	}

@@ -46,14 +46,16 @@ func (f *file) serve() error {
 		n, oobn, flags, _, err := f.conn.ReadMsgUnix(buf, oob)
 		reply, bad := f.descriptor(oob[:oobn])
 		switch {
-		case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), err == nil && n == 0:
+		case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
+			err == nil && n == 0:
 			return nil
 		case err != nil:
 			return fmt.Errorf("umad: %w", err)
 		case bad != nil:
 			return fmt.Errorf("umad: ancillary data: %w", bad)
 		case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-			return fmt.Errorf("umad: message longer than %d bytes or with more than %d descriptors", maxMessage, abi.MaxFDs)
+			return fmt.Errorf("umad: message longer than %d bytes or with more than %d descriptors", maxMessage,
+				abi.MaxFDs)
 		}
 		if reply == nil {
 			f.written(buf[:n])
@@ -107,16 +109,17 @@ func (f *file) ioctl(request uint32, b []byte) error {
 		f.pkeys = true
 		return nil
 	case ioctlRegister:
-		r := registration{qp: uint32(b[20]), class: b[21], version: b[22], methods: [2]uint64{native.Uint64(b[4:]), native.Uint64(b[12:])},
-			oui: uint32(b[23])<<16 | uint32(b[24])<<8 | uint32(b[25]), rmpp: b[26]}
+		r := registration{qp: uint32(b[20]), class: b[21], version: b[22],
+			methods: [2]uint64{native.Uint64(b[4:]), native.Uint64(b[12:])},
+			oui:     uint32(b[23])<<16 | uint32(b[24])<<8 | uint32(b[25]), rmpp: b[26]}
 		return f.register(r, b)
 	case ioctlRegister2:
 		if flags := native.Uint32(b[12:]); flags&^1 != 0 { // IB_USER_MAD_USER_RMPP alone is known
 			native.PutUint32(b[12:], 1)
 			return syscall.EINVAL
 		}
-		r := registration{qp: native.Uint32(b[4:]), class: b[8], version: b[9], methods: [2]uint64{native.Uint64(b[16:]), native.Uint64(b[24:])},
-			oui: native.Uint32(b[32:]), rmpp: b[36]}
+		r := registration{qp: native.Uint32(b[4:]), class: b[8], version: b[9],
+			methods: [2]uint64{native.Uint64(b[16:]), native.Uint64(b[24:])}, oui: native.Uint32(b[32:]), rmpp: b[36]}
 		return f.register(r, b)
 	case ioctlUnregister:
 		id := native.Uint32(b)
@@ -163,8 +166,8 @@ func (f *file) headerSize() int {
 }
 
 func parseHeader(b []byte) header {
-	return header{id: native.Uint32(b), timeout: native.Uint32(b[8:]), retries: native.Uint32(b[12:]), qp: binary.BigEndian.Uint32(b[20:]),
-		qkey: binary.BigEndian.Uint32(b[24:]), lid: binary.BigEndian.Uint16(b[28:]), sl: b[30]}
+	return header{id: native.Uint32(b), timeout: native.Uint32(b[8:]), retries: native.Uint32(b[12:]),
+		qp: binary.BigEndian.Uint32(b[20:]), qkey: binary.BigEndian.Uint32(b[24:]), lid: binary.BigEndian.Uint16(b[28:]), sl: b[30]}
 }
 
 // bytes are those of a message of this header and a MAD.

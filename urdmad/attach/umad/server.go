@@ -29,13 +29,15 @@ type Server struct {
 
 // New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine, t
 // what fabric.New makes of it.
-func New(host string, ports func() []fabric.Port, t *topology.Topology, changed func(int, fabric.Shown)) (*Server, error) {
+func New(host string, ports func() []fabric.Port, t *topology.Topology, changed func(int, fabric.Shown)) (*Server,
+	error) {
 	now := ports()
 	subnet, err := fabric.New(host, now, t)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Ports: ports, Changed: changed, subnet: subnet, shown: make([]fabric.Shown, len(now)), agents: map[uint32]*agent{}}, nil
+	return &Server{Ports: ports, Changed: changed, subnet: subnet, shown: make([]fabric.Shown, len(now)),
+		agents: map[uint32]*agent{}}, nil
 }
 
 // Nodes are the names of switches and channel adapters.
@@ -156,8 +158,9 @@ func (s *Server) await(a *agent, h header, m fabric.MAD) {
 	if old := a.waiting[id]; old != nil {
 		old.Stop()
 	}
+	patience := time.Duration(h.timeout) * time.Millisecond * time.Duration(1+min(h.retries, maxRetries))
 	var timer *time.Timer
-	timer = time.AfterFunc(time.Duration(h.timeout)*time.Duration(1+min(h.retries, maxRetries))*time.Millisecond, func() {
+	timer = time.AfterFunc(patience, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if a.waiting[id] == timer {
@@ -170,8 +173,8 @@ func (s *Server) await(a *agent, h header, m fabric.MAD) {
 
 const maxRetries = 1000
 
-// deliver gives what arrived to agents, and what the subnet has sent by itself. A request that no agent wants is answered as the
-// kernel answers it, and what comes of that is delivered too.
+// deliver gives agents what arrived, and what the subnet has sent by itself. A request that no agent wants is
+// answered as the kernel answers it, and what comes of that is delivered too.
 func (s *Server) deliver(list []fabric.Delivery) {
 	for {
 		if list = append(list, s.subnet.Take()...); len(list) == 0 {
