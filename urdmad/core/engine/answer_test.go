@@ -59,7 +59,7 @@ func TestAcknowledgedBeforeTheAnswer(t *testing.T) {
 				host.Do(func() {
 					b.Q.Client.Interceptor = &answering{b.Q, func() { b.Post(enginetest.Send(2), mb.SGE(0, 8)) }}
 				})
-				for i := range 20 { // from the fourth on it is a conversation
+				for i := range 20 { // from the fourth on it is ping-pong
 					a.PostRecv(3, ma.SGE(0, 8))
 					b.PostRecv(4, mb.SGE(0, 8))
 					a.Post(make(mb), ma.SGE(0, 8))

@@ -27,7 +27,7 @@ type Config struct {
 	Rand         rand.Source // keys, sequence numbers, cookies; seeded in tests
 	Log          *slog.Logger
 	DeathTimeout clock.Time // silence after which a peer counts as dead
-	AckDelay     clock.Time // how long acknowledgements and completions wait for an answer in conversation
+	AckDelay     clock.Time // how long acknowledgements and completions wait for an answer (package pingpong)
 	Window       int        // segments in flight a connection
 	YieldPost    uint32     // what clients are told in their doorbell page
 	YieldPoll    uint32

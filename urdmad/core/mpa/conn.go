@@ -71,7 +71,7 @@ type Conn struct {
 	endAt   clock.Time // when the end of the peer's stream was seen behind a message that waits; 0: it was not
 	again   *clock.Timer
 	silence silence
-	held    held
+	delayed delayed
 	reason  qp.CloseReason
 	told    bool       // Closed was called
 	closeBy clock.Time // when the socket is closed, whatever the peer has still to take
@@ -84,9 +84,9 @@ func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
 	s.number++
 	c := &Conn{s: s, fd: -1, number: s.number}
 	c.Dev, c.Local, c.Peer = dev, local, peer
-	c.silence.limit = s.cfg.DeathTimeout
+	c.silence.limit, c.delayed.answers.Delay = s.cfg.DeathTimeout, s.cfg.AnswerDelay
 	c.timer, c.again = clock.NewTimer(c.tick), clock.NewTimer(c.tryAgain)
-	c.silence.timer, c.held.timer = clock.NewTimer(c.listen), clock.NewTimer(c.unanswered)
+	c.silence.timer, c.delayed.timer = clock.NewTimer(c.listen), clock.NewTimer(c.unanswered)
 	return c
 }
 

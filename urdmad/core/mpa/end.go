@@ -25,7 +25,7 @@ const (
 func (c *Conn) Disconnect() {
 	if c.state == connOpen && c.QP != nil {
 		c.QP.Post() // its bell may not be answered yet; a send queue that is wrong ends the connection
-		c.letGo()
+		c.completeDelayed()
 	}
 	switch c.state {
 	case connOpen:
@@ -109,7 +109,7 @@ func (c *Conn) finish() {
 
 // leave flushes the queue pair and reports the end.
 func (c *Conn) leave() {
-	c.letGo()
+	c.completeDelayed()
 	c.s.clock.Set(c.again, clock.Never)
 	c.s.clock.Set(c.silence.timer, clock.Never)
 	c.rnr.End()
@@ -138,7 +138,7 @@ func (c *Conn) endWith(message []byte, code wire.TermCode) {
 	if !c.live() {
 		return
 	}
-	c.letGo()
+	c.completeDelayed()
 	c.flush()
 	if !c.live() {
 		return
@@ -230,7 +230,7 @@ func (c *Conn) reset() {
 
 // lost ends a connection that TCP has given up or the peer has reset.
 func (c *Conn) lost(errno unix.Errno) {
-	c.letGo()
+	c.completeDelayed()
 	if !c.live() {
 		c.lostEarly(errno)
 		return
@@ -283,7 +283,7 @@ func (c *Conn) ended() {
 
 // faulted: the kernel could not touch the program's memory.
 func (c *Conn) faulted() {
-	c.letGo()
+	c.completeDelayed()
 	c.s.log.Error("client memory cannot be touched; its queue pair fails", "qpn", c.QP.QPN, "client", c.QP.Client.Name)
 	c.QP.FlushWithEvent(qp.EventAccess, reason.Memory)
 	c.abort()

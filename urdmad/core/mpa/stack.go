@@ -31,7 +31,7 @@ type Handler interface {
 type Config struct {
 	StartTimeout clock.Time // longest that each step of the start may take; 0: 10 s
 	DeathTimeout clock.Time // how long a peer may be silent; 0: 4 s
-	AnswerDelay  clock.Time // how long a completion waits for an answer in conversation; 0: it doesn't
+	AnswerDelay  clock.Time // how long a completion waits for an answer (package pingpong)
 }
 
 // Stats counts what no connection counts.

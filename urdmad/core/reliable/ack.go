@@ -1,5 +1,7 @@
 package reliable
 
+import "urdma/urdmad/core/pingpong"
+
 // ackPolicy decides when an acknowledgement goes without data to ride on.
 //
 // At once: after every few segments in order, on the AR flag, on a new hole
@@ -10,21 +12,16 @@ package reliable
 // once it pauses. A peer that posts one message and waits for its completion
 // gets it soonest.
 //
-// Delayed: within delay. Where the program here answers every message, the
-// acknowledgement rides on the answer, and the peer's completion and its
-// message arrive together: where daemon and client share a core that halves
-// the switches between them, and the client stays inside poll_cq where it
-// yields. Quick turns into delayed when data has followed data within delay
-// ridesToDelay times in a row, and back when delays ran out expiriesToQuick
-// times in a row.
+// Delayed: within delay, while the program here answers every message at once
+// (package pingpong). The acknowledgement rides on the answer.
 //
 // Sparse: where packets are dear alone (Config.Batches), a stream whose segments
 // follow each other within sparsePause is acknowledged less often. Its sender asks for
 // acknowledgement where it ends, or is about to stand still; what one forgets to ask
 // for comes after the pause.
 type ackPolicy struct {
-	delay Time
-	every int // segments in order that are acknowledged at once
+	pingpong.Detector     // of the answers of the program here
+	every             int // segments in order that are acknowledged at once
 
 	batches bool
 	sparse  int // in place of every, in bulk
@@ -36,11 +33,6 @@ type ackPolicy struct {
 	at      Time // since when one of these two holds
 	due     Time // when AckDue will say yes; Never if nothing is owed
 
-	quick     bool
-	rides     int  // in a row, while quick
-	expiries  int  // in a row, while delayed
-	watching  bool // for data of ours to follow what arrived at watchedAt
-	watchedAt Time
 	answering bool // AckDue has said yes: the next header is no ride
 
 	urgentSacks int // segments behind a new hole still to be reported at once
@@ -54,19 +46,17 @@ type ackPolicy struct {
 }
 
 const (
-	ridesToDelay    = 4
-	expiriesToQuick = 2
-	maxEvery        = 16
-	maxSparse       = 128
-	sparsePause     = 50 * Microsecond
-	bulkCount       = 32
-	bulkPause       = 2 * Microsecond
+	maxEvery    = 16
+	maxSparse   = 128
+	sparsePause = 50 * Microsecond
+	bulkCount   = 32
+	bulkPause   = 2 * Microsecond
 	// sacksPerHole is what the peer's reordering threshold needs to see.
 	sacksPerHole = 4
 )
 
 func (a *ackPolicy) init(cfg *Config) {
-	*a = ackPolicy{delay: cfg.AckDelay, batches: cfg.Batches, due: Never, quick: true}
+	*a = ackPolicy{Detector: pingpong.Detector{Delay: cfg.AckDelay}, batches: cfg.Batches, due: Never}
 	a.credited(cfg.RecvWindow)
 }
 
@@ -82,7 +72,7 @@ func (a *ackPolicy) credited(window int) {
 
 // limit is how many segments in order are acknowledged at once now.
 func (a *ackPolicy) limit() int {
-	if a.quick && a.bulk {
+	if a.bulk && !a.On() {
 		return a.sparse
 	}
 	return a.every
@@ -95,14 +85,14 @@ func (a *ackPolicy) rearm() {
 		a.due = a.at
 	case a.pending == 0:
 		a.due = Never
-	case a.quick && a.bulk && a.pending >= a.every:
+	case a.bulk && !a.On() && a.pending >= a.every:
 		a.due = a.last + sparsePause
-	case a.quick && a.bulk:
+	case a.bulk && !a.On():
 		a.due = a.last + bulkPause
-	case a.quick:
+	case !a.On():
 		a.due = a.since
 	default:
-		a.due = a.since + a.delay
+		a.due = a.since + a.Delay
 	}
 }
 
@@ -117,7 +107,7 @@ func (a *ackPolicy) atOnce(now Time) {
 
 // inOrder counts a segment that arrived in order.
 func (a *ackPolicy) inOrder(now Time) {
-	a.watch(now)
+	a.Asked(now)
 	a.count(now)
 	if a.pending == 0 {
 		a.since = now
@@ -151,9 +141,9 @@ func (a *ackPolicy) outOfOrder(now Time, urgent bool) {
 func (a *ackPolicy) count(now Time) {
 	a.last = now
 	switch age := now - a.rateSince; {
-	case age > 2*a.delay:
+	case age > 2*a.Delay:
 		a.bulk, a.rateCount, a.rateSince = false, 0, now
-	case age > a.delay:
+	case age > a.Delay:
 		a.bulk, a.rateCount, a.rateSince = a.rateCount >= bulkCount, 0, now
 	}
 	if a.rateCount++; a.rateCount >= bulkCount {
@@ -161,28 +151,9 @@ func (a *ackPolicy) count(now Time) {
 	}
 }
 
-// watch and reverse learn whether data of ours follows what arrives.
-func (a *ackPolicy) watch(now Time) {
-	if a.watching && now-a.watchedAt <= a.delay {
-		return
-	}
-	if a.watching {
-		a.rides = 0 // none followed
-	}
-	a.watching, a.watchedAt = true, now
-}
-
+// reverse notes data of ours.
 func (a *ackPolicy) reverse(now Time) {
-	if !a.watching {
-		return
-	}
-	a.watching = false
-	if now-a.watchedAt > a.delay {
-		a.rides = 0
-		return
-	}
-	if a.rides++; a.rides >= ridesToDelay && a.quick {
-		a.quick, a.expiries = false, 0
+	if a.Answered(now) {
 		a.rearm()
 	}
 }
@@ -191,7 +162,7 @@ func (a *ackPolicy) reverse(now Time) {
 // owed stays owed.
 func (a *ackPolicy) wentOut() {
 	if a.pending > 0 && !a.answering {
-		a.expiries = 0 // it rode
+		a.Useful() // it rode
 	}
 	a.pending, a.now, a.answering = 0, false, false
 	a.rearm()
@@ -207,12 +178,10 @@ func (a *ackPolicy) ready(now Time) bool {
 	if now < a.due {
 		return false
 	}
-	if a.now || a.sack || a.quick {
+	if a.now || a.sack || !a.On() {
 		return true
 	}
-	if a.expiries++; a.expiries >= expiriesToQuick {
-		a.quick, a.rides = true, 0
-	}
+	a.Needless()
 	a.atOnce(now)
 	return true
 }

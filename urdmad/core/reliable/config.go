@@ -30,7 +30,7 @@ const (
 	// DefaultAckDelay is long enough for an answer that the scheduler held up.
 	// Two daemons and two clients on two cores, ib_write_lat over memif: with
 	// 20, 50 and 100 µs about half the runs settled at 20 to 55 µs, because a
-	// few slow answers ended the conversation and the spinning began; with
+	// few slow answers ended the ping-pong and the spinning began; with
 	// 200 µs all six stayed at 6 to 11 µs.
 	DefaultAckDelay = 200 * Microsecond
 	// The default target of congestion control is half of the path's least

@@ -52,6 +52,5 @@
 //
 // Package reliabletest runs two connections over a simulated network.
 //
-// Acknowledgements are delayed only in conversation: when data of our own followed within
-// the delay several times in a row. bench/floor/README.md shows why.
+// Acknowledgements are delayed only while the program here answers at once (package pingpong).
 package reliable

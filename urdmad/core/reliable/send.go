@@ -168,7 +168,7 @@ func (c *Conn) noteWindowUse(psn wire.PSN) {
 // carry the AR flag, "acknowledge without delay". It says so once. more says that
 // another segment follows; where none does, the peer may wait for one before it
 // acknowledges (ackPolicy), which is said only with as much unacknowledged as is
-// acknowledged at once elsewhere, so that conversations go on as they do there.
+// acknowledged at once elsewhere, so that ping-pong goes on as it does there.
 func (c *Conn) WantAR(more bool) bool {
 	t := &c.tx
 	want := t.wantAR

@@ -46,7 +46,7 @@ func (c *Conn) Stats() Stats {
 		Cwnd: c.cc.window, InFlight: t.flight,
 		Outstanding: t.outstanding(), Lost: t.nLost, HeldNow: c.rx.nHeld,
 		PeerCredits: max(0, int(t.limit.Sub(t.next))),
-		Credits:     c.rx.credits, Quick: c.ack.quick, Heard: c.live.since,
+		Credits:     c.rx.credits, Quick: !c.ack.On(), Heard: c.live.since,
 	}
 	if base := c.rtt.base(); base != Never {
 		s.MinRTT = base

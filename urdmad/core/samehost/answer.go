@@ -110,7 +110,7 @@ func (c *Conn) respond(i uint32, v qp.Verdict) outcome {
 // revoked fails the queue pair because memory of the work request at index i was
 // deregistered.
 func (c *Conn) revoked(i uint32) {
-	c.stopHolding()
+	c.completeDelayed()
 	c.QP.FailRevoked(i)
 	c.Failed()
 }

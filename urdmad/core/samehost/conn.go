@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/pingpong"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
@@ -26,26 +27,27 @@ const (
 type Conn struct {
 	qp.Connection
 
-	s          *Stack
-	other      *Conn // the other end; nil once either has ended
-	state      connState
-	timer      *clock.Timer
-	carried    uint64 // messages carried out: the Mark of the last
-	answer     answer
-	talk       conversation
-	rnr        qp.NotReady // the message is named by its work request's index
-	again      *clock.Timer
-	unwritten  qp.Unwritten // messages of ours, by Mark: what is acknowledged ends before the first
-	refused    refused
-	reason     qp.CloseReason
-	drainUntil clock.Time
+	s            *Stack
+	other        *Conn // the other end; nil once either has ended
+	state        connState
+	timer        *clock.Timer
+	carried      uint64 // messages carried out: the Mark of the last
+	answer       answer
+	answers      pingpong.Detector // of ours
+	delayedUntil clock.Time        // the completion of our last Write waits for an answer; 0: it does not
+	rnr          qp.NotReady       // the message is named by its work request's index
+	again        *clock.Timer
+	unwritten    qp.Unwritten // messages of ours, by Mark: what is acknowledged ends before the first
+	refused      refused
+	reason       qp.CloseReason
+	drainUntil   clock.Time
 
 	stalledUntil clock.Time // work waits at a port that carries nothing, and fails then; 0: none does
 }
 
 // Open returns one end of a connection on device dev; Join joins two of them.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
-	c := &Conn{s: s, talk: conversation{arrived: clock.Never}}
+	c := &Conn{s: s, answers: pingpong.Detector{Delay: s.answerDelay}}
 	c.Dev, c.Local, c.Peer = dev, local, peer
 	c.Takes = qp.ImmediateData | qp.Atomics | qp.XRC
 	c.timer = clock.NewTimer(c.tick)
@@ -93,7 +95,7 @@ func (c *Conn) Disconnect() {
 	c.reason = qp.CloseLocal
 	c.state = connDraining
 	c.drainUntil = c.now() + drainTime
-	c.stopHolding()
+	c.completeDelayed()
 	c.drain()
 }
 
@@ -112,7 +114,7 @@ func (c *Conn) drain() {
 func (c *Conn) tick() {
 	switch c.state {
 	case connOpen:
-		c.tickHolding()
+		c.tickDelayed()
 	case connDraining:
 		c.drain()
 	}
@@ -140,8 +142,8 @@ func (c *Conn) finish() {
 	if c.state == connClosed {
 		return
 	}
-	c.stopHolding()
-	if c.state == connClosed { // the completion that was held did not fit
+	c.completeDelayed()
+	if c.state == connClosed { // the completion that was delayed did not fit
 		return
 	}
 	c.state = connClosed

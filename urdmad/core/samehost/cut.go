@@ -64,7 +64,7 @@ func (c *Conn) stalls() bool {
 
 // lost ends a connection whose work has waited in vain.
 func (c *Conn) lost() {
-	if c.stopHolding(); !c.live() {
+	if c.completeDelayed(); !c.live() {
 		return
 	}
 	if c.acknowledge(); !c.live() {

@@ -7,7 +7,7 @@
 // transfer.go carries work requests out, answer.go answers Reads and atomic
 // operations, conn.go begins and ends connections, rnr.go waits for receives,
 // cut.go holds all up while a port's link is down on purpose,
-// converse.go decides when a completion waits for the peer's answer.
+// delay.go has completions wait for the peer's answer.
 //
 // The package must not know packets, ports or reliability.
 package samehost

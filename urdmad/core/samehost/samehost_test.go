@@ -27,7 +27,7 @@ func TestWithItself(t *testing.T) {
 
 // TestNotReadyBlamesTheSend: a Send without a receive fails when its time is over, and
 // not a Write in front of it whose completion waits for the peer's answer
-// (samehost/converse.go).
+// (samehost/delay.go).
 func TestNotReadyBlamesTheSend(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		n := enginetest.NewConnectedPair(t, local, linked.Path{}, 0)

@@ -17,7 +17,7 @@ type Stack struct {
 	streams     *rdmap.Stats
 	manager     qp.Manager
 	log         *slog.Logger
-	answerDelay clock.Time // see converse.go
+	answerDelay clock.Time // see delay.go
 	observer    Observer   // nil while nobody looks
 
 	deathTimeout clock.Time
@@ -49,7 +49,7 @@ type Observer interface {
 }
 
 // NewStack returns a Stack without connections. answerDelay is how long the
-// completion of a Write waits for an answer while two programs converse.
+// completion of a Write waits for an answer while two programs answer at once.
 func NewStack(t *qp.Table, streams *rdmap.Stats, log *slog.Logger, answerDelay clock.Time) *Stack {
 	return &Stack{clock: t.Clock, table: t, streams: streams, log: log, answerDelay: answerDelay}
 }

@@ -50,7 +50,7 @@ func (c *Conn) Transmit() (n int) {
 			i = c.answer.index
 		}
 		wr := c.QP.SQ.At(i)
-		if c.speaks(); !c.live() {
+		if c.answering(); !c.live() {
 			return n
 		}
 		out := c.carryOut(i, wr)
@@ -94,9 +94,9 @@ func (c *Conn) carriedOut(wr *qp.SendWR) {
 	c.s.Stats.Messages++
 	c.carried++
 	c.unwritten.Placed(c.carried)
-	c.spoke()
-	if c.live() && !c.holdCompletion(wr) {
-		c.talk.holdUntil = 0
+	c.said()
+	if c.live() && !c.delayCompletion(wr) {
+		c.delayedUntil = 0
 		c.acknowledge()
 	}
 }
@@ -116,7 +116,7 @@ func (c *Conn) settle() {
 	if more || c.answer.owed {
 		c.s.table.Ready(c.QP)
 	}
-	if more && c.talk.holdUntil == 0 {
+	if more && c.delayedUntil == 0 {
 		c.acknowledge()
 	}
 }
@@ -256,7 +256,7 @@ func (c *Conn) fail(i uint32, code rdmap.Code) {
 	c.s.streams.TerminatesSent[code]++
 	c.s.log.Info("work request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "cause", code.String())
 	op := c.QP.SQ.At(i).Op
-	c.stopHolding()
+	c.completeDelayed()
 	if !c.live() {
 		return
 	}

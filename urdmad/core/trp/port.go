@@ -21,7 +21,7 @@ type Port struct {
 	wide   int // window to a peer that reads credits of 20 bits
 	conns  [1 << 16]*Conn
 	past   Traffic // of connections that left their queue pairs
-	conversations
+	lightSenders
 }
 
 // Conn is the connection that has a UDP port number, or nil.

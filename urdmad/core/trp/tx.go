@@ -32,7 +32,7 @@ func (c *Conn) Transmit() (n int) {
 			return 0
 		}
 	}
-	c.rel.GiveWay(c.port.conversations.beside(c.Local.Port(), c.now()))
+	c.rel.GiveWay(c.port.lightSenders.other(c.Local.Port(), c.now()))
 	full := false
 	for n < c.budget {
 		frame := c.port.If.Alloc()
@@ -86,7 +86,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 	c.marks.sent++
 	c.stream.Sent(token, c.marks.sent)
 	if alone && !c.stream.More() {
-		c.single.sent(&c.port.conversations, c.Local.Port(), now)
+		c.single.sent(&c.port.lightSenders, c.Local.Port(), now)
 	}
 	c.sendData(frame, psn, n)
 	return true

@@ -61,21 +61,21 @@ func (c *talk) completed(n int, when string) {
 	}
 }
 
-// converse has the peer answer until completions wait for its answers.
-func (c *talk) converse() {
+// pingPong has the peer answer until completions wait for its answers.
+func (c *talk) pingPong() {
 	c.Helper()
 	for range 5 {
 		c.ask(1)
 		c.answer()
 	}
-	c.completed(5, "begun to converse")
+	c.completed(5, "ping-pong has begun")
 }
 
-// TestCompletionsWaitForAnswers: in a conversation a send completes along with the peer's
+// TestCompletionsWaitForAnswers: in ping-pong a send completes along with the peer's
 // answer, but not if the answer takes long, nor beside another send, and no end of the
 // connection makes it fail.
 func TestCompletionsWaitForAnswers(t *testing.T) {
-	t.Run("no conversation", func(t *testing.T) {
+	t.Run("no ping-pong", func(t *testing.T) {
 		c := newTalk(t)
 		for range 8 {
 			c.ask(1)
@@ -86,7 +86,7 @@ func TestCompletionsWaitForAnswers(t *testing.T) {
 	})
 	t.Run("answered", func(t *testing.T) {
 		c := newTalk(t)
-		c.converse()
+		c.pingPong()
 		for range 3 {
 			c.ask(1)
 			c.w.Pass(20 * time.Microsecond)
@@ -97,7 +97,7 @@ func TestCompletionsWaitForAnswers(t *testing.T) {
 	})
 	t.Run("not answered", func(t *testing.T) {
 		c := newTalk(t)
-		c.converse()
+		c.pingPong()
 		for range 2 {
 			c.ask(1)
 			c.completed(0, "sent")
@@ -106,17 +106,17 @@ func TestCompletionsWaitForAnswers(t *testing.T) {
 			c.answer()
 		}
 		c.ask(1)
-		c.completed(1, "the conversation is over")
+		c.completed(1, "ping-pong is over")
 	})
 	t.Run("several", func(t *testing.T) {
 		c := newTalk(t)
-		c.converse()
+		c.pingPong()
 		c.ask(2)
 		c.completed(2, "sent")
 	})
 	t.Run("one more", func(t *testing.T) {
 		c := newTalk(t)
-		c.converse()
+		c.pingPong()
 		c.ask(1)
 		c.completed(0, "sent")
 		c.ask(1)
@@ -124,7 +124,7 @@ func TestCompletionsWaitForAnswers(t *testing.T) {
 	})
 	t.Run("disconnected", func(t *testing.T) {
 		c := newTalk(t)
-		c.converse()
+		c.pingPong()
 		c.ask(1)
 		c.completed(0, "sent")
 		_ = c.p.conn.Close()
