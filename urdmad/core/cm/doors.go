@@ -116,7 +116,7 @@ func (m *Manager) seat(w *arrival) {
 	case parent != nil && parent.queue.pending < parent.queue.backlog:
 		w.place.Leave()
 		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
-	case parent == nil && !m.numbers.isHeld(p.Local.Port()), m.net.Now() >= w.until:
+	case parent == nil && !m.numbers.isReserved(p.Local.Port()), m.net.Now() >= w.until:
 		w.place.Leave()
 		m.turnAway(w)
 	default:

@@ -22,7 +22,7 @@ func (m *Manager) Established(id *ID) {
 	}
 	m.net.Set(id.timer, clock.Never)
 	id.state = connected
-	id.settled()
+	id.uncountUnproved()
 	m.Stats.Established++
 	m.deliver(id, Event{Kind: EventEstablished, Param: Param{ResponderResources: clamp8(id.terms.IRD),
 		InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(id.offered.ext.QPN)}})
@@ -33,7 +33,7 @@ func (m *Manager) Closed(id *ID, why EndReason) {
 	m.net.Set(id.timer, clock.Never)
 	was := id.state
 	id.state = ended
-	id.settled()
+	id.uncountUnproved()
 	m.requestOver(id)
 	m.Stats.Ended++
 	var err syscall.Errno

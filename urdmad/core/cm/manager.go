@@ -101,7 +101,7 @@ type request struct {
 type queue struct {
 	backlog  int
 	pending  int // children that were neither accepted nor rejected
-	unproved int // children whose peer has not proved its address, see ID.doubted
+	unproved int // children whose peer has not proved its address, see ID.countUnproved
 }
 
 // requestKey recognises another copy of a request.
@@ -188,7 +188,7 @@ func (m *Manager) Destroy(id *ID) {
 	case requested:
 		m.reject(id, nil)
 	case listening:
-		m.numbers.hold(id.local.Port())
+		m.numbers.reserve(id.local.Port())
 	}
 	m.net.Set(id.timer, clock.Never)
 	if id.state == listening {
@@ -200,7 +200,7 @@ func (m *Manager) Destroy(id *ID) {
 		id.conn.Disconnect()
 	}
 	m.numbers.remove(id)
-	id.settled()
+	id.uncountUnproved()
 	m.requestOver(id)
 	id.state = ended
 }
@@ -233,7 +233,7 @@ func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn),
 // Len is how many entries the tables have: bound ids, requests and rejects not
 // yet forgotten, and port numbers kept for a listener.
 func (m *Manager) Len() int {
-	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) + len(m.numbers.held) + len(m.leaving)
+	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) + len(m.numbers.reserved) + len(m.leaving)
 }
 
 const einval = syscall.EINVAL

@@ -15,10 +15,10 @@ const (
 // portNumbers are rdma_cm's port numbers, which are UDP's, and the ids that have
 // them.
 type portNumbers struct {
-	net   Network
-	addrs []netip.Addr
-	ids   map[uint16][]*ID        // bound to a number
-	held  map[uint16]*clock.Timer // see hold
+	net      Network
+	addrs    []netip.Addr
+	ids      map[uint16][]*ID        // bound to a number
+	reserved map[uint16]*clock.Timer // see reserve
 	// expected is Config.Expected, or nil.
 	expected func(port uint16) bool
 	shared   Shared // or nil
@@ -37,7 +37,7 @@ type Shared interface {
 }
 
 func newPortNumbers(c *Config) portNumbers {
-	return portNumbers{net: c.Network, addrs: c.Addrs, ids: map[uint16][]*ID{}, held: map[uint16]*clock.Timer{}, expected: c.Expected, shared: c.Shared,
+	return portNumbers{net: c.Network, addrs: c.Addrs, ids: map[uint16][]*ID{}, reserved: map[uint16]*clock.Timer{}, expected: c.Expected, shared: c.Shared,
 		next: firstEphemeral}
 }
 
@@ -146,19 +146,19 @@ func (n *portNumbers) carriesData(port uint16) bool {
 // between.
 const listenerGrace = 2 * clock.Second
 
-// hold: the listener has left a port number.
-func (n *portNumbers) hold(port uint16) {
-	t := n.held[port]
+// reserve: the listener has left a port number.
+func (n *portNumbers) reserve(port uint16) {
+	t := n.reserved[port]
 	if t == nil {
-		t = clock.NewTimer(func() { delete(n.held, port) })
-		n.held[port] = t
+		t = clock.NewTimer(func() { delete(n.reserved, port) })
+		n.reserved[port] = t
 	}
 	n.net.Set(t, n.net.Now()+listenerGrace)
 }
 
-// isHeld reports whether a listener may come, or come back, to a port number.
-func (n *portNumbers) isHeld(port uint16) bool {
-	return n.held[port] != nil || n.mayListen(port) || n.expected != nil && n.expected(port)
+// isReserved reports whether a listener may come, or come back, to a port number.
+func (n *portNumbers) isReserved(port uint16) bool {
+	return n.reserved[port] != nil || n.mayListen(port) || n.expected != nil && n.expected(port)
 }
 
 // mayListen reports whether an id was bound to a port number a moment ago.

@@ -122,7 +122,7 @@ func (m *Manager) request(p *Packet, size int) {
 		parent = nil // it takes no connections
 	}
 	switch {
-	case parent == nil && m.numbers.isHeld(p.Local.Port()):
+	case parent == nil && m.numbers.isReserved(p.Local.Port()):
 		return // the peer asks again
 	case parent == nil:
 		m.Stats.Refused++
@@ -166,7 +166,7 @@ func (m *Manager) newChild(parent *ID, p *Packet, open func(child *ID) (Conn, er
 		return nil
 	}
 	if !f.proved {
-		child.doubted()
+		child.countUnproved()
 	}
 	return child
 }

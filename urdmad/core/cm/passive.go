@@ -78,7 +78,7 @@ func (id *ID) decided() { id.parent.queue.pending-- }
 // answered yet, or our answer was lost.
 func (m *Manager) retransmitted(id *ID) {
 	if id.proof.proved {
-		id.settled()
+		id.uncountUnproved()
 	}
 	switch {
 	case id.state == accepting:
@@ -154,7 +154,7 @@ func (m *Manager) retryAccept(id *ID) {
 		return
 	}
 	id.state = ended
-	id.settled()
+	id.uncountUnproved()
 	m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ETIMEDOUT})
 	id.conn.Abort()
 }
@@ -181,7 +181,7 @@ func (m *Manager) reject(id *ID, private []byte) {
 		return
 	}
 	id.decided()
-	id.settled()
+	id.uncountUnproved()
 	m.Stats.Rejected++
 	id.state = ended
 	id.answer.IRD, id.answer.PrivateData = ByConsumer, append([]byte(nil), private...)

@@ -120,15 +120,15 @@ func (id *ID) crowded() bool {
 	return id.queue.pending >= half || id.queue.unproved >= max(half, minUnproved)
 }
 
-// doubted counts a passive id whose peer has not proved its address.
-func (id *ID) doubted() {
+// countUnproved counts a passive id whose peer has not proved its address.
+func (id *ID) countUnproved() {
 	id.proof.counted = true
 	id.parent.queue.unproved++
 }
 
-// settled: the peer of a passive id has proved its address, or the id is at its
+// uncountUnproved: the peer of a passive id has proved its address, or the id is at its
 // end.
-func (id *ID) settled() {
+func (id *ID) uncountUnproved() {
 	if id.proof.counted {
 		id.proof.counted = false
 		id.parent.queue.unproved--

@@ -25,7 +25,7 @@ func (m *Manager) connectSameHost(id *ID) {
 	if parent != nil && parent.Datagrams {
 		parent = nil // it takes no connections
 	}
-	if parent == nil && m.numbers.isHeld(id.peer.Port()) || parent != nil && parent.queue.pending >= parent.queue.backlog {
+	if parent == nil && m.numbers.isReserved(id.peer.Port()) || parent != nil && parent.queue.pending >= parent.queue.backlog {
 		return // and asks again, as a request on the wire would be repeated
 	}
 	m.net.Set(id.timer, clock.Never)

@@ -114,7 +114,7 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 			s.send(answerTo(p, wire.TRPConnect{IRD: notYet}), sameHost)
 		}
 		return
-	case parent == nil && m.numbers.isHeld(p.Local.Port()):
+	case parent == nil && m.numbers.isReserved(p.Local.Port()):
 		return
 	case parent == nil || !parent.Datagrams:
 		m.Stats.Refused++

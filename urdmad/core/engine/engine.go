@@ -74,8 +74,8 @@ type ifPort struct {
 	overTCP   bool
 	roce      *roce.Port // nil: the port speaks TRP
 
-	socket *mpa.Beside // of a port over TCP that has slept: its datagrams' socket; else nil
-	recent bool        // something came or left since it was found quiet
+	socket *mpa.Watched // of a port over TCP that has slept: its datagrams' socket; else nil
+	recent bool         // something came or left since it was found idle
 }
 
 // Stats counts turns.

@@ -38,14 +38,14 @@ func (e *Engine) stages() (n int) {
 	n += e.Datagrams.Serve()
 	e.MPA.Look()
 	for _, p := range e.ports {
-		if !p.quiet(e.Stats.Turns) {
+		if !p.idle(e.Stats.Turns) {
 			got := e.receive(p)
 			p.recent = got > 0
 			n += got
 		}
 	}
 	n += e.MPA.Poll()
-	n += e.QPs.Settle()
+	n += e.QPs.FinishJobs()
 	n += e.answerBells(e.QPs.Rung)
 	n += e.Clock.Run(e.Clock.Now)
 	n += e.QPs.Transmit()
@@ -57,14 +57,14 @@ func (e *Engine) stages() (n int) {
 	return n
 }
 
-// everyQuiet is in how many turns a quiet port is looked at once all the same: that sends
+// everyIdle is in how many turns an idle port is looked at once all the same: that sends
 // what its socket had no room for.
-const everyQuiet = 64
+const everyIdle = 64
 
-// quiet reports that a port need not be asked in a turn: the kernel, which is asked about
+// idle reports that a port need not be asked in a turn: the kernel, which is asked about
 // the sockets of all connections at once, says that it has nothing.
-func (p *ifPort) quiet(turn uint64) bool {
-	return p.socket != nil && !p.socket.Readable && !p.recent && turn%everyQuiet != 0
+func (p *ifPort) idle(turn uint64) bool {
+	return p.socket != nil && !p.socket.Readable && !p.recent && turn%everyIdle != 0
 }
 
 // Visit is for another goroutine that works between two turns, in the place of a worker that
@@ -234,7 +234,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		case p.socket == nil: // else it is in the set of the connections' sockets
 			fds = append(fds, fd)
 			if p.overTCP && !p.If.Siblings() { // whose packets the socket says nothing of
-				p.socket = e.MPA.WatchBeside(fd)
+				p.socket = e.MPA.WatchReadable(fd)
 			}
 		}
 	}

@@ -61,23 +61,23 @@ type Conn struct {
 	pending *qp.QP   // passive: what Start named
 	terms   Terms
 
-	quiet   clock.Time // nothing is sent before, unless the peer's first FPDU has come
-	stream  rdmap.Stream
-	in      inbound
-	out     outbound
-	rnr     qp.NotReady
-	placing bool       // the program's memory is being written, or read
-	placed  uint64     // segments, and pieces of them: numbers for rnr
-	endAt   clock.Time // when the end of the peer's stream was seen behind a message that waits; 0: it was not
-	again   *clock.Timer
-	silence silence
-	delayed delayed
-	reason  qp.CloseReason
-	told    bool       // Closed was called
-	closeBy clock.Time // when the socket is closed, whatever the peer has still to take
-	acked   uint64     // bytes that the peer had at the last look, while the socket is to be closed
-	shown   shown
-	resent  uint64 // Traffic.Resent at the end
+	headStart clock.Time // nothing is sent before, unless the peer's first FPDU has come
+	stream    rdmap.Stream
+	in        inbound
+	out       outbound
+	rnr       qp.NotReady
+	placing   bool       // the program's memory is being written, or read
+	placed    uint64     // segments, and pieces of them: numbers for rnr
+	endAt     clock.Time // when the end of the peer's stream was seen behind a message that waits; 0: it was not
+	again     *clock.Timer
+	silence   silence
+	delayed   delayed
+	reason    qp.CloseReason
+	reported  bool       // Closed was called
+	closeBy   clock.Time // when the socket is closed, whatever the peer has still to take
+	acked     uint64     // bytes that the peer had at the last look, while the socket is to be closed
+	shown     shown
+	resent    uint64 // Traffic.Resent at the end
 }
 
 func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
@@ -208,7 +208,7 @@ func (c *Conn) begin() {
 	c.s.clock.Set(c.timer, clock.Never)
 	c.QP, c.state = q, connOpen
 	if !c.terms.Extended && (c.passive || c.terms.copied) {
-		c.keepQuiet()
+		c.giveHeadStart()
 	}
 	if c.terms.Extended {
 		c.Takes = messages(c.terms.Extension.Capabilities)
@@ -302,7 +302,7 @@ func (c *Conn) tick() {
 		c.s.Stats.StartTimeouts++
 		c.fail(qp.CloseDead)
 	case connOpen:
-		c.speak()
+		c.endHeadStart()
 	case connTerminating, connClosing:
 		c.unfinished()
 	}

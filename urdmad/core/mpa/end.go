@@ -117,8 +117,8 @@ func (c *Conn) leave() {
 	if c.QP != nil {
 		c.QP.Flush(c.reason.Why())
 	}
-	if !c.told {
-		c.told = true
+	if !c.reported {
+		c.reported = true
 		c.s.handler.Closed(&c.Connection, c.reason)
 	}
 }
@@ -310,8 +310,8 @@ func (c *Conn) close() {
 func (c *Conn) fail(why qp.CloseReason) {
 	c.reason = why
 	c.close()
-	if !c.told {
-		c.told = true
+	if !c.reported {
+		c.reported = true
 		c.s.handler.Closed(&c.Connection, why)
 	}
 }

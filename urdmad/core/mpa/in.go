@@ -15,12 +15,12 @@ const (
 	bufferLen = 128 << 10
 	// inPieces is how long an FPDU is, of which the rest is read straight to where it goes.
 	inPieces = 4096
-	// longFPDU is how long those are of which the kernel is asked for little beside the
+	// longFPDU is how long those are of which the kernel is asked for little more than the
 	// payload, so that none of the next one's comes into the buffer, to be copied once more.
 	// For shorter ones a copy costs less than a system call each.
 	longFPDU = 32 << 10
-	// beside is that little: short FPDUs between long ones, and the header of the next.
-	beside = 512
+	// alongLong is that little: short FPDUs between long ones, and the header of the next.
+	alongLong = 512
 	// fewShort is how many short ones may come before the next is not expected to be long.
 	fewShort = 4
 	// headRoom is what the buffer has in front of what waits: a piece has a header there.
@@ -81,8 +81,8 @@ func (c *Conn) receive() (total int) {
 			}
 		}
 		room := in.buf[in.w:]
-		if in.short < fewShort && in.w-in.r < beside && (!in.pieces || direct == in.left) {
-			room = room[:min(len(room), beside)]
+		if in.short < fewShort && in.w-in.r < alongLong && (!in.pieces || direct == in.left) {
+			room = room[:min(len(room), alongLong)]
 		}
 		vec = append(vec, room)
 		in.vec = vec
@@ -261,7 +261,7 @@ func (c *Conn) nextPiece() bool {
 // deliver hands a segment, or a piece of one, to the stream. False: it could not be
 // placed now, or the connection has ended.
 func (c *Conn) deliver(seg *rdmap.Segment) bool {
-	c.speak()
+	c.endHeadStart()
 	if c.terms.swallow {
 		c.terms.swallow = false
 		if len(seg.Data) == 0 {

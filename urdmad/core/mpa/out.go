@@ -53,7 +53,7 @@ func (o *outbound) empty() bool { return o.first == len(o.vec) }
 
 // Transmit is qp.Carrier's.
 func (c *Conn) Transmit() (n int) {
-	if c.now() < c.quiet {
+	if c.now() < c.headStart {
 		return 0
 	}
 	for left := sendBudget; left > 0 && c.live(); {

@@ -41,8 +41,8 @@ func (c *Conn) listen() {
 	if err != nil || t.Unacked == 0 && t.Notsent_bytes == 0 {
 		return
 	}
-	quiet := min(clock.Time(t.Last_ack_recv)*clock.Millisecond, c.now()-q.since)
-	if quiet >= c.silence.limit && (t.Unacked > 0 || t.Probes >= leastProbes) {
+	unacknowledged := min(clock.Time(t.Last_ack_recv)*clock.Millisecond, c.now()-q.since)
+	if unacknowledged >= c.silence.limit && (t.Unacked > 0 || t.Probes >= leastProbes) {
 		c.lost(unix.ETIMEDOUT)
 		return
 	}

@@ -55,17 +55,17 @@ type Stack struct {
 
 	observer Observer // nil while nobody looks
 
-	epoll     int // -1 before the first socket
-	ready     [64]unix.EpollEvent
-	at, have  int // ready[at:have] are still to be served
-	beside    []*Beside
-	conns     map[int32]*Conn
-	listeners map[netip.AddrPort]*listener
-	accepting map[int32]*listener
-	devices   map[int]Device
-	past      map[int]*Traffic // by device: of connections that left their queue pairs
-	silent    *places.Places
-	told      clock.Time // when the log last had a peer that is not allowed; 0: never
+	epoll          int // -1 before the first socket
+	ready          [64]unix.EpollEvent
+	at, have       int // ready[at:have] are still to be served
+	watched        []*Watched
+	conns          map[int32]*Conn
+	listeners      map[netip.AddrPort]*listener
+	accepting      map[int32]*listener
+	devices        map[int]Device
+	past           map[int]*Traffic // by device: of connections that left their queue pairs
+	silent         *places.Places
+	outsiderLogged clock.Time // when the log last had a peer that is not allowed; 0: never
 
 	number  int32 // of the newest connection
 	vector  vector
@@ -133,8 +133,8 @@ func (s *Stack) allowed(dev int, peer netip.Addr) bool {
 
 // tellOutsider logs a peer whose connection was refused by the list, one in a minute.
 func (s *Stack) tellOutsider(peer netip.Addr) {
-	if s.told == 0 || s.clock.Now-s.told >= 60*clock.Second {
-		s.told = s.clock.Now
+	if s.outsiderLogged == 0 || s.clock.Now-s.outsiderLogged >= 60*clock.Second {
+		s.outsiderLogged = s.clock.Now
 		s.log.Warn("connection refused: \"allow\" in urdma.json has no network of the peer's; others are only counted (mpa_refused) for a minute", "peer", peer.String())
 	}
 }
@@ -199,21 +199,21 @@ func (s *Stack) forget(c *Conn) {
 	}
 }
 
-// Beside is a descriptor of somebody else's that the kernel is asked about along with the
+// Watched is a descriptor of somebody else's that the kernel is asked about along with the
 // sockets.
-type Beside struct {
+type Watched struct {
 	Readable bool // as Look found it; true where it did not look
 	fd       int
 }
 
-// WatchBeside has Look say whether fd is readable, which must stay open; nil if the kernel
+// WatchReadable has Look say whether fd is readable, which must stay open; nil if the kernel
 // won't.
-func (s *Stack) WatchBeside(fd int) *Beside {
+func (s *Stack) WatchReadable(fd int) *Watched {
 	if s.watchInput(fd) != nil {
 		return nil
 	}
-	b := &Beside{true, fd}
-	s.beside = append(s.beside, b)
+	b := &Watched{true, fd}
+	s.watched = append(s.watched, b)
 	return b
 }
 
@@ -221,14 +221,14 @@ func (s *Stack) WatchBeside(fd int) *Beside {
 // be served.
 func (s *Stack) Look() {
 	looks := len(s.conns)+len(s.accepting) > 0 && s.at == s.have
-	for _, b := range s.beside {
+	for _, b := range s.watched {
 		b.Readable = !looks
 	}
 	if !looks {
 		return
 	}
 	s.at, s.have = 0, readable(s.epoll, s.ready[:])
-	for _, b := range s.beside {
+	for _, b := range s.watched {
 		b.Readable = s.have == len(s.ready) // there may be more
 		for i := range s.ready[:s.have] {
 			b.Readable = b.Readable || int(s.ready[i].Fd) == b.fd

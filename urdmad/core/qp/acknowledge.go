@@ -63,9 +63,9 @@ func (q *QP) readAnswered(wr *SendWR) {
 	q.t.Ready(q)
 }
 
-// settleReads lets other Reads begin in the place of those that are answered. The peer
+// finishReads lets other Reads begin in the place of those that are answered. The peer
 // counts one until its answer is acknowledged, and that waits for writes (Unwritten).
-func (q *QP) settleReads() {
+func (q *QP) finishReads() {
 	s := &q.SQ
 	for len(s.settling) > 0 && s.settling[0] <= q.jobs.done {
 		s.settling = s.settling[1:]

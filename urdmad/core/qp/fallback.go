@@ -113,7 +113,7 @@ func (q *QP) countJob() {
 	q.Stats.FallbackJobs++
 }
 
-// Submitted is how many jobs Settle is to go on with, or has.
+// Submitted is how many jobs FinishJobs is to go on with, or has.
 func (t *Table) Submitted() int64 { return t.submitted }
 
 // direct carries a job out in the worker's turn.
@@ -127,7 +127,7 @@ func (q *QP) submitWrite(c *Client, s *mem.Space, of request, job mem.Job, then 
 	n = q.jobs.issue(c)
 	q.submit(s, of, n, job, func() {
 		q.jobs.ended(n)
-		q.settleReads()
+		q.finishReads()
 		then()
 		q.releaseDeferred()
 		q.t.Wake(q) // the carrier may acknowledge
@@ -135,19 +135,19 @@ func (q *QP) submitWrite(c *Client, s *mem.Space, of request, job mem.Job, then 
 	return n
 }
 
-// FallbackEnded reports whether Settle has anything to do; one load.
-func (t *Table) FallbackEnded() bool { return len(t.unsettled) > 0 || t.ended.Full() }
+// FallbackEnded reports whether FinishJobs has anything to do; one load.
+func (t *Table) FallbackEnded() bool { return len(t.unfinished) > 0 || t.ended.Full() }
 
-// Settle goes on with what waited for jobs that ended, as far as a turn's budget goes,
+// FinishJobs goes on with what waited for jobs that ended, as far as a turn's budget goes,
 // and returns how many did.
-func (t *Table) Settle() (n int) {
-	if len(t.unsettled) == 0 {
-		t.unsettled = t.ended.Take()
+func (t *Table) FinishJobs() (n int) {
+	if len(t.unfinished) == 0 {
+		t.unfinished = t.ended.Take()
 	}
-	for begun := t.spent; len(t.unsettled) > 0 && !t.Overspent(begun); n++ {
-		j := t.unsettled[0]
-		t.unsettled[0] = endedJob{}
-		t.unsettled = t.unsettled[1:]
+	for begun := t.spent; len(t.unfinished) > 0 && !t.Overspent(begun); n++ {
+		j := t.unfinished[0]
+		t.unfinished[0] = endedJob{}
+		t.unfinished = t.unfinished[1:]
 		t.spent += perWait
 		if j.err != nil && j.write != 0 {
 			j.qp.jobs.loses(j.write)
@@ -285,8 +285,8 @@ func (u *Unwritten) Placed(mark uint64) {
 	}
 }
 
-// Settle reports whether more may be acknowledged than when it was last asked.
-func (u *Unwritten) Settle() (more bool) {
+// Advanced reports whether more may be acknowledged than when it was last asked.
+func (u *Unwritten) Advanced() (more bool) {
 	for len(u.marks) > 0 && u.q.jobs.written(u.marks[0].until) {
 		u.marks, more = u.marks[1:], true
 	}
@@ -295,7 +295,7 @@ func (u *Unwritten) Settle() (more bool) {
 
 // First is the first mark that may not be acknowledged, if there is one.
 func (u *Unwritten) First() (mark uint64, ok bool) {
-	u.Settle()
+	u.Advanced()
 	if len(u.marks) == 0 {
 		return 0, false
 	}

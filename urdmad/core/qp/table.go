@@ -21,21 +21,21 @@ type Table struct {
 	Events  *events.Sender
 	Stats   Stats
 
-	log       *slog.Logger
-	event     abi.TraceEvent // see note
-	rand      *rand.Rand
-	wake      func()                   // gets the worker out of its sleep, from any goroutine
-	mine      func(number uint32) bool // nil: all
-	pairs     map[uint32]*QP
-	added     uint64 // queue pairs, ever
-	run       runQueue
-	sender    *QP // the sender, in Transmit
-	ended     mailbox.Box[endedJob]
-	unsettled []endedJob // taken from there
-	submitted int64      // see Submitted
-	staging   staging
-	past      Counters // of queue pairs that were removed
-	chunks    chunkPool
+	log        *slog.Logger
+	event      abi.TraceEvent // see note
+	rand       *rand.Rand
+	wake       func()                   // gets the worker out of its sleep, from any goroutine
+	mine       func(number uint32) bool // nil: all
+	pairs      map[uint32]*QP
+	added      uint64 // queue pairs, ever
+	run        runQueue
+	sender     *QP // the sender, in Transmit
+	ended      mailbox.Box[endedJob]
+	unfinished []endedJob // taken from there
+	submitted  int64      // see Submitted
+	staging    staging
+	past       Counters // of queue pairs that were removed
+	chunks     chunkPool
 
 	turn  uint64 // Transmits so far, see budget.go
 	spent int    // in this turn

@@ -35,7 +35,7 @@ type Responder struct {
 	expected Sequence
 	msn      uint32
 	in       incoming
-	held     bool // the peer was told, by a NAK, from where to send again
+	nakSent  bool // the peer was told, by a NAK, from where to send again
 	answers  answers
 	reply    reply
 
@@ -66,8 +66,8 @@ func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 		r.Stats.Ghosts++
 		return Drop, 0
 	case s > r.expected:
-		if !r.held {
-			r.held = true
+		if !r.nakSent {
+			r.nakSent = true
 			r.Stats.NAKSaid++
 			r.reply.refuse(r.expected, roce.NAKSequence)
 		}
@@ -150,8 +150,8 @@ func (r *Responder) Delivered(a *Arrival) {
 		r.in = incoming{kind, r.Rest(a) - a.Size}
 	}
 	r.expected += n
-	if r.held { // what is behind the gap may come with it
-		r.held = false
+	if r.nakSent { // what is behind the gap may come with it
+		r.nakSent = false
 		r.reply.withdraw(r.expected)
 	}
 	if t.Is(roce.Last) {
@@ -164,7 +164,7 @@ func (r *Responder) Delivered(a *Arrival) {
 
 // NotReady: the request finds no receive, and is to come again after a time.
 func (r *Responder) NotReady(timer uint8) {
-	r.held = true
+	r.nakSent = true
 	r.Stats.RNRSaid++
 	r.reply.refuse(r.expected, roce.NotReady(timer))
 }
@@ -179,7 +179,7 @@ func (r *Responder) Refuse(p roce.PSN, syndrome roce.Syndrome) {
 			v.open--
 		}
 	}
-	r.held = true
+	r.nakSent = true
 	r.reply = reply{due: true, to: at, said: r.reply.said, syndrome: syndrome, final: true}
 }
 

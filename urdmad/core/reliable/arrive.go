@@ -202,7 +202,7 @@ func (c *Conn) progress(ev *ackEvent) {
 		// acknowledged; halving it finds its level where few are.
 		c.rtt.backoff--
 	}
-	c.settleTimeout(ev)
+	c.judgeTimeout(ev)
 	if ev.hasOrig && newer(ev.orig, c.loss.newest) {
 		c.loss.newest = ev.orig
 	}
@@ -253,11 +253,11 @@ func (c *Conn) endRound() {
 	c.loss.endRound()
 }
 
-// settleTimeout judges an unfinished timeout by the event (F-RTO, RFC 5682,
+// judgeTimeout judges an unfinished timeout by the event (F-RTO, RFC 5682,
 // with what SACK adds): if a segment sent before the timeout and never again
 // arrives, the window was not lost, only late. Else what was resent since is
 // what arrived, and the order of transmissions marks the rest as lost.
-func (c *Conn) settleTimeout(ev *ackEvent) {
+func (c *Conn) judgeTimeout(ev *ackEvent) {
 	l := &c.loss
 	if l.timedOut && (ev.early || ev.hasOrig && !newer(ev.orig, l.firstAt)) {
 		l.timedOut = false

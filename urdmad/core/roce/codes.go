@@ -23,8 +23,8 @@ func nakOf(v qp.Verdict) roce.Syndrome {
 	return roce.NAKOperational
 }
 
-// told is the asynchronous event that tells the cause to the end that refused, and its reason.
-func told(s roce.Syndrome) (event uint32, why reason.Number) {
+// eventOf is the asynchronous event that tells the cause to the end that refused, and its reason.
+func eventOf(s roce.Syndrome) (event uint32, why reason.Number) {
 	switch s {
 	case roce.NAKInvalid:
 		return qp.EventRequest, reason.NAKInvalid

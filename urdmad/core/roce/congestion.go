@@ -24,8 +24,8 @@ func (c *Conn) congested(h *roce.Header) {
 	if h.Opcode.Traits().Is(roce.Response) { // the answer to a Read of ours: we ask for less
 		c.req.Congested()
 	}
-	if now := c.now(); c.live() && now >= c.quiet {
-		c.notice, c.quiet = true, now+noticeEvery
+	if now := c.now(); c.live() && now >= c.noticeAfter {
+		c.notice, c.noticeAfter = true, now+noticeEvery
 	}
 }
 

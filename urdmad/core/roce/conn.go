@@ -39,13 +39,13 @@ type Conn struct {
 	shake *handshake // of rdma_cm; nil: by number
 	psn   roce.PSN   // of the peer's first request, as we tell it (InfiniBand vol. 1)
 
-	head      roce.Header // of the packet that is being built
-	answered  bool        // the last packet was an answer's: answers and requests take turns
-	notice    bool        // of congestion, to be sent to the peer
-	quiet     clock.Time  // no other is before
-	timer     *clock.Timer
-	unwritten qp.Unwritten // by number of the peer's request
-	closed    bool
+	head        roce.Header // of the packet that is being built
+	answered    bool        // the last packet was an answer's: answers and requests take turns
+	notice      bool        // of congestion, to be sent to the peer
+	noticeAfter clock.Time  // no other is before
+	timer       *clock.Timer
+	unwritten   qp.Unwritten // by number of the peer's request
+	closed      bool
 }
 
 // write is the peer's Write that is under way.

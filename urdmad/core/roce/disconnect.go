@@ -45,7 +45,7 @@ func (c *Conn) drain() {
 // Release gives up a connection that was never started, and tells the peer if it knows of it.
 func (c *Conn) Release() {
 	h := c.shake
-	switch h.stage {
+	switch h.state {
 	case requesting:
 		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.tid, Local: h.local, Refused: ibcm.RefusedNone, Reason: ibcm.TimedOut, GUID: c.port.guid()})
 		c.forget()
@@ -72,21 +72,21 @@ func (c *Conn) left(why qp.CloseReason) {
 	h := c.shake
 	c.s.handler.Closed(&c.Connection, why)
 	switch {
-	case h.stage == requested:
+	case h.state == requested:
 		c.Reject(nil, ibcm.NoResources)
 		return
 	case why == qp.CloseRemote:
 		c.forget()
 		return
 	}
-	h.stage = disconnecting
+	h.state = disconnecting
 	h.ours = ibcm.Message{Kind: ibcm.DREQ, TID: h.tid, Local: h.local, Remote: h.remote, QPN: c.peer}
 	c.tick()
 }
 
 // tick is the timer of a connection that waits for its end, or is rejected.
 func (c *Conn) tick() {
-	switch h := c.shake; h.stage {
+	switch h := c.shake; h.state {
 	case disconnecting:
 		if h.tries++; h.tries > dreqTries {
 			c.forget()
@@ -105,7 +105,7 @@ func (c *Conn) tick() {
 // forget lets go of the connection's communication ID and its way.
 func (c *Conn) forget() {
 	h := c.shake
-	h.stage = over
+	h.state = over
 	c.s.clock.Set(h.timer, clock.Never)
 	c.path.Leave()
 	if c.s.ids[h.local] == c {

@@ -27,24 +27,24 @@ type Handler interface {
 	Asked(q *Question)
 }
 
-// stage is how far a connection of rdma_cm has come.
-type stage uint8
+// shakeState is how far a connection of rdma_cm has come.
+type shakeState uint8
 
 const (
-	opening       stage = iota // active: not asked for yet
-	requesting                 // active: the answer is to come
-	replied                    // active: accepted, Start is to come
-	requested                  // passive: the program is to answer
-	accepted                   // passive: the peer has said nothing since
-	established                // data flows
-	disconnecting              // our DREQ is to be answered
-	rejected                   // passive: kept for requests that are repeated
+	opening       shakeState = iota // active: not asked for yet
+	requesting                      // active: the answer is to come
+	replied                         // active: accepted, Start is to come
+	requested                       // passive: the program is to answer
+	accepted                        // passive: the peer has said nothing since
+	established                     // data flows
+	disconnecting                   // our DREQ is to be answered
+	rejected                        // passive: kept for requests that are repeated
 	over
 )
 
 // handshake is what a connection of rdma_cm has beside one by number.
 type handshake struct {
-	stage         stage
+	state         shakeState
 	local, remote uint32 // communication IDs
 	tid           uint64
 	service       uint16
@@ -114,7 +114,7 @@ const tries = 7
 // Request asks for the connection, first or again, by a link.
 func (c *Conn) Request(o Offer, l netif.Link) {
 	h := c.shake
-	switch h.stage {
+	switch h.state {
 	case opening:
 		c.class = o.TrafficClass
 		c.reach(l)
@@ -127,7 +127,7 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service), Transport: transports[c.transport], PKey: roce.DefaultPKey,
 			PathMTU: uint8(mtu), Retries: tries, AckTimeout: peerTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), TrafficClass: o.TrafficClass, HopLimit: 64,
 			Private: append(private, o.PrivateData...)}
-		h.stage = requesting
+		h.state = requesting
 	case requesting:
 	default:
 		return
@@ -141,24 +141,24 @@ var transports = map[roce.Opcode]uint8{roce.RC: 0, roce.XRC: ibcm.XRC}
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
 // Asked reports whether the peer's host has the request and its program is to answer.
-func (c *Conn) Asked() bool { return c.shake.stage == requesting && c.shake.asked }
+func (c *Conn) Asked() bool { return c.shake.state == requesting && c.shake.asked }
 
 // Accept answers the request, first or again; Start has named the queue pair.
 func (c *Conn) Accept(o Offer) {
 	h := c.shake
 	switch {
-	case h.stage == requested && c.live():
+	case h.state == requested && c.live():
 		h.ours = ibcm.Message{Kind: ibcm.REP, TID: h.theirs.TID, Local: h.local, Remote: h.remote, QPN: wire.QPN(c.QP.QPN), PSN: c.psn,
 			Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD), RNRRetry: o.RNRRetry, SRQ: c.QP.RQ.Shared() != nil, GUID: c.port.guid(), Private: o.PrivateData}
 		if c.transport == roce.XRC {
 			h.ours.QPN, h.ours.Target = 0, h.ours.QPN
 		}
-		h.stage = accepted
+		h.state = accepted
 		if h.withdrawn {
 			c.s.clock.Soon(func() { c.end(qp.CloseRemote) })
 			return
 		}
-	case h.stage == accepted:
+	case h.state == accepted:
 	default:
 		return
 	}
@@ -174,11 +174,11 @@ const (
 // Reject refuses the request, with private data of at most ibcm.MaxReject bytes.
 func (c *Conn) Reject(private []byte, why ibcm.Reason) {
 	h := c.shake
-	if h.stage != requested {
+	if h.state != requested {
 		return
 	}
 	h.ours = ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Reason: why, Private: private}
-	h.stage = rejected
+	h.state = rejected
 	c.manage(&h.ours)
 	c.s.rejected++
 	if c.s.rejected > maxRejected {
@@ -191,7 +191,7 @@ func (c *Conn) Reject(private []byte, why ibcm.Reason) {
 // Start opens the connection for data and moves the queue pair to RTS.
 func (c *Conn) Start(q *qp.QP) {
 	h := c.shake
-	if !q.Connectable() || h.stage != replied && h.stage != requested || transportOf(q) != c.transport {
+	if !q.Connectable() || h.state != replied && h.state != requested || transportOf(q) != c.transport {
 		c.end(qp.CloseLocal)
 		return
 	}
@@ -210,8 +210,8 @@ func (c *Conn) Start(q *qp.QP) {
 	a.MaxRdAtomic = uint32(c.ORD)
 	c.begin()
 	c.s.conns[wire.QPN(q.QPN)] = c
-	if h.stage == replied {
-		h.stage = established
+	if h.state == replied {
+		h.state = established
 		c.manage(c.use())
 		c.supersede()
 	}
@@ -227,7 +227,7 @@ func (c *Conn) use() *ibcm.Message {
 }
 
 // waits reports whether the peer may not know yet that the connection stands.
-func (c *Conn) waits() bool { return c.shake != nil && c.shake.stage < established }
+func (c *Conn) waits() bool { return c.shake != nil && c.shake.state < established }
 
 // used: the peer's next request came by a link.
 func (c *Conn) used(l netif.Link) {
@@ -239,8 +239,8 @@ func (c *Conn) used(l netif.Link) {
 
 // known: the peer knows that the connection stands.
 func (c *Conn) known() {
-	if h := c.shake; h != nil && h.stage == accepted {
-		h.stage = established
+	if h := c.shake; h != nil && h.state == accepted {
+		h.state = established
 		c.supersede()
 		c.s.handler.Established(&c.Connection)
 		c.ready()

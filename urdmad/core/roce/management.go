@@ -49,23 +49,23 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 func (c *Conn) messageArrived(m *ibcm.Message) {
 	h := c.shake
 	switch {
-	case h.stage == requesting && m.TID != h.tid, h.stage != requesting && m.Kind == ibcm.REJ && m.TID != h.theirs.TID:
+	case h.state == requesting && m.TID != h.tid, h.state != requesting && m.Kind == ibcm.REJ && m.TID != h.theirs.TID:
 	case m.Kind == ibcm.MRA:
 		h.asked = true
-	case m.Kind == ibcm.REP && h.stage == requesting:
+	case m.Kind == ibcm.REP && h.state == requesting:
 		if c.transport == roce.XRC {
 			m.QPN = m.Target
 		}
-		h.theirs, h.remote, h.stage = *m, m.Local, replied
+		h.theirs, h.remote, h.state = *m, m.Local, replied
 		c.s.handler.Answered(c, m)
-	case m.Kind == ibcm.REP && h.stage == established:
+	case m.Kind == ibcm.REP && h.state == established:
 		c.manage(c.use()) // the first was lost
-	case m.Kind == ibcm.REJ && h.stage == requesting:
+	case m.Kind == ibcm.REJ && h.state == requesting:
 		c.forget()
 		c.s.handler.Answered(c, m)
-	case m.Kind == ibcm.REJ && h.stage == requested:
+	case m.Kind == ibcm.REJ && h.state == requested:
 		h.withdrawn = true
-	case m.Kind == ibcm.REJ && h.stage == accepted:
+	case m.Kind == ibcm.REJ && h.state == accepted:
 		c.end(qp.CloseRemote)
 	case m.Kind == ibcm.RTU:
 		c.known()
@@ -75,10 +75,10 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 		c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
 		if c.live() {
 			c.end(qp.CloseRemote)
-		} else if h.stage == disconnecting {
+		} else if h.state == disconnecting {
 			c.forget()
 		}
-	case m.Kind == ibcm.DREP && h.stage == disconnecting:
+	case m.Kind == ibcm.DREP && h.state == disconnecting:
 		c.forget()
 	}
 }
@@ -111,7 +111,7 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	}
 	c := s.newConn(p, netip.AddrPortFrom(p.If.IP(), service), netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()))
 	h := c.shake
-	h.stage, h.remote, h.theirs = requested, m.Local, *m
+	h.state, h.remote, h.theirs = requested, m.Local, *m
 	h.theirs.Private = nil
 	c.speak(roce.RC)
 	if m.Transport == ibcm.XRC {
@@ -127,7 +127,7 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 
 // askedAgain answers a request that came before.
 func (c *Conn) askedAgain(m *ibcm.Message) {
-	switch h := c.shake; h.stage {
+	switch h := c.shake; h.state {
 	case requested:
 		c.manage(&ibcm.Message{Kind: ibcm.MRA, TID: m.TID, Local: h.local, Remote: h.remote, Timeout: acceptTimeout})
 	case accepted, rejected:

@@ -98,7 +98,7 @@ func (c *Conn) placeSend(h *roce.Header, t roce.Traits, data []byte) qp.Verdict 
 			STag: mem.STag(h.Dead), Solicited: h.Solicited})
 	}
 	if v.Is != qp.Done && v.Is != qp.Busy {
-		_, why := told(nakOf(v))
+		_, why := eventOf(nakOf(v))
 		q.FailReceive(v, uint32(why))
 	}
 	return v

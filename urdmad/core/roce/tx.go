@@ -82,7 +82,7 @@ func (c *Conn) reply() (n int, full bool) {
 	h.Opcode, h.PSN, h.AETH, h.AckReq, h.Solicited = c.transport|roce.Acknowledge, psn, aeth, false, false
 	c.send(frame, 0)
 	if c.resp.Replied(psn) {
-		c.QP.FlushWithEvent(told(aeth.Syndrome))
+		c.QP.FlushWithEvent(eventOf(aeth.Syndrome))
 		c.end(qp.CloseTerminated)
 	}
 	return 1, false

@@ -30,7 +30,7 @@ func refusal(v qp.Verdict, code rdmap.Code) outcome { return outcome{v: v, code:
 // it writes may end the connection, of which it looks before it goes on.
 func (c *Conn) Transmit() (n int) {
 	if o := c.other; o != nil {
-		o.settle()
+		o.peerWrote()
 	}
 	if c.s.cuts != nil && c.stalls() {
 		return 0
@@ -110,9 +110,9 @@ func (c *Conn) acknowledge() {
 	c.QP.Acknowledge(mark)
 }
 
-// settle goes on with what has come to be in the peer's memory, whose end calls it.
-func (c *Conn) settle() {
-	more := c.unwritten.Settle()
+// peerWrote goes on with what has come to be in the peer's memory, whose end calls it.
+func (c *Conn) peerWrote() {
+	more := c.unwritten.Advanced()
 	if more || c.answer.owed {
 		c.s.table.Ready(c.QP)
 	}

@@ -15,7 +15,7 @@ const (
 	finWait    = 5 * finEvery / 2 // a fin waits so long for a gap in front of it to close
 	drainTime  = clock.Second     // longest that Disconnect waits for posted work
 	drainCheck = clock.Millisecond
-	quietTime  = clock.Second // a closed connection keeps its port number
+	lingerTime = clock.Second // a closed connection keeps its port number
 )
 
 // ending is how far a connection's end has come.
@@ -187,11 +187,11 @@ func (c *Conn) tickFin() {
 	c.s.clock.Set(c.timer, c.now()+finEvery)
 }
 
-// close waits quietly for late packets before the port number is free again.
+// close waits for late packets before the port number is free again.
 func (c *Conn) close() {
 	c.state = connClosed
 	c.dropKept()
-	c.s.clock.Set(c.timer, c.now()+quietTime)
+	c.s.clock.Set(c.timer, c.now()+lingerTime)
 }
 
 // fin: the peer will send nothing more. Data in front of it that is still

@@ -48,7 +48,7 @@ func (c *Conn) Transmit() (n int) {
 	if full || n == c.budget {
 		c.ready()
 	}
-	if c.unwritten.Settle() {
+	if c.unwritten.Advanced() {
 		c.rel.OnAckRequested(c.now())
 	}
 	if !full {

@@ -47,7 +47,7 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 	}
 	log := slog.New(w.opt.Log)
 	set := engine.Config{Rand: src, Log: log, Window: w.opt.Window,
-		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.settled.Add(1) }}
+		DeathTimeout: clock.Time(w.opt.DeathTimeout), Wake: func() { w.jobsEnded.Add(1) }}
 	managing := cm.Config{Log: log, Addrs: []netip.Addr{h.Addr},
 		Timeout: clock.Time(w.opt.ConnectTimeout), MaxDepth: w.opt.MaxReads}
 	if w.opt.Workers {

@@ -73,9 +73,9 @@ type World struct {
 	// Intrude, if set, is called before each turn: somebody else is at work.
 	Intrude func()
 
-	opt     Options
-	numbers *steer.Numbers // of workers
-	settled atomic.Int64   // fallback jobs that ended
+	opt       Options
+	numbers   *steer.Numbers // of workers
+	jobsEnded atomic.Int64   // fallback jobs that ended
 }
 
 // New makes a world; the seed is printed if the test fails. Seed 0 draws one.
@@ -198,9 +198,9 @@ func (w *World) waitForHelpers() bool {
 	if want == seen || w.opt.BlockedPages {
 		return false
 	}
-	for give := time.Now().Add(10 * time.Second); w.settled.Load() < want; time.Sleep(10 * time.Microsecond) {
+	for give := time.Now().Add(10 * time.Second); w.jobsEnded.Load() < want; time.Sleep(10 * time.Microsecond) {
 		if time.Now().After(give) {
-			w.T.Fatalf("fallback jobs: %d of %d ended", w.settled.Load(), want)
+			w.T.Fatalf("fallback jobs: %d of %d ended", w.jobsEnded.Load(), want)
 		}
 	}
 	w.A.jobsSeen, w.B.jobsSeen = w.A.Engine.QPs.Submitted(), w.B.Engine.QPs.Submitted()
