@@ -233,7 +233,8 @@ func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn),
 // Len is how many entries the tables have: bound ids, requests and rejects not
 // yet forgotten, and port numbers kept for a listener.
 func (m *Manager) Len() int {
-	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) + len(m.numbers.reserved) + len(m.leaving)
+	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) +
+		len(m.numbers.reserved) + len(m.leaving)
 }
 
 const einval = syscall.EINVAL

@@ -37,7 +37,8 @@ type Shared interface {
 }
 
 func newPortNumbers(c *Config) portNumbers {
-	return portNumbers{net: c.Network, addrs: c.Addrs, ids: map[uint16][]*ID{}, reserved: map[uint16]*clock.Timer{}, expected: c.Expected, shared: c.Shared,
+	return portNumbers{net: c.Network, addrs: c.Addrs, ids: map[uint16][]*ID{}, reserved: map[uint16]*clock.Timer{},
+		expected: c.Expected, shared: c.Shared,
 		next: firstEphemeral}
 }
 

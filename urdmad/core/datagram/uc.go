@@ -51,6 +51,9 @@ func (s *Stack) serveUC(q *qp.QP, dev int, peer netip.Addr) {
 // PeerQPN is the number of the peer's queue pair.
 func (c *UC) PeerQPN() wire.QPN { return c.peerQPN }
 
+// Flow is what the form keeps about the queue pair.
+func (c *UC) Flow() Flow { return c.flow }
+
 // Failed is qp.Carrier's: as with datagrams, an error of a send stops the sends.
 func (c *UC) Failed() {
 	if c.live() {

@@ -35,8 +35,8 @@ func pad(payload []byte, n uint32) { clear(payload[n : int(n)+roce.Padding(int(n
 
 // Put is datagram.Form's.
 func (datagrams) Put(b []byte, m datagram.Message, n uint32) (at int) {
-	h := roce.Header{Opcode: opcode(&m), Solicited: m.Solicited, Migrated: true, Pad: uint8(roce.Padding(int(n))), PKey: roce.DefaultPKey,
-		Dst: m.Dst, PSN: roce.PSN(m.PSN), QKey: m.QKey, Src: m.Src, Immediate: m.Immediate}
+	h := roce.Header{Opcode: opcode(&m), Solicited: m.Solicited, Migrated: true, Pad: uint8(roce.Padding(int(n))),
+		PKey: roce.DefaultPKey, Dst: m.Dst, PSN: roce.PSN(m.PSN), QKey: m.QKey, Src: m.Src, Immediate: m.Immediate}
 	at = h.Put(b)
 	pad(b[at:], n)
 	return at
@@ -65,8 +65,9 @@ func (datagrams) PutPart(b []byte, p datagram.Part, n, whole uint32) (at, length
 	if p.Last && p.HasImmediate {
 		op++
 	}
-	h := roce.Header{Opcode: roce.UC | op, Solicited: p.Solicited && p.Last, Migrated: true, Pad: uint8(roce.Padding(int(n))), PKey: roce.DefaultPKey,
-		Dst: p.Dst, PSN: roce.PSN(p.PSN), Immediate: p.Immediate, VA: p.TO, RKey: p.STag, Length: whole}
+	h := roce.Header{Opcode: roce.UC | op, Solicited: p.Solicited && p.Last, Migrated: true,
+		Pad: uint8(roce.Padding(int(n))), PKey: roce.DefaultPKey, Dst: p.Dst, PSN: roce.PSN(p.PSN),
+		Immediate: p.Immediate, VA: p.TO, RKey: p.STag, Length: whole}
 	at = h.Put(b)
 	pad(b[at:], n)
 	return at, at + ended(n)
@@ -127,19 +128,20 @@ func (p *Port) part(d *netif.Datagram, data []byte) (why string) {
 	if why := to.Late(psn); why != "" {
 		return why
 	}
-	f, _ := p.datagrams.Flow(h.Dst)
-	w, t, n := &f.(*flow).target, h.Opcode.Traits(), uint32(len(data))
-	now := *w
+	at, t, n := &to.Flow().(*flow).target, h.Opcode.Traits(), uint32(len(data))
+	target := *at
 	if t.Is(roce.First) {
-		now, before = target{h.RKey, h.VA, h.Length}, 0
+		target.stag, target.to, target.length, before = h.RKey, h.VA, h.Length, 0
 	}
 	// What does not fit its message makes it torn (InfiniBand vol. 1).
 	last, write := t.Is(roce.Last), t.Is(roce.Write)
-	if mtu := pathMTU(to.QP); n > mtu || !last && n != mtu || write && (n > now.length-before || last != (before+n == now.length)) {
+	mtu, rest := pathMTU(to.QP), target.length-before
+	if n > mtu || !last && n != mtu || write && (n > rest || last != (n == rest)) {
 		p.datagrams.Stats().Malformed++
 		return "its length is wrong"
 	}
-	*w = now
-	return to.Take(&datagram.Part{PSN: psn, Dst: h.Dst, Src: to.PeerQPN(), First: t.Is(roce.First), Last: last, Write: write, STag: now.stag,
-		TO: now.to + uint64(before), Immediate: h.Immediate, HasImmediate: t.Is(roce.HasImmediate), Solicited: h.Solicited}, data)
+	*at = target
+	return to.Take(&datagram.Part{PSN: psn, Dst: h.Dst, Src: to.PeerQPN(), First: t.Is(roce.First), Last: last,
+		Write: write, STag: target.stag, TO: target.to + uint64(before), Immediate: h.Immediate,
+		HasImmediate: t.Is(roce.HasImmediate), Solicited: h.Solicited}, data)
 }
