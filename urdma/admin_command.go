@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// administer has urdmad do something, and prints what it did.
+// administer asks urdmad to carry out an operation and prints the result.
 func (o *lookOptions) administer(cmd *cobra.Command, op uint32, object uint64, text string) error {
 	s, err := o.open()
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newBench becomes urdma-bench, which is a program of its own so that urdma links
-// neither plots nor test code.
+// newBench runs urdma-bench, a separate program so that urdma links neither plots nor test code.
 func newBench() *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench [flags]",
@@ -21,13 +20,13 @@ func newBench() *cobra.Command {
 		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their peers: iperf3, sockperf, dpdk-testpmd. " +
 			"urdma-bench(1) and urdma bench --help list the flags.",
 		Example:            "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
-		DisableFlagParsing: true, // they are urdma-bench's
+		DisableFlagParsing: true, // the flags belong to urdma-bench
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := findBench()
 			if err != nil {
 				return withStatus(exitNotFound, err)
 			}
-			if library, err := findLibrary(""); err == nil { // else --build has to say where it is
+			if library, err := findLibrary(""); err == nil { // otherwise --build has to name the directory
 				args = append([]string{"--lib", library}, args...)
 			}
 			err = syscall.Exec(path, append([]string{path}, args...), os.Environ())
@@ -36,7 +35,7 @@ func newBench() *cobra.Command {
 	}
 }
 
-// findBench looks for urdma-bench beside urdma, then in PATH.
+// findBench looks for urdma-bench next to urdma, then in PATH.
 func findBench() (string, error) {
 	const name = "urdma-bench"
 	self, err := os.Executable() // on Linux with symbolic links resolved

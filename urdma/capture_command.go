@@ -88,8 +88,8 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	})
 }
 
-// follow captures until it is interrupted or a limit is reached. what are the records,
-// for people; to opens what they go to.
+// follow captures until it is interrupted or a limit is reached. what names the records in messages; to opens the
+// sink.
 func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filter abi.CaptureRequest, what string,
 	to func(*inspect.Snapshot) (capture.Sink, error)) error {
 	snapshot, err := source.Fetch()
@@ -117,7 +117,7 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 		tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
 	})
 	if errors.Is(err, unix.EPIPE) {
-		err = nil // the reader has seen enough
+		err = nil // the reader has closed the pipe
 	}
 	if refused := new(inspect.Refusal); errors.As(err, &refused) && refused.Errno == syscall.EBUSY {
 		return fmt.Errorf("%w: as many captures run as urdmad allows at once", err)
@@ -129,7 +129,7 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 	return err
 }
 
-// check turns the flags into a filter; the device is still open.
+// check turns the flags into a filter, except for the device.
 func (o *captureOptions) check() (f abi.CaptureRequest, err error) {
 	switch {
 	case o.output.Path == "":
@@ -254,7 +254,7 @@ func newDissector() *cobra.Command {
 		Example: "  urdma dissector > ~/.local/lib/wireshark/plugins/trp.lua",
 		Args:    usage(cobra.NoArgs),
 
-		DisableFlagsInUseLine: true, // it has none
+		DisableFlagsInUseLine: true, // it has no flags
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(wireshark.Script)
 			return err

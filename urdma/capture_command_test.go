@@ -9,8 +9,7 @@ import (
 	"urdma/wireshark"
 )
 
-// TestCaptureRefuses: what is wrong with the flags is said before urdmad is asked,
-// and no file is made.
+// TestCaptureRefuses: wrong flags are reported before urdmad is asked, and no file is made.
 func TestCaptureRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.pcapng")
 	for _, c := range []struct {
@@ -50,8 +49,8 @@ func TestCaptureRefuses(t *testing.T) {
 	}
 }
 
-// TestCaptureAnnouncesWhatItHas: nothing is said to be captured as long as there
-// is no file, or urdmad has refused.
+// TestCaptureAnnouncesWhatItHas: the message that a capture runs appears only after the file exists and urdmad has
+// agreed.
 func TestCaptureAnnouncesWhatItHas(t *testing.T) {
 	socket := fakeDaemon(t, 100)
 	for _, file := range []string{filepath.Join(t.TempDir(), "no", "such", "x.pcapng"), filepath.Join(t.TempDir(), "x.pcapng")} {
@@ -62,7 +61,7 @@ func TestCaptureAnnouncesWhatItHas(t *testing.T) {
 	}
 }
 
-// TestTopWithoutUrdmad: a urdmad that ends is a failure, also in the middle.
+// TestTopWithoutUrdmad: if urdmad ends, even in the middle, the command fails.
 func TestTopWithoutUrdmad(t *testing.T) {
 	r := run(t, nil, "top", "--count", "50", "--interval", "100ms", "--socket", fakeDaemon(t, 3))
 	if r.status.ExitStatus() != exitFailure || r.stderr == "" || r.stdout == "" {
@@ -76,7 +75,7 @@ func TestDissectorIsPrinted(t *testing.T) {
 	}
 }
 
-// TestCaptureOfAbsentQP: it ends, as no packet would ever come.
+// TestCaptureOfAbsentQP: the command fails, because no packet would ever come.
 func TestCaptureOfAbsentQP(t *testing.T) {
 	for _, command := range []string{"capture", "trace"} {
 		file := filepath.Join(t.TempDir(), "x.pcapng")
@@ -90,7 +89,7 @@ func TestCaptureOfAbsentQP(t *testing.T) {
 	}
 }
 
-// TestTraceRefuses: what is wrong with the flags is said before urdmad is asked.
+// TestTraceRefuses: wrong flags are reported before urdmad is asked.
 func TestTraceRefuses(t *testing.T) {
 	for _, c := range []struct {
 		want string

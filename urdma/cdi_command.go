@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// systemSocket is that of the machine's own urdmad (systemd/system).
+// systemSocket is the socket of the system's urdmad (systemd/system).
 const systemSocket = "/run/urdma/urdmad.sock"
 
-// cdiKind is what containers ask for: --device urdma.dev/urdmad=NAME.
+// cdiKind is the kind in a container's request: --device urdma.dev/urdmad=NAME.
 const cdiKind = "urdma.dev/urdmad"
 
 // cdiOptions are the flags of urdma cdi.
 type cdiOptions struct{ socket, lib, name string }
 
 // cdiSpec is a specification of the Container Device Interface, version 0.3.0
-// (https://github.com/cncf-tags/container-device-interface), as far as it is used.
+// (https://github.com/cncf-tags/container-device-interface), with the fields used here.
 type cdiSpec struct {
 	Version string      `json:"cdiVersion"`
 	Kind    string      `json:"kind"`
@@ -70,7 +70,7 @@ func newCDI() *cobra.Command {
 	return cmd
 }
 
-// cdiName is what CDI allows as a device's name.
+// cdiName matches a name that CDI allows for a device.
 var cdiName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
 
 func (o *cdiOptions) spec() (*cdiSpec, error) {
@@ -92,13 +92,14 @@ func (o *cdiOptions) spec() (*cdiSpec, error) {
 		}
 		*path = absolute
 	}
-	names := filepath.Join(filepath.Dir(lib), "liburdma.d") // the names of the real libraries
+	names := filepath.Join(filepath.Dir(lib), "liburdma.d") // symbolic links with the real libraries' names
 	malloc, err := mallocLibrary(lib, "")
 	if err != nil {
 		return nil, err
 	}
 	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + preload(lib, malloc, ""), "LD_LIBRARY_PATH=" + names, "URDMA_SOCKET=" + o.socket}}
-	for _, path := range []string{lib, names, filepath.Dir(o.socket)} { // of the socket all: one that is made anew is another file
+	// the socket's whole directory: a socket that is created again is another file
+	for _, path := range []string{lib, names, filepath.Dir(o.socket)} {
 		edits.Mounts = append(edits.Mounts, cdiMount{HostPath: path, ContainerPath: path, Options: []string{"bind", "ro", "nosuid", "nodev"}})
 	}
 	return &cdiSpec{Version: "0.3.0", Kind: cdiKind, Devices: []cdiDevice{{Name: o.name, Edits: edits}}}, nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCDI: the specification has the fields of CDI, and names what is given.
+// TestCDI: the specification has CDI's fields, with the given names.
 func TestCDI(t *testing.T) {
 	r := run(t, nil, "cdi", "--lib", "/usr/lib/urdma/liburdma.so", "--socket", "/run/x/urdmad.sock", "--name", "my-own")
 	if r.status.ExitStatus() != 0 {
@@ -38,7 +38,8 @@ func TestCDI(t *testing.T) {
 	if want := []string{"LD_PRELOAD=/usr/lib/urdma/liburdma.so", "LD_LIBRARY_PATH=/usr/lib/urdma/liburdma.d", "URDMA_SOCKET=/run/x/urdmad.sock"}; !slices.Equal(e.Env, want) {
 		t.Errorf("env %q, expected %q", e.Env, want)
 	}
-	for i, path := range []string{"/usr/lib/urdma/liburdma.so", "/usr/lib/urdma/liburdma.d", "/run/x"} { // nothing of the image's own is hidden
+	// no path hides a file of the image
+	for i, path := range []string{"/usr/lib/urdma/liburdma.so", "/usr/lib/urdma/liburdma.d", "/run/x"} {
 		if len(e.Mounts) != 3 || e.Mounts[i].HostPath != path || e.Mounts[i].ContainerPath != path || !slices.Contains(e.Mounts[i].Options, "ro") {
 			t.Errorf("mounts %+v", e.Mounts)
 		}

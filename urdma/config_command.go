@@ -31,7 +31,7 @@ func newConfigCheck() *cobra.Command {
 			"What is allowed and seldom meant is told and no error: networks that overlap, a core that this machine lacks. " +
 			"A topology file (\"fabric\") is read too. Whether the devices and groups named exist is for urdmad to find out when it starts. FILE - is standard input.",
 		Example:               "  urdma config check /etc/urdma/urdma.json",
-		DisableFlagsInUseLine: true, // it has none
+		DisableFlagsInUseLine: true, // it has no flags
 		Args:                  usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := config.LoadStrict(args[0])

@@ -112,7 +112,7 @@ func TestConfigInitWritesOnce(t *testing.T) {
 	}
 }
 
-// testMachine lays out a /sys with NICs under several drivers.
+// testMachine builds a /sys with NICs under several drivers.
 func testMachine(t *testing.T) machine {
 	t.Helper()
 	sys := t.TempDir()

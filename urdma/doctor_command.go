@@ -80,8 +80,8 @@ func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
 	return f, nil
 }
 
-// readConfig takes --config, or what the urdmad that runs was started with, or
-// the default that is built in.
+// readConfig reads the file of --config, or the one that the running urdmad was started with, or the built-in
+// default.
 func (o *doctorOptions) readConfig(f *doctor.Facts) {
 	file := o.config
 	f.Planned = file != ""

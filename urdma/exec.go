@@ -28,7 +28,7 @@ type execOptions struct {
 	inject, strict, warn   string
 	shareMalloc            string
 	log, explain           bool
-	wait                   time.Duration // for a urdmad; 0: not at all
+	wait                   time.Duration // how long to wait for a urdmad; 0: not at all
 }
 
 func newExec() *cobra.Command {
@@ -62,10 +62,10 @@ func newExec() *cobra.Command {
 	return cmd
 }
 
-// addTo adds the flags that say how a program is started.
+// addTo adds the flags for starting a program.
 func (o *execOptions) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.SetInterspersed(false) // the program's own flags are not ours
+	f.SetInterspersed(false) // flags after the program's name belong to the program
 	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
 	f.StringVar(&o.inject, "inject", "", "`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
@@ -80,7 +80,7 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// runExec returns only when the program could not be started.
+// runExec returns only if the program could not be started.
 func runExec(o execOptions, args []string) error {
 	lib, err := o.library()
 	if err != nil {
@@ -104,7 +104,7 @@ func runExec(o execOptions, args []string) error {
 	return withStatus(exitCannotRun, fmt.Errorf("cannot run %s: %w", program, err))
 }
 
-// library checks what does not depend on the program.
+// library makes the checks that do not depend on the program.
 func (o execOptions) library() (string, error) {
 	if o.transport != "" && !slices.Contains(transports, o.transport) {
 		return "", fmt.Errorf("--transport is %q, allowed: %s", o.transport, strings.Join(transports, ", "))
@@ -120,8 +120,8 @@ func (o execOptions) library() (string, error) {
 
 var sizeForm = regexp.MustCompile(`^([01]|[1-9][0-9]*[KMGT])$`)
 
-// mallocLibrary is the path of the library that has malloc give shared memory; "" if
-// there is to be none. A lone liburdma.so does without, unless somebody asks for it.
+// mallocLibrary is the path of the library whose malloc gives out shared memory; "" for none. If liburdma.so is
+// installed without it, that is an error only if the user asked for it.
 func mallocLibrary(lib, wish string) (string, error) {
 	if wish == "0" {
 		return "", nil
@@ -137,7 +137,7 @@ func mallocLibrary(lib, wish string) (string, error) {
 	}
 }
 
-// preloadable finds a program that the library can be preloaded into.
+// preloadable finds a program and checks that the library can be preloaded into it.
 func preloadable(name, lib string) (string, error) {
 	program, err := findProgram(name)
 	if err != nil {
@@ -146,7 +146,7 @@ func preloadable(name, lib string) (string, error) {
 	return program, withStatus(exitCannotRun, checkPreloadable(program, lib))
 }
 
-// findProgram looks in PATH as a shell does.
+// findProgram searches PATH as a shell does.
 func findProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
@@ -166,7 +166,7 @@ func findProgram(name string) (string, error) {
 	return "", withStatus(exitCannotRun, err)
 }
 
-// environment is the program's: ours, with what the library and Open MPI read.
+// environment is the program's environment: ours, with the variables that the library and Open MPI read.
 func (o execOptions) environment(env []string, lib string, args []string) ([]string, error) {
 	env = slices.Clone(env)
 	if o.shareMalloc != "" {
@@ -226,9 +226,8 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 	return env, nil
 }
 
-// preload puts our library before those already there: its definitions must
-// win. That of malloc, if any, comes last: an allocator that is preloaded stays.
-// ld.so(8) takes both spaces and colons between libraries.
+// preload puts our library before those already preloaded, because its definitions must win. The malloc library, if
+// any, comes last: an allocator that the user preloads stays. ld.so(8) accepts spaces and colons between libraries.
 func preload(lib, malloc, before string) string {
 	list := []string{lib}
 	for _, l := range strings.FieldsFunc(before, func(r rune) bool { return r == ' ' || r == ':' }) {
@@ -242,8 +241,8 @@ func preload(lib, malloc, before string) string {
 	return strings.Join(list, ":")
 }
 
-// inFront puts a directory at the front of a list of them. What is empty in it
-// means the current directory to ld.so(8), and stays.
+// inFront puts a directory at the front of a list. An empty entry, which means the current directory to ld.so(8),
+// is kept.
 func inFront(dir, before string) string {
 	if before == "" {
 		return dir
@@ -252,8 +251,7 @@ func inFront(dir, before string) string {
 	return strings.Join(append([]string{dir}, list...), ":")
 }
 
-// sanitizerOptions lets a program built with AddressSanitizer start although its
-// runtime is not the first library.
+// sanitizerOptions lets a program built with AddressSanitizer start although its runtime is not the first library.
 func sanitizerOptions(before string) string {
 	const order = "verify_asan_link_order"
 	switch {
@@ -274,7 +272,7 @@ func getenv(env []string, name string) string {
 	return ""
 }
 
-// setenv replaces every entry of that name.
+// setenv replaces every entry with that name.
 func setenv(env []string, name, value string) []string {
 	env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 	return append(env, name+"="+value)

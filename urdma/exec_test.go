@@ -24,7 +24,7 @@ __attribute__((constructor)) static void loaded(void)
 }
 `
 
-// The program prints what it was given and ends as its first argument says.
+// The program prints its arguments and environment and exits with the status in its first argument.
 const programSource = `
 #include <signal.h>
 #include <stdio.h>
@@ -129,8 +129,8 @@ func TestExecKeepsSignalsLimitsAndEnvironment(t *testing.T) {
 	}
 	r.holds(t, "URDMA_SOCKET=/a/b.sock", "URDMA_TRANSPORT=ib", "URDMA_LOG=(unset)", "LD_PRELOAD="+g.lib)
 
-	// Go raises its own limit of open files when it starts; the program must
-	// not inherit that (select(2) breaks beyond 1024).
+	// Go raises its own limit of open files at start-up. The program must not inherit that (select(2) breaks beyond
+	// 1024).
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -153,8 +153,7 @@ func TestExecSocketAndOtherPreloads(t *testing.T) {
 	r.holds(t, "LD_PRELOAD="+g.lib+":"+second, "URDMA_SOCKET="+wd+"/here.sock")
 }
 
-// makeNames makes the directory in which a library has those of the libraries it
-// stands in for.
+// makeNames makes the directory that has a symbolic link under the name of each library that ours replaces.
 func makeNames(t *testing.T, lib string) string {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(lib), "liburdma.d")
@@ -164,8 +163,8 @@ func makeNames(t *testing.T, lib string) string {
 	return dir
 }
 
-// TestExecGivesTheNames: what a program loads by name is found in the directory
-// beside the library, before any other.
+// TestExecGivesTheNames: a program that loads a library by name finds ours in the directory next to it, before any
+// other.
 func TestExecGivesTheNames(t *testing.T) {
 	lib, err := filepath.Abs("../build/" + libraryName)
 	if _, missing := os.Stat(lib); err != nil || missing != nil {
@@ -183,8 +182,8 @@ func TestExecGivesTheNames(t *testing.T) {
 	run(t, []string{"ASAN_OPTIONS=verify_asan_link_order=1"}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS=verify_asan_link_order=1")
 }
 
-// TestExecUnderOpenMPI: what the openib component needs is set for ranks and
-// launchers that use it, and nothing that the user has set.
+// TestExecUnderOpenMPI: the settings that the openib component needs reach ranks and launchers that use it, and
+// never replace the user's.
 func TestExecUnderOpenMPI(t *testing.T) {
 	rank, openib := "OMPI_COMM_WORLD_SIZE=2", "OMPI_MCA_btl=self,openib"
 	allow, transport := "OMPI_MCA_btl_openib_allow_ib=1", "URDMA_TRANSPORT=ib"
@@ -236,10 +235,10 @@ func TestExecUnderOpenMPI(t *testing.T) {
 	}
 }
 
-// TestExecLeavesNewerLibraries: where the machine's libraries have versions that
-// ours lacks, programs linked with them would not start with ours in their place.
+// TestExecLeavesNewerLibraries: if the machine's libraries have symbol versions that ours lacks, programs linked
+// with them would not start with ours.
 func TestExecLeavesNewerLibraries(t *testing.T) {
-	g := newGround(t) // whose library has none at all
+	g := newGround(t) // its library has no versions at all
 	makeNames(t, g.lib)
 	if installed, _ := filepath.Glob("/usr/lib/*/libibverbs.so.1"); len(installed) == 0 {
 		t.Skip("SKIPPED: no libibverbs is installed to compare with")
@@ -335,8 +334,8 @@ func TestExecRunsScripts(t *testing.T) {
 	}
 }
 
-// A program that gains rights when started ignores LD_PRELOAD; the same
-// program started by someone for whom it gains nothing doesn't.
+// A program that gains privileges when started ignores LD_PRELOAD. For a user who has these privileges already, it
+// does not.
 func TestExecRefusesPrivilege(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: making a setuid file of another user needs root")
@@ -394,7 +393,7 @@ func privilegedCopy(t *testing.T, g ground, name string, mode uint32, uid, gid i
 	return path
 }
 
-// openToAll lets other users reach a test's directory.
+// openToAll lets other users read a test's directory.
 func openToAll(t *testing.T, dir string) {
 	t.Helper()
 	for d := dir; strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
@@ -404,7 +403,7 @@ func openToAll(t *testing.T, dir string) {
 	}
 }
 
-// otherMachine copies a program with another e_machine.
+// otherMachine copies a program and changes its e_machine.
 func otherMachine(t *testing.T, from, to string) string {
 	t.Helper()
 	src, err := os.ReadFile(from)
@@ -436,8 +435,8 @@ func copyFile(t *testing.T, from, to string) {
 	write(t, to, string(src), 0o755)
 }
 
-// TestExecShareMalloc: the allocator comes after all that is preloaded, unless it is to share
-// nothing; a lone liburdma.so does without, unless somebody asks for it.
+// TestExecShareMalloc: the allocator is the last library preloaded, and absent with --share-malloc=no. A
+// liburdma.so without it works, unless the user asks for the allocator.
 func TestExecShareMalloc(t *testing.T) {
 	g := newGround(t)
 	if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc", "--", g.program); r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "--share-malloc needs a library beside") {

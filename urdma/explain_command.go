@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pastBytes is room for what all flight recorders hold.
+// pastBytes is enough room for all flight recorders.
 const pastBytes = 16 << 20
 
 // explainOptions are the flags of urdma explain.
@@ -28,7 +28,7 @@ type explainOptions struct {
 	list  bool
 }
 
-// explained is a reason with what it is about, as --json prints it.
+// explained is a reason and the objects concerned, in the form that --json prints.
 type explained struct {
 	event.Event
 	Number string `json:"number"`
@@ -101,7 +101,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// nothing says that nothing has failed, of what was asked for.
+// nothing says that no failure was found for what the user asked about.
 func (o *explainOptions) nothing(qp string) string {
 	of := ""
 	if qp != "" {
@@ -113,7 +113,7 @@ func (o *explainOptions) nothing(qp string) string {
 	return "nothing" + of + " has failed that urdmad knows of"
 }
 
-// reasonOf is the reason of a number that a program has shown, in C's notation.
+// reasonOf returns the reason for a number in C's notation.
 func reasonOf(text string) (reason.Reason, error) {
 	n, err := strconv.ParseUint(text, 0, 16)
 	if err != nil {
@@ -126,7 +126,7 @@ func reasonOf(text string) (reason.Reason, error) {
 	return r, nil
 }
 
-// past asks urdmad for the last reasons.
+// past asks urdmad for the latest reasons.
 func (o *explainOptions) past(filter abi.CaptureRequest) ([]explained, error) {
 	source, err := o.open()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// fakeDaemon answers so many requests for a snapshot with the sample of package
-// report, anything else with EOPNOTSUPP, and then hangs up for good.
+// fakeDaemon replies to a number of snapshot requests with the sample of package report, to others with EOPNOTSUPP,
+// and then closes the socket.
 func fakeDaemon(t *testing.T, answers int) (socket string) {
 	t.Helper()
 	text, err := os.ReadFile("report/testdata/snapshot.json")

@@ -51,7 +51,7 @@ func newConfigInit() *cobra.Command {
 	return cmd
 }
 
-// writeNew writes a file whole or not at all.
+// writeNew writes a whole file or none.
 func writeNew(path string, text []byte, force bool) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("%s exists; --force replaces it", path)
@@ -63,7 +63,7 @@ func writeNew(path string, text []byte, force bool) error {
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil && !force {
-		err = os.Link(f.Name(), path) // fails where another made it meanwhile
+		err = os.Link(f.Name(), path) // fails if another process has made it meanwhile
 		if errors.Is(err, fs.ErrExist) {
 			err = fmt.Errorf("%s exists; --force replaces it", path)
 		}
@@ -79,7 +79,7 @@ func writeNew(path string, text []byte, force bool) error {
 	return nil
 }
 
-// starting is a urdma.json to start from.
+// starting is a urdma.json for beginners.
 type starting struct {
 	Comment        []string         `json:"$comment"`
 	Ports          []startingPort   `json:"ports"`
@@ -101,7 +101,7 @@ type startingPort struct {
 	MTU            int    `json:"mtu,omitempty"`
 }
 
-// startingFile writes the file and holds it to what urdma config check says.
+// startingFile writes the file and checks it as urdma config check does.
 func (m machine) startingFile(interfaces []string) ([]byte, error) {
 	ports, notes, err := m.ports(interfaces)
 	if err != nil {

@@ -83,7 +83,7 @@ func newInject() *cobra.Command {
 	return cmd
 }
 
-// statementsOf reads statements, or the file behind an @, and checks their form.
+// statementsOf reads statements, or a file named after an @, and checks their syntax.
 func statementsOf(text string) (string, error) {
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		b, err := []byte(nil), error(nil)
@@ -128,7 +128,7 @@ func (o *injectOptions) run(w io.Writer, text string) error {
 	return err
 }
 
-// refusals says what urdmad means.
+// refusals explains urdmad's errors.
 var refusals = map[syscall.Errno]string{
 	syscall.EPERM:      "ports are urdmad's own user's and root's to break",
 	syscall.ENOENT:     "you have no such object or rule; urdma show and urdma inject list have them",

@@ -16,18 +16,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lookOptions are the flags of the commands that look inside a running urdmad.
+// lookOptions are the flags of the commands that ask a running urdmad.
 type lookOptions struct {
 	socket string
 	json   bool
-	wait   time.Duration // for a urdmad that answers; 0: not at all
+	wait   time.Duration // how long to wait for urdmad's answer; 0: not at all
 }
 
 func (o *lookOptions) addSocket(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
 }
 
-// open connects to the urdmad meant.
+// open connects to urdmad's socket.
 func (o *lookOptions) open() (*inspect.Source, error) {
 	socket := config.FindSocket()
 	if o.socket != "" {
@@ -49,8 +49,8 @@ func addWait(cmd *cobra.Command, wait *time.Duration) {
 	cmd.Flags().Lookup("wait").NoOptDefVal = "30s"
 }
 
-// await waits until a urdmad answers. What else is wrong than that none runs ends
-// it at once, as does a unit of systemd that fails meanwhile, or failed just before.
+// await waits until a urdmad answers. Any error other than a missing urdmad ends it at once, and so does a systemd
+// unit that fails meanwhile or failed just before.
 func (o *lookOptions) await() error {
 	socket := o.socket
 	if socket == "" {
@@ -78,8 +78,7 @@ func (o *lookOptions) await() error {
 	}
 }
 
-// coloured is the standard output with colours where it is a terminal, unless its user
-// wants none (no-color.org).
+// coloured adds colours if standard output is a terminal, unless the user wants none (no-color.org).
 func coloured(w io.Writer) io.Writer {
 	if w != os.Stdout || !isTerminal(os.Stdout) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return w
@@ -137,9 +136,8 @@ func newStatus() *cobra.Command {
 	return cmd
 }
 
-// statusOfAll goes through the default places of all users. A socket without a
-// urdmad is passed over, as one killed leaves it; another failure is told, and
-// the rest goes on.
+// statusOfAll shows the urdmads in the default places of all users. It skips a socket without a urdmad, which a
+// killed one leaves behind; it reports any other failure and goes on.
 func (o *lookOptions) statusOfAll(cmd *cobra.Command, verbose bool) error {
 	snapshots := []*inspect.Snapshot{}
 	for _, socket := range config.AllSockets() {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLookWithoutUrdmad: each command says clearly that nothing runs.
+// TestLookWithoutUrdmad: each command says clearly that no urdmad runs.
 func TestLookWithoutUrdmad(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "none.sock")
 	for _, args := range [][]string{{"status"}, {"show", "qp"}, {"status", "--json"}, {"top"}, {"top", "--count", "1"}} {
@@ -20,7 +20,7 @@ func TestLookWithoutUrdmad(t *testing.T) {
 	}
 }
 
-// TestNoSocket: a file that is no socket is not a urdmad that does not run.
+// TestNoSocket: a file that is no socket gives a different error than a missing urdmad.
 func TestNoSocket(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -35,7 +35,7 @@ func TestNoSocket(t *testing.T) {
 	}
 }
 
-// TestLookSaysWhere: without a socket's name each place looked at is told.
+// TestLookSaysWhere: without --socket, the error names each place that was searched.
 func TestLookSaysWhere(t *testing.T) {
 	dir := t.TempDir()
 	r := run(t, []string{"XDG_RUNTIME_DIR=" + dir}, "status")

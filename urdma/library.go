@@ -11,7 +11,7 @@ import (
 
 const libraryName = "liburdma.so"
 
-// findLibrary gives the absolute path of the library to preload.
+// findLibrary returns the absolute path of the library to preload.
 func findLibrary(given string) (string, error) {
 	if given != "" {
 		lib, err := filepath.Abs(given)
@@ -36,8 +36,8 @@ func findLibrary(given string) (string, error) {
 	return "", fmt.Errorf("%s not found; looked for %s; name it by --lib", libraryName, strings.Join(places, ", "))
 }
 
-// libraryPlaces lists where the library may be for a urdma in a build tree,
-// a prefix, or a distribution's multi-architecture tree.
+// libraryPlaces lists where the library may be, for a urdma in a build tree, under a prefix, or in a distribution's
+// multi-architecture tree.
 func libraryPlaces(self string) []string {
 	dir := filepath.Dir(self)
 	places := []string{
@@ -53,8 +53,8 @@ func libraryPlaces(self string) []string {
 	return places
 }
 
-// checkSeparators refuses a path that LD_PRELOAD can't hold: it splits at
-// spaces and colons and knows no escape (ld.so(8)).
+// checkSeparators refuses a path that LD_PRELOAD can't contain: ld.so(8) splits at spaces and colons, without an
+// escape.
 func checkSeparators(lib string) error {
 	if strings.ContainsAny(lib, " :") {
 		return fmt.Errorf("%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and name it by --lib", lib)
@@ -62,9 +62,8 @@ func checkSeparators(lib string) error {
 	return nil
 }
 
-// namesDirectory is the directory beside the library in which it has the names
-// of libibverbs and librdmacm; "" if there is none, or if it must not stand in
-// for the libraries of this machine.
+// namesDirectory is the directory next to the library with the names of libibverbs and librdmacm. It is "" if there
+// is none, or if our library must not replace this machine's.
 func namesDirectory(lib string) string {
 	dir := filepath.Join(filepath.Dir(lib), "liburdma.d")
 	if _, err := os.Stat(filepath.Join(dir, "libibverbs.so.1")); err != nil || strings.Contains(dir, ";") {
@@ -86,8 +85,8 @@ func holds(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-// versions lists the version nodes that a library's symbols have. A program
-// linked with a library that has one more would not start with this one.
+// versions lists the symbol versions of a library. A program linked with a library that has one more would not
+// start with ours.
 func versions(path string) (names []string) {
 	f, err := elf.Open(path)
 	if err != nil {

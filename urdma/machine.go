@@ -12,12 +12,12 @@ import (
 	"urdma/urdma/doctor"
 )
 
-// machine is where urdma config init looks for ports.
+// machine is the system in which urdma config init looks for ports. Tests replace it.
 type machine struct {
 	sys string // "/sys"
-	// address gives an interface's IPv4 address, or the zero Prefix.
+	// address returns an interface's IPv4 address, or the zero Prefix.
 	address func(name string) netip.Prefix
-	// mtu gives an interface's MTU, or 0.
+	// mtu returns an interface's MTU, or 0.
 	mtu func(name string) int
 }
 
@@ -50,7 +50,7 @@ func interfaceAddress(name string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// ports makes the ports of a starting file, and notes on what was left out.
+// ports returns the ports of a new file, and notes on what was left out.
 func (m machine) ports(interfaces []string) (ports []startingPort, notes []string, err error) {
 	for _, c := range doctor.Cards(m.sys) {
 		if !c.Usable() {
@@ -96,7 +96,7 @@ func (m machine) nicPort(c doctor.Card, index int) startingPort {
 	}
 }
 
-// What urdma.json allows; startingFile refuses what is not.
+// Limits of urdma.json; startingFile refuses more.
 const (
 	minMTU = 576
 	maxMTU = 9600
@@ -124,7 +124,7 @@ func (m machine) interfacePort(name string, nth, index int) (startingPort, error
 	}, nil
 }
 
-// addressFor gives the kernel's address of an interface, or an example.
+// addressFor returns the kernel's address of an interface, or an example.
 func (m machine) addressFor(netdev string, index int) (address, why string) {
 	if netdev != "" {
 		if p := m.address(netdev); p.IsValid() && !p.Addr().IsLoopback() {

@@ -17,18 +17,17 @@ var (
 	libDir  = ""
 )
 
-// Exit statuses. Those of exec are env(1)'s, so that a script can tell a
-// program's failure from ours.
+// Exit statuses. exec uses those of env(1), so that a script can distinguish a program's failure from ours.
 const (
 	exitFailure   = 1
-	exitUsage     = 2   // and a bad configuration, as urdmad's own
+	exitUsage     = 2   // also for a bad configuration, like urdmad
 	exitTimeout   = 124 // timeout(1)'s
 	exitExec      = 125
 	exitCannotRun = 126
 	exitNotFound  = 127
 )
 
-// statusError gives an error the exit status it ends the command with.
+// statusError is an error with the exit status for the command.
 type statusError struct {
 	status int
 	err    error
@@ -54,8 +53,8 @@ func main() {
 	os.Exit(exitStatus(ran, err))
 }
 
-// message leaves errors of a configuration file as they are: each of their
-// lines begins with the file and the line, as editors expect.
+// message returns the error text. Errors of a configuration file stay unchanged: each line begins with file and
+// line number, as editors expect.
 func message(ran *cobra.Command, err error) string {
 	if isConfigError(err) {
 		return err.Error()
@@ -82,7 +81,7 @@ func exitStatus(ran *cobra.Command, err error) int {
 	return exitFailure
 }
 
-// startsPrograms tells of commands whose exit status is a program's.
+// startsPrograms reports whether a command's exit status is the status of a program that it starts.
 func startsPrograms(cmd *cobra.Command) bool { return cmd.Name() == "exec" || cmd.Name() == "run" }
 
 func newRoot() *cobra.Command {
@@ -109,8 +108,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// usage gives a wrong number of arguments the status of a wrong
-// use.
+// usage reports a wrong number of arguments with exitUsage.
 func usage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := args(cmd, given); err != nil {
@@ -138,7 +136,7 @@ func newVersion() *cobra.Command {
 		Long:  "Print the version of urdma.",
 		Args:  usage(cobra.NoArgs),
 
-		DisableFlagsInUseLine: true, // it has none
+		DisableFlagsInUseLine: true, // it has no flags
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "urdma %s\n", version)
 			return err

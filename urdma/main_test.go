@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// urdmaBinary is the command under test, built once, with a library beside
-// it that only says it was loaded.
+// urdmaBinary is the command under test, built once, with a library next to it that only reports that it was
+// loaded.
 var urdmaBinary string
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run it, too
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

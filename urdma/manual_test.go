@@ -10,7 +10,7 @@ import (
 	"urdma/urdma/manualtest"
 )
 
-// The pages in docs/man are what the commands and the schema print now.
+// The pages in docs/man must match what the commands and the schema print now.
 func TestManualPagesAreCurrent(t *testing.T) {
 	root := newRoot()
 	root.InitDefaultCompletionCmd()

@@ -43,7 +43,7 @@ func newPing() *cobra.Command {
 			if p.Timeout <= 0 {
 				return withStatus(exitUsage, fmt.Errorf("--timeout %v: expected more than 0", p.Timeout))
 			}
-			s, err := o.open() // the urdmad here has to run
+			s, err := o.open() // the local urdmad has to run
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,8 @@ func newPing() *cobra.Command {
 }
 
 func ping(cmd *cobra.Command, p *measure.PingOptions, json bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // what was measured until then is shown
+	// an interrupt still shows the results so far
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	out := cmd.OutOrStdout()
 	lines := out

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// openMPIFiles are where Open MPI reads parameters that neither the command line
-// nor the environment has, the first to name one deciding.
+// openMPIFiles are the files from which Open MPI reads parameters that are neither on the command line nor in the
+// environment. The first file that has a parameter decides.
 func openMPIFiles(env []string) []string {
 	files := []string{"/etc/openmpi/openmpi-mca-params.conf"}
 	if home := getenv(env, "HOME"); home != "" {
@@ -20,17 +20,17 @@ func openMPIFiles(env []string) []string {
 	return files
 }
 
-// launchers start MPI programs, and pass their environment on.
+// launchers start MPI programs and pass their environment on.
 var launchers = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi"}
 
-// openMPI is what Open MPI's openib component needs besides a library: a device of
-// InfiniBand's kind, for its way of connecting; that it may use one at all, which
-// is off by default; and no warning about parameters for this device, as it has none.
-// Ranks that fill the processors have to yield, since urdmad needs one too. UCX polls
-// with its lock held, and a poll of ours yields: threads that spin for that lock
-// would take the processors from the one that could release it, so it has to be one
-// they sleep for. Each is set only where the user set nothing; what was set is
-// returned.
+// openMPI adds what Open MPI's openib component needs besides a library.
+//
+// An InfiniBand device, because of the way it connects. Permission to use InfiniBand, which is off by default. No
+// warning about missing parameters for this device. Ranks that yield when they fill all processors, because urdmad
+// needs one, too. A lock for UCX on which threads sleep: UCX polls with its lock held, and our poll yields, so
+// threads that spin for the lock would keep the processor from its holder.
+//
+// It sets only what the user did not set, and returns what it set.
 func openMPI(env []string, args []string) (_ []string, set []string) {
 	var given []string
 	if slices.Contains(launchers, filepath.Base(args[0])) {
@@ -64,14 +64,13 @@ func openMPI(env []string, args []string) (_ []string, set []string) {
 	return env, set
 }
 
-// isRank tells whether mpirun started this process, or another server of PMIx, such
-// as srun --mpi=pmix.
+// isRank reports whether mpirun or another PMIx server, such as srun --mpi=pmix, started this process.
 func isRank(env []string) bool {
 	return getenv(env, "OMPI_COMM_WORLD_SIZE") != "" || getenv(env, "PMIX_RANK") != ""
 }
 
-// ranksHere is how many ranks this host has, 0 if unknown. srun tells of all hosts,
-// as in "2(x3),1"; what counts then is the one with most.
+// ranksHere is the number of ranks on this host, 0 if unknown. srun lists all hosts, as in "2(x3),1"; the largest
+// number is then returned.
 func ranksHere(env []string) (most int) {
 	if n, err := strconv.Atoi(getenv(env, "OMPI_COMM_WORLD_LOCAL_SIZE")); err == nil {
 		return n
@@ -85,8 +84,7 @@ func ranksHere(env []string) (most int) {
 	return most
 }
 
-// parametersOf gives the parameters on a launcher's command line as the ranks get
-// them in their environment.
+// parametersOf returns the parameters on a launcher's command line in the form of the ranks' environment.
 func parametersOf(args []string) (env []string) {
 	for i, a := range args {
 		if name := strings.TrimLeft(a, "-"); name != a && (name == "mca" || name == "gmca") && i+2 < len(args) {
@@ -96,7 +94,7 @@ func parametersOf(args []string) (env []string) {
 	return env
 }
 
-// chooses tells whether the user asked for a component of a framework by name.
+// chooses reports whether the user named a component of a framework.
 func chooses(env []string, framework, component string) bool {
 	list := getenv(env, "OMPI_MCA_"+framework)
 	if list == "" {

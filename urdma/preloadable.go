@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxInterpreters is how many "#!" lines the kernel follows (execve(2)).
+// maxInterpreters is the number of "#!" lines that the kernel follows (execve(2)).
 const maxInterpreters = 4
 
-// checkPreloadable refuses a program into which ld.so would not load the
-// library: it would run, find no devices, and leave its user guessing.
+// checkPreloadable refuses a program into which ld.so would not load the library: it would run without devices, and
+// its user would not know why.
 func checkPreloadable(program, lib string) error {
 	binary, err := followScripts(program)
 	if err != nil {
@@ -35,7 +35,7 @@ func checkPreloadable(program, lib string) error {
 	class, err := dynamicClass(binary)
 	switch {
 	case errors.Is(err, errNotELF):
-		return nil // execve says what is wrong with it
+		return nil // execve reports the error
 	case errors.Is(err, errStatic):
 		return fmt.Errorf("%s%s is statically linked: no library can be preloaded into it, so it would not reach urdmad; "+
 			"use a dynamically linked build (a Go program uses package verbs)", binary, via)
@@ -46,7 +46,7 @@ func checkPreloadable(program, lib string) error {
 		return fmt.Errorf("%s%s: %w", binary, via, err)
 	}
 	libClass, err := dynamicClass(lib)
-	if err != nil && !errors.Is(err, errStatic) { // a shared object names no loader
+	if err != nil && !errors.Is(err, errStatic) { // a shared object has no loader
 		return fmt.Errorf("%s is no shared library that can be preloaded: %w", lib, err)
 	}
 	if class != libClass {
@@ -55,7 +55,7 @@ func checkPreloadable(program, lib string) error {
 	return nil
 }
 
-// followScripts finds the binary that runs in the end.
+// followScripts finds the binary that interprets a script.
 func followScripts(program string) (string, error) {
 	named := program
 	for range maxInterpreters + 1 {
@@ -87,7 +87,7 @@ func isEnv(fields []string) bool {
 		!strings.HasPrefix(fields[1], "-") && !strings.Contains(fields[1], "=")
 }
 
-// firstLine reads as much as the kernel does for a "#!" (BINPRM_BUF_SIZE).
+// firstLine reads as many bytes as the kernel does for a "#!" (BINPRM_BUF_SIZE).
 func firstLine(path string) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrPermission) {
@@ -106,12 +106,11 @@ func firstLine(path string) (string, error) {
 	return string(line), nil
 }
 
-// privileged tells why starting the file gives it more rights than we have,
-// which puts ld.so in its secure mode (AT_SECURE, getauxval(3)); "" where it
-// gives none.
+// privileged says why starting the file gives it more privileges than the caller has, which puts ld.so into secure
+// mode (AT_SECURE, getauxval(3)); "" if it does not.
 func privileged(path string) string {
 	if noNew, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && noNew == 1 {
-		return "" // then execve gives no one anything
+		return "" // no_new_privs or a traced process: execve adds no privileges
 	}
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -121,7 +120,7 @@ func privileged(path string) string {
 	if !ok {
 		return ""
 	}
-	const groupRun = 0o010 // setgid without it marks mandatory locking, not privilege
+	const groupRun = 0o010 // setgid without it marks mandatory locking
 	switch {
 	case fi.Mode()&os.ModeSetuid != 0 && int(st.Uid) != os.Getuid():
 		return fmt.Sprintf("is setuid to uid %d", st.Uid)
@@ -140,8 +139,8 @@ var (
 	errMusl   = errors.New("linked with musl")
 )
 
-// dynamicClass tells for which machine a file is. errStatic and errMusl come with
-// the class: the file names no dynamic loader, or musl's.
+// dynamicClass returns the machine type of a file. errStatic or errMusl come with it if the file names no dynamic
+// loader, or musl's.
 func dynamicClass(path string) (string, error) {
 	f, err := elf.Open(path)
 	var format *elf.FormatError
@@ -149,7 +148,7 @@ func dynamicClass(path string) (string, error) {
 	case errors.As(err, &format), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "", errNotELF
 	case errors.Is(err, os.ErrPermission):
-		return "", errNotELF // can't be looked into; let execve try
+		return "", errNotELF // not readable; let execve try
 	case err != nil:
 		return "", err
 	}
@@ -157,7 +156,7 @@ func dynamicClass(path string) (string, error) {
 	class := fmt.Sprintf("%s %s", strings.TrimPrefix(f.Machine.String(), "EM_"), strings.TrimPrefix(f.Class.String(), "ELFCLASS"))
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			loader, _ := io.ReadAll(p.Open()) // execve complains of one that can't be read
+			loader, _ := io.ReadAll(p.Open()) // execve reports a loader that can't be read
 			if bytes.Contains(loader, []byte("/ld-musl-")) {
 				return class, errMusl
 			}

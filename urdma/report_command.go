@@ -60,7 +60,7 @@ func (o *reportOptions) run(cmd *cobra.Command) error {
 	return err
 }
 
-// part is a file of the bundle. What can't be had is told in its place.
+// part is a file of the bundle. If its content can't be obtained, the file says why.
 type part struct {
 	name  string
 	write func(io.Writer) error
@@ -85,7 +85,7 @@ func (o *reportOptions) write(w io.Writer) error {
 	return errors.Join(t.Close(), z.Close())
 }
 
-// secrets are those of a configuration: the arguments of a memif.
+// secrets matches the secrets in a configuration: arguments of a memif.
 var secrets = regexp.MustCompile(`secret=[^,"\s\\]*`)
 
 func withoutSecrets(text []byte) []byte { return secrets.ReplaceAll(text, []byte("secret=REMOVED")) }
@@ -94,7 +94,7 @@ func (o *reportOptions) parts() []part {
 	snapshot, missing := o.fetch()
 	if missing == nil {
 		for i := range snapshot.Clients {
-			snapshot.Clients[i].Line = "" // may hold anything
+			snapshot.Clients[i].Line = "" // may contain secrets
 		}
 	}
 	ofDaemon := func(write func(io.Writer) error) func(io.Writer) error {
@@ -163,7 +163,7 @@ func (o *reportOptions) configText(w io.Writer) error {
 	return err
 }
 
-// journalLines are the last lines of urdmad's log that a report has.
+// journalLines is the number of lines from the end of urdmad's log that a report contains.
 const journalLines = 500
 
 func journal(w io.Writer, pid int) error {

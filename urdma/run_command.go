@@ -25,8 +25,8 @@ type runOptions struct {
 	udp, tcp string
 	config   string
 	hosts    int
-	timeout  time.Duration // of each program; 0: none
-	late     atomic.Bool   // a program was stopped for it
+	timeout  time.Duration // for each program; 0: none
+	late     atomic.Bool   // a program was stopped because of it
 }
 
 func newRun() *cobra.Command {
@@ -73,7 +73,7 @@ func newRun() *cobra.Command {
 // between separates the commands of two hosts.
 const between = "::"
 
-// commands gives each host's program and its arguments.
+// commands returns the program and arguments for each host.
 func (o *runOptions) commands(args []string) (list [][]string, err error) {
 	switch o.hosts {
 	case 1:
@@ -109,7 +109,7 @@ func (o *runOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // with which children end
+	runtime.LockOSThread() // children end with this thread
 	s := newSignals()
 	status, err := o.within(s, urdmad, func(daemons []*private.Daemon) (syscall.WaitStatus, error) {
 		return o.programs(s, daemons, lib, paths, commands)
@@ -124,7 +124,7 @@ func (o *runOptions) run(args []string) error {
 	return nil
 }
 
-// findUrdmad looks where builds and packages put it.
+// findUrdmad looks where builds and packages install urdmad.
 func findUrdmad() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -168,7 +168,7 @@ func (o *runOptions) within(s *signals, urdmad string, fn func([]*private.Daemon
 			return 0, err
 		}
 	}
-	if s.any() { // before there was a program to get it
+	if s.any() { // before there was a program to receive it
 		return syscall.WaitStatus(s.first()), nil
 	}
 	status, err = fn(daemons)
@@ -201,7 +201,7 @@ func (o *runOptions) daemonArgs(dir string, host int) ([]string, error) {
 	return []string{"--config", file}, os.WriteFile(file, []byte(text), 0o600)
 }
 
-// programs runs the commands, each on its urdmad.
+// programs runs each command on its urdmad.
 func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string, paths []string, commands [][]string) (syscall.WaitStatus, error) {
 	var started []*private.Program
 	start := func(host int, stdin *os.File) error {
@@ -249,8 +249,8 @@ func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string,
 	return both(started[0], started[1]), nil
 }
 
-// both waits for the end of a server and its client. A client whose server has
-// failed, and a server whose client has ended, is stopped after a while.
+// both waits until a server and its client have ended. After a while it stops a client whose server has failed, and
+// a server whose client has ended.
 func both(server, client *private.Program) syscall.WaitStatus {
 	select {
 	case <-client.Ended():
@@ -269,7 +269,7 @@ func both(server, client *private.Program) syscall.WaitStatus {
 	return server.Status()
 }
 
-// signals are those that a user or a supervisor sends to a command.
+// signals are the signals that a user or a supervisor sends to a command.
 type signals struct {
 	got    atomic.Int32 // the first one
 	coming chan os.Signal
@@ -279,7 +279,7 @@ type signals struct {
 func newSignals() *signals {
 	s := &signals{coming: make(chan os.Signal, 16), to: make(chan *private.Program)}
 	for _, one := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
-		if !signal.Ignored(one) { // as nohup(1) has it, for the program too
+		if !signal.Ignored(one) { // nohup(1) ignores it, for the program, too
 			signal.Notify(s.coming, one)
 		}
 	}
@@ -291,8 +291,7 @@ func (s *signals) any() bool { return s.got.Load() != 0 }
 
 func (s *signals) first() syscall.Signal { return syscall.Signal(s.got.Load()) }
 
-// passTo has a program get the signals that come, and the one that came before it
-// was started.
+// passTo passes further signals to a program, and the one that came before it was started.
 func (s *signals) passTo(p *private.Program) { s.to <- p }
 
 func (s *signals) pass() {
@@ -316,9 +315,8 @@ func (s *signals) pass() {
 	}
 }
 
-// fromTerminal tells whether the programs, which are in our process group, have
-// got a signal as well: nothing says who sent one, but in a terminal's foreground
-// it is the terminal.
+// fromTerminal reports whether the programs, which are in our process group, have received a signal as well.
+// Nothing says who sent a signal; in a terminal's foreground we assume the terminal.
 func fromTerminal(s os.Signal) bool {
 	if s != unix.SIGINT && s != unix.SIGQUIT {
 		return false
@@ -332,8 +330,8 @@ func fromTerminal(s os.Signal) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// end ends the process as a program has ended: by its signal where Go lets that
-// end a process, so that a shell sees an interrupt.
+// end ends the process in the same way as a program ended: by the same signal if Go allows that, so that a shell
+// sees an interrupt.
 func end(status syscall.WaitStatus) {
 	const signaled = 128
 	if !status.Signaled() {
@@ -343,7 +341,7 @@ func end(status syscall.WaitStatus) {
 	if slices.Contains([]syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL}, one) {
 		signal.Reset(one)
 		_ = unix.Kill(os.Getpid(), one)
-		select {} // it comes at once
+		select {} // the signal comes at once
 	}
 	os.Exit(signaled + int(one))
 }

@@ -23,10 +23,10 @@ type showOptions struct {
 	filter  report.Filter
 	qp      string
 	columns []string
-	every   time.Duration // of --watch; 0: print once
+	every   time.Duration // interval of --watch; 0: print once
 
 	kind *report.Kind
-	id   string // of the one object to show in full, or ""
+	id   string // the one object to show in full, or ""
 }
 
 func newShow() *cobra.Command {
@@ -77,7 +77,7 @@ func newShow() *cobra.Command {
 	return cmd
 }
 
-// check turns arguments and flags into what is to be shown.
+// check turns arguments and flags into a selection.
 func (o *showOptions) check(args []string, all string) error {
 	if o.kind = report.Find(args[0]); o.kind == nil {
 		return withStatus(exitUsage, fmt.Errorf("%q is no kind of object, allowed: %s", args[0], all))
@@ -118,8 +118,8 @@ func (o *showOptions) print(w io.Writer, s *inspect.Snapshot) error {
 	return o.kind.Table(coloured(w), s, o.columns...)
 }
 
-// again prints until it is interrupted; on a terminal each time in the same
-// place, elsewhere with an empty line between.
+// again prints until it is interrupted: on a terminal each time in the same place, elsewhere with an empty line
+// between.
 func (o *showOptions) again(ctx context.Context, w io.Writer) error {
 	before := ""
 	if _, _, ok := screen(w); ok {
@@ -134,7 +134,7 @@ func (o *showOptions) again(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// complete has shells complete kinds, and names from the urdmad that runs.
+// complete lets shells complete kinds, and names from the running urdmad.
 func (o *showOptions) complete(cmd *cobra.Command, kinds []string) {
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch len(args) {
@@ -148,16 +148,17 @@ func (o *showOptions) complete(cmd *cobra.Command, kinds []string) {
 	completeNames(cmd, &o.lookOptions)
 }
 
-// completeNames has --port and --qp complete to what there is.
+// completeNames lets shells complete --port and --qp to existing names.
 func completeNames(cmd *cobra.Command, o *lookOptions) {
 	for _, name := range []string{"port", "qp"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { // fails only for an unknown flag
+		// fails only for an unknown flag
+		_ = cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return o.namesOf(name), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 }
 
-// namesOf is empty where no urdmad runs: a completion has nobody to tell.
+// namesOf is empty if no urdmad runs: a completion can't report errors.
 func (o *lookOptions) namesOf(kind string) []string {
 	k := report.Find(kind)
 	if k == nil || k.Missing != "" {

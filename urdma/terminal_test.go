@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTerminalIsLeftAlone: a command that draws nothing must not ask the
-// terminal anything, as a linked library may do when it starts.
+// TestTerminalIsLeftAlone: a command without a full-screen display must not query the terminal, as some libraries
+// do when they are linked.
 func TestTerminalIsLeftAlone(t *testing.T) {
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// traceOptions are the flags of urdma trace; those of urdma capture serve here too.
+// traceOptions are the flags of urdma trace, together with those of urdma capture.
 type traceOptions struct {
 	captureOptions
 	kinds []string
@@ -25,7 +25,7 @@ type traceOptions struct {
 	dump  bool
 }
 
-// shownBytes is how much of each packet urdmad keeps where only its addresses are shown.
+// shownBytes is how much of each packet urdmad keeps if only its addresses are shown.
 const shownBytes = 128
 
 func newTrace() *cobra.Command {
@@ -93,7 +93,7 @@ func (o *traceOptions) run(cmd *cobra.Command) error {
 	})
 }
 
-// past writes what the flight recorder has.
+// past writes the contents of the flight recorder.
 func (o *traceOptions) past(cmd *cobra.Command, source *inspect.Source, filter abi.CaptureRequest) error {
 	snapshot, err := source.Fetch()
 	if err != nil {
@@ -108,7 +108,7 @@ func (o *traceOptions) past(cmd *cobra.Command, source *inspect.Source, filter a
 	return err
 }
 
-// check turns the flags into a filter; the device is still open.
+// check turns the flags into a filter, except for the device.
 func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 	for i, k := range o.kinds {
 		o.kinds[i] = strings.ToUpper(k)
@@ -136,7 +136,7 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 	return f, o.checkQP(&f)
 }
 
-// form is the ending of the name of a file of the form that is wanted.
+// form is the file name suffix of the wanted format.
 func (o *traceOptions) form() string {
 	if o.html != "" {
 		return ".html"
@@ -168,10 +168,10 @@ func (o *traceOptions) to(cmd *cobra.Command, s *inspect.Snapshot) (trace.Output
 	return trace.Text(cmd.OutOrStdout()), nil
 }
 
-// head is what a page says of urdmad.
+// head is a page's description of urdmad.
 func head(s *inspect.Snapshot) trace.Head {
 	h := trace.Head{Programs: map[uint32]string{}, PID: s.Daemon.PID}
-	h.Host, _ = os.Hostname() // without a name it is not said
+	h.Host, _ = os.Hostname() // left out without a name
 	for _, c := range s.Clients {
 		h.Programs[uint32(c.PID)] = c.Command
 	}

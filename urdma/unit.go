@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// failedUnit is why systemd's urdmad has failed, the user's or the machine's, whose socket
-// would be this one, or any where socket is "". A failure of before since is old: who waits
-// now may have started another urdmad by hand. nil: none failed, or there is no systemd.
+// failedUnit says why urdmad's systemd unit has failed, the user's or the system's. It considers the unit with this
+// socket, or either if socket is "". It ignores a failure before since: the caller may have started another urdmad
+// by hand since then. It returns nil if no unit failed, or without systemd.
 func failedUnit(socket string, since time.Duration) error {
 	for scope, own := range map[string]string{
 		"--user":   filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "urdma/urdmad.sock"),
@@ -40,6 +40,6 @@ func failedUnit(socket string, since time.Duration) error {
 // monotonic is the time on systemd's clock.
 func monotonic() time.Duration {
 	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // which every Linux has
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // every Linux has it
 	return time.Duration(now.Nano())
 }

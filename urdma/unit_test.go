@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFailedUnit: who waits for a urdmad of systemd that failed is told so; an old failure,
-// and that of a urdmad with another socket, are none of theirs.
+// TestFailedUnit: a command that waits for a failed systemd unit reports the failure, but neither an old failure
+// nor one of a urdmad with another socket.
 func TestFailedUnit(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortestInterval is between two snapshots: making one takes urdmad some time.
+// shortestInterval is the least time between two snapshots: each costs urdmad some time.
 const shortestInterval = 100 * time.Millisecond
 
-// watch has show called with a snapshot, and with another each time an interval has passed,
-// beside the one before: count times, or until interrupted where count is 0. At first both are
-// the same.
+// watch calls show with a new snapshot and the previous one, each time an interval has passed: count times, or
+// until interrupted if count is 0. In the first call both are the same.
 func (o *lookOptions) watch(ctx context.Context, every time.Duration, count int, show func(last, now *inspect.Snapshot) error) error {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
@@ -53,10 +52,10 @@ func (o *lookOptions) watch(ctx context.Context, every time.Duration, count int,
 	return nil
 }
 
-// clear empties the terminal and goes to its first line.
+// clear clears the terminal and moves to its first line.
 const clear = "\x1b[H\x1b[2J"
 
-// screen is the terminal that w is, and its size; ok is false where it is none.
+// screen returns the size of the terminal w; ok is false if w is no terminal.
 func screen(w io.Writer) (width, height int, ok bool) {
 	if w != os.Stdout {
 		return 0, 0, false

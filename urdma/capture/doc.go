@@ -1,7 +1,5 @@
-// Package capture writes the frames that urdmad's ports carry to pcapng files,
-// for Wireshark and its kin. file.go writes one file, files.go a series of them,
-// run.go takes frames from a running urdmad until it is told to end.
+// Package capture writes the frames of urdmad's ports to pcapng files, for Wireshark and similar programs. file.go
+// writes one file, files.go a series of files, run.go takes frames from a running urdmad until it is told to stop.
 //
-// It knows nothing of protocols: what a frame says is the reader's to find out
-// (wireshark/trp.lua).
+// It knows nothing of protocols: the reader of the file decodes the frames (wireshark/trp.lua).
 package capture

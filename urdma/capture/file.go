@@ -14,17 +14,17 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Section is what every file says of where its frames come from.
+// Section describes, in every file, where the frames come from.
 type Section struct {
-	Application string // that writes the file, with its version
+	Application string // the program that writes the file, with its version
 	Filter      string // for people
 	SnapBytes   uint32 // 0: frames are whole
 	Ports       []inspect.Port
 }
 
-// interfaces are urdmad's ports, then for each one the connections between
-// programs of its host: a record's device number is an index into them. Readers
-// know by the description that datagrams are ours (wireshark/trp.lua).
+// interfaces are urdmad's ports, followed by one interface for the connections between programs of its host per
+// port. The device number of a record is an index into them. Readers recognize our datagrams by the interface's
+// description (wireshark/trp.lua).
 func (s *Section) interfaces() []pcapgo.NgInterface {
 	var list []pcapgo.NgInterface
 	add := func(name, description string) {
@@ -40,22 +40,22 @@ func (s *Section) interfaces() []pcapgo.NgInterface {
 	return list
 }
 
-// file is one pcapng file. It is valid after each flush.
+// file is one pcapng file. It is complete after each flush.
 type file struct {
 	out    io.WriteCloser
 	buffer *bufio.Writer
 	writer *pcapgo.NgWriter // has a small buffer of its own
-	bytes  int64            // about
-	seen   []uint64         // frames written, by interface
+	bytes  int64            // approximately
+	seen   []uint64         // number of frames written, by interface
 	lost   []uint64
 }
 
 const (
 	bufferBytes = 1 << 18
-	blockBytes  = 44 // of a packet's block beside the packet itself: see the pcapng draft, section 4.3
+	blockBytes  = 44 // length of a packet block without the packet: see the pcapng draft, section 4.3
 )
 
-// newFile begins a file on out, which it closes in the end.
+// newFile begins a file on out; close closes out, too.
 func newFile(out io.WriteCloser, s *Section) (*file, error) {
 	list := s.interfaces()
 	f := &file{out: out, buffer: bufio.NewWriterSize(out, bufferBytes), seen: make([]uint64, len(list)), lost: make([]uint64, len(list))}
@@ -75,7 +75,7 @@ func newFile(out io.WriteCloser, s *Section) (*file, error) {
 	return f, f.flush()
 }
 
-// flush makes what was written visible to readers of the file.
+// flush makes all that was written visible to readers of the file.
 func (f *file) flush() error {
 	if err := f.writer.Flush(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (f *file) flush() error {
 var directions = map[uint16]pcapgo.NgEpbFlags{abi.CaptureIn: {Direction: pcapgo.NgEpbFlagDirectionInbound},
 	abi.CaptureOut: {Direction: pcapgo.NgEpbFlagDirectionOutbound}}
 
-// write adds a frame; lost is how many got lost just before it.
+// write adds a frame; lost is the number of frames lost just before it.
 func (f *file) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
 	if int64(r.Device) >= int64(len(f.seen)) {
 		return fmt.Errorf("urdmad gave a frame of device %d, expected one of %d", r.Device, len(f.seen))
@@ -109,8 +109,7 @@ func (f *file) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) erro
 		Length: int(r.FrameBytes), InterfaceIndex: int(r.Device)}, frame, options)
 }
 
-// close writes the counts and ends the file. late is how many frames were lost
-// after the last one written.
+// close writes the counts and ends the file. late is the number of frames lost after the last one written.
 func (f *file) close(late uint64) error {
 	f.lost[0] += late
 	now := time.Now()

@@ -10,22 +10,22 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Output says where frames go.
+// Output says where to write frames.
 type Output struct {
 	Path string // "-": standard output
-	// FileBytes, if not 0, begins another file when one has about so many
-	// bytes; a number goes between Path's name and its suffix then.
+	// FileBytes, if not 0, is the approximate size at which the next file begins. The files are numbered between
+	// Path's name and its suffix.
 	FileBytes int64
-	// Files, if not 0, is how many of these are kept, the newest.
+	// Files, if not 0, is how many files are kept; the oldest are removed.
 	Files int
 }
 
-// files is the series of files that a capture writes; without FileBytes, one.
+// files is the series of files of a capture; without FileBytes it is one file.
 type files struct {
 	output  Output
 	section *Section
 	current *file
-	names   []string // those kept
+	names   []string // files that still exist
 	number  int
 }
 
@@ -35,7 +35,7 @@ func NewFiles(o Output, s Section) (Sink, error) {
 	return f, f.next()
 }
 
-// next begins the next file and removes the oldest of too many.
+// next begins the next file and removes the oldest if there are too many.
 func (f *files) next() (err error) {
 	if f.output.Path == "-" {
 		f.current, err = newFile(stdout{}, f.section)
@@ -61,8 +61,8 @@ func (f *files) next() (err error) {
 	return nil
 }
 
-// create makes a file that its owner alone can read, whatever it was before:
-// packets hold other people's data.
+// create makes a file that only its owner can read, even if it existed with other permissions: packets contain
+// other people's data.
 func create(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *files) Close(late uint64) error {
 	return current.close(late)
 }
 
-// stdout is standard output, which is not ours to close.
+// stdout is standard output, which stays open.
 type stdout struct{}
 
 func (stdout) Write(b []byte) (int, error) { return os.Stdout.Write(b) }

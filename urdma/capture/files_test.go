@@ -8,8 +8,7 @@ import (
 	"urdma/inspect"
 )
 
-// TestFilesAreTheirOwners: captured packets are for who captures them, in a file
-// that was there before as well.
+// TestFilesAreTheirOwners: only their owner can read captured packets, even in a file that existed before.
 func TestFilesAreTheirOwners(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "x.pcapng")

@@ -10,51 +10,49 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Limits end a capture; zeros don't.
+// Limits end a capture; 0 is no limit.
 type Limits struct {
 	Frames uint64
 	Time   time.Duration
 }
 
-// Counts is what a capture came to.
+// Counts sums up a capture.
 type Counts struct {
 	Frames, Lost uint64
-	Spent        time.Duration // by urdmad's worker
+	Spent        time.Duration // time that urdmad's worker spent on it
 }
 
-// ErrGone says that urdmad ended before the capture did.
+// ErrGone says that urdmad ended before the capture.
 var ErrGone = errors.New("urdmad has ended")
 
-// How long to wait for frames when there are none: at first short, so that a
-// full ring is not far away when they come in bursts.
+// How long to wait when there are no frames: short at first, because a burst soon fills the ring.
 const (
 	shortestNap = 500 * time.Microsecond
 	longestNap  = 20 * time.Millisecond
 )
 
-// run is a capture under way.
+// run is a running capture.
 type run struct {
 	from   *inspect.Capture
 	to     Sink
 	limits Limits
 	counts Counts
-	told   uint64 // of Counts.Lost, with a frame written
+	told   uint64 // how many of Counts.Lost were reported with a frame
 }
 
-// Sink is where records go: of frames, and of events if the capture has them
-// (abi.CaptureRecord).
+// Sink receives the records of a capture: frames, and events if the capture has them (abi.CaptureRecord).
 type Sink interface {
-	// Write adds a record; lost is how many got lost just before it.
+	// Write adds a record; lost is the number of records lost just before it.
 	Write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error
-	// Flush is called when there is nothing more to write yet.
+	// Flush is called when no further record is ready.
 	Flush() error
-	// Close ends it; late is how many records were lost after the last one written.
+	// Close ends the output; late is the number of records lost after the last one written.
 	Close(late uint64) error
 }
 
-// Run captures until ctx ends, a limit is reached, or urdmad ends (ErrGone), and
-// closes the sink. What was captured by then is there, whatever the error. begun,
-// which may be nil, is called when urdmad captures.
+// Run captures until ctx ends, a limit is reached, or urdmad ends (ErrGone), and closes the sink. Whatever the
+// error, the sink has all records captured until then. Run calls begun, which may be nil, as soon as urdmad
+// captures.
 func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, to Sink, limits Limits, begun func()) (Counts, error) {
 	r := &run{to: to, limits: limits}
 	var err error
@@ -111,7 +109,7 @@ func (r *run) loop(ctx context.Context) error {
 
 func (r *run) full() bool { return r.limits.Frames > 0 && r.counts.Frames >= r.limits.Frames }
 
-// drain writes what the ring holds.
+// drain writes the contents of the ring.
 func (r *run) drain() (n int, err error) {
 	for !r.full() {
 		head, frame, note, ok, err := r.from.Reader.Next()
@@ -133,8 +131,8 @@ func (r *run) drain() (n int, err error) {
 	return n, nil
 }
 
-// Past writes what urdmad's flight recorders hold that passes the filter, whose flags
-// have abi.CapturePast, and closes the sink.
+// Past writes the records of urdmad's flight recorders that pass the filter, and closes the sink. The filter's
+// flags must contain abi.CapturePast.
 func Past(s *inspect.Source, filter abi.CaptureRequest, to Sink) (Counts, error) {
 	r := &run{to: to}
 	var err error

@@ -14,35 +14,35 @@ import (
 	"urdma/config"
 )
 
-// Card is a function of the PCI bus that is an Ethernet controller.
+// Card is an Ethernet controller, a function of the PCI bus.
 type Card struct {
 	Address   string   // 0000:3b:00.0
 	ID        string   // vendor and device, 8086:10d3
-	Driver    string   // the kernel's; "" for none
-	Interface string   // of that driver; "" for none
+	Driver    string   // the driver in the kernel; "" for none
+	Interface string   // network interface of the driver; "" for none
 	Group     string   // the IOMMU group's number; "" without an IOMMU
-	Others    []string // members of the group that keep vfio-pci from giving it away
-	Node      int      // NUMA node, -1 where there is one alone
-	File      string   // "/dev/vfio/" and Group, where vfio-pci has the card
-	Refused   error    // that urdmad may not open File
+	Others    []string // other members of the IOMMU group, because of which vfio-pci cannot hand out the card
+	Node      int      // NUMA node, -1 on a machine with one node
+	File      string   // "/dev/vfio/" and Group, if vfio-pci has the card
+	Refused   error    // why urdmad may not open File
 }
 
-// vfio is the driver that gives a card to a program behind an IOMMU.
+// vfio is the driver that hands a card behind an IOMMU to a program.
 const vfio = "vfio-pci"
 
 var (
-	// userspaceDrivers give a card to a program whole.
+	// userspaceDrivers hand a whole card to a program.
 	userspaceDrivers = []string{vfio, "uio_pci_generic", "igb_uio"}
 	// sharedDrivers let DPDK and the kernel use a card together.
 	sharedDrivers = []string{"mlx4_core", "mlx5_core"}
 )
 
-// Usable reports whether the card's driver lets DPDK have it.
+// Usable reports whether DPDK can use the card with its current driver.
 func (c *Card) Usable() bool {
 	return slices.Contains(userspaceDrivers, c.Driver) || slices.Contains(sharedDrivers, c.Driver)
 }
 
-// Cards lists the cards in the bus's order. sys is where sysfs is.
+// Cards lists the cards in the order of the bus. sys is the path of sysfs.
 func Cards(sys string) (cards []Card) {
 	const ethernet = "0x0200"
 	devices, _ := filepath.Glob(filepath.Join(sys, "bus/pci/devices/*"))
@@ -70,8 +70,8 @@ func Cards(sys string) (cards []Card) {
 	return cards
 }
 
-// others are the devices of dev's IOMMU group that a driver of the kernel's has: a group
-// goes to a program whole. Bridges don't count.
+// others are the devices in dev's IOMMU group that a kernel driver holds: a group can only be handed to a program
+// as a whole. Bridges don't count.
 func others(dev string) (out []string) {
 	const bridge = "0x0604"
 	members, _ := filepath.Glob(filepath.Join(dev, "iommu_group/devices/*"))
@@ -84,13 +84,13 @@ func others(dev string) (out []string) {
 	return out
 }
 
-// line is what a file of sysfs says, "" for nothing.
+// line is the content of a file in sysfs, "" if there is none.
 func line(dir, name string) string {
 	b, _ := os.ReadFile(filepath.Join(dir, name))
 	return strings.TrimSpace(string(b))
 }
 
-// linked is the last part of a symbolic link's target, "" where there is none.
+// linked is the last part of a symbolic link's target, "" if there is none.
 func linked(dir, name string) string {
 	target, err := os.Readlink(filepath.Join(dir, name))
 	if err != nil {
@@ -99,8 +99,8 @@ func linked(dir, name string) string {
 	return filepath.Base(target)
 }
 
-// bind is the command that gives the card to vfio-pci, back the one that returns it to
-// the kernel's own driver; for root.
+// bind is the command, for root, that hands the card to vfio-pci; back is the command that returns it to its kernel
+// driver.
 func (c *Card) bind() string { return "modprobe vfio-pci; " + c.override(vfio) }
 func (c *Card) back() string { return c.override("") }
 
@@ -113,8 +113,7 @@ func (c *Card) override(driver string) string {
 	return commands + fmt.Sprintf("echo %s >/sys/bus/pci/drivers_probe", c.Address)
 }
 
-// cards tells of each card, and holds those of the configuration's ports against what
-// vfio-pci and DPDK need.
+// cards examines each card, and checks the cards of the configuration's ports for all that vfio-pci and DPDK need.
 func cards(f *Facts) (out []Finding) {
 	ports := map[string]*config.Port{}
 	if f.Config != nil {
@@ -139,7 +138,7 @@ func cards(f *Facts) (out []Finding) {
 	return out
 }
 
-// spare is a card that no port of the configuration has.
+// spare is the finding for a card that no port of the configuration uses.
 func (c *Card) spare(f *Facts) Finding {
 	about := "card " + c.Address
 	switch {
@@ -151,7 +150,7 @@ func (c *Card) spare(f *Facts) Finding {
 	return ok(about, "%s, %s; for urdmad, as root: %s", c.ID, c.kernels(f), c.bind())
 }
 
-// kernels says what the kernel has of a card.
+// kernels describes the driver and interface of a card in the kernel.
 func (c *Card) kernels(f *Facts) string {
 	if c.Driver == "" {
 		return "bound to no driver"
@@ -172,7 +171,7 @@ func (c *Card) kernels(f *Facts) string {
 	return text + ", which the kernel loses"
 }
 
-// asPort is a card of a port of the configuration.
+// asPort examines a card that a port of the configuration uses.
 func (c *Card) asPort(f *Facts, p *config.Port) (out []Finding) {
 	about := "port " + p.Name
 	switch {
@@ -208,10 +207,10 @@ func (c *Card) asPort(f *Facts, p *config.Port) (out []Finding) {
 	return out
 }
 
-// cardMemory is what a port of DPDK locks at most, as package dpdk sizes its memory.
+// cardMemory is the most memory that a DPDK port locks; package dpdk sizes it.
 const cardMemory = 256 << 20
 
-// nodes are the NUMA nodes of the processor cores.
+// nodes maps processor cores to NUMA nodes.
 func nodes(sys string) map[int]int {
 	out := map[int]int{}
 	found, _ := filepath.Glob(filepath.Join(sys, "devices/system/node/node[0-9]*/cpu[0-9]*"))

@@ -1,4 +1,4 @@
-// Package doctor knows the reasons why RDMA through urdmad may not work on a
-// machine, and what helps. facts.go finds out how the machine is, the other
-// files judge it, so that a test can make up any machine.
+// Package doctor finds reasons why RDMA through urdmad does not work on a machine, and what to do about them.
+// facts.go gathers facts about the machine; the other files judge the facts, so that a test can make up any
+// machine.
 package doctor

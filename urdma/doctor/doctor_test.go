@@ -17,7 +17,7 @@ import (
 	"urdma/inspect"
 )
 
-// healthy is a machine on which nothing is wrong.
+// healthy is a machine without problems.
 func healthy(t *testing.T, vdev string) *Facts {
 	t.Helper()
 	file := t.TempDir() + "/urdma.json"
@@ -37,15 +37,14 @@ func healthy(t *testing.T, vdev string) *Facts {
 		HugePages: 64, Library: "/usr/lib/liburdma.so"}
 }
 
-// TestExamine: each thing that may be wrong is found, with what helps, and
-// nothing on a machine where all is well.
+// TestExamine: each problem is found with its remedy, and none on a healthy machine.
 func TestExamine(t *testing.T) {
 	const packet = "net_af_packet0,iface=eth1"
 	for _, c := range []struct {
 		name, vdev string
 		change     func(f *Facts)
 		verdict    Verdict
-		text       string // of the finding
+		text       string // part of the finding
 		remedy     string
 	}{
 		{"all is well", packet, func(*Facts) {}, OK, "", ""},
@@ -54,7 +53,8 @@ func TestExamine(t *testing.T) {
 		{"MTU lowered", packet, func(f *Facts) {
 			f.Daemon.Ports[0] = inspect.Port{Name: "urdma0", Driver: "net_af_packet", Interface: "eth1", MTU: 1501, LinkUp: true}
 		}, Problem, "its MTU is 1501, interface eth1 has 1500 now", "ip link set eth1 mtu 1501"},
-		{"udp", "udp", func(f *Facts) { f.Bound = []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:30035")} }, OK, "", ""}, // which are urdmad's
+		// the sockets belong to urdmad itself
+		{"udp", "udp", func(f *Facts) { f.Bound = []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:30035")} }, OK, "", ""},
 		{"udp address on no interface", "udp", func(f *Facts) { f.Interfaces[0].Addresses = nil }, Problem, "no network interface has its address, 198.18.0.1", "ip address"},
 		{"no directory", "memif,role=server,socket=/nowhere/sock", func(f *Facts) { f.NoDirectory = []string{"/nowhere"} }, Problem, "no directory /nowhere", "mkdir /nowhere"},
 		{"another version", "loopback", func(f *Facts) { f.Version = "2" }, Note, "urdmad is 1 and urdma 2", "restart"},
@@ -114,7 +114,7 @@ func TestHugepages(t *testing.T) {
 	}
 }
 
-// TestCards: what is wrong with a port's card, and what to do with cards that no port has.
+// TestCards: problems of a port's card, and advice for cards that no port uses.
 func TestCards(t *testing.T) {
 	const address = "0000:3b:00.0"
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestCardsOfSysfs: cards, their interfaces and the others of their group are found.
+// TestCardsOfSysfs: finds cards, their interfaces and the other members of their groups.
 func TestCardsOfSysfs(t *testing.T) {
 	sys := t.TempDir()
 	add := func(address, class, driver string, files map[string]string) {
@@ -195,14 +195,14 @@ func TestCardsOfSysfs(t *testing.T) {
 			File: "/dev/vfio/7"},
 	}
 	for i := range found {
-		found[i].Refused = nil // is this machine's
+		found[i].Refused = nil // depends on this machine
 	}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("found %+v\nwant %+v", found, want)
 	}
 }
 
-// TestTakenNumbers: a tcp port tells which of its numbers are another program's.
+// TestTakenNumbers: a tcp port reports its port numbers that another program uses.
 func TestTakenNumbers(t *testing.T) {
 	f := healthy(t, "tcp")
 	f.Daemon.Listeners = []inspect.Listener{{Local: "198.18.0.1:7174"}}
@@ -215,7 +215,7 @@ func TestTakenNumbers(t *testing.T) {
 	}
 }
 
-// TestTakenBeforeTheStart: the numbers that urdmad itself wants, and another program has.
+// TestTakenBeforeTheStart: port numbers that urdmad needs and another program uses.
 func TestTakenBeforeTheStart(t *testing.T) {
 	for _, c := range []struct{ udp, tcp, want string }{
 		{"0.0.0.0:4000", "127.0.0.1:1", "UDP port number, 4000"},
@@ -240,7 +240,7 @@ func TestTakenBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestNoDirectories: only where a server's socket is to be made.
+// TestNoDirectories: a directory is needed only for a server's socket.
 func TestNoDirectories(t *testing.T) {
 	here := t.TempDir()
 	c := &config.Config{Ports: []config.Port{{Vdev: "memif,role=server,socket=" + here + "/none/a"}, {Vdev: "memif,role=server,socket=" + here + "/b"},
@@ -250,7 +250,7 @@ func TestNoDirectories(t *testing.T) {
 	}
 }
 
-// TestListening: the sockets of this machine are found.
+// TestListening: finds the listening sockets of this machine.
 func TestListening(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		l, err := net.Listen("tcp", address)
@@ -264,7 +264,7 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// TestGather: this machine can be looked at.
+// TestGather: gathering facts works on this machine.
 func TestGather(t *testing.T) {
 	f := &Facts{}
 	Gather(f)
@@ -275,7 +275,7 @@ func TestGather(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Program{Path: self} // it has the names in it
+	p := &Program{Path: self} // it contains the names
 	p.LookAt([]string{"libc.so.6"})
 	if p.Links || !p.Opens {
 		t.Errorf("%+v", p)

@@ -15,7 +15,7 @@ import (
 	"urdma/verbs/probe"
 )
 
-// Examine judges a machine, the most important first.
+// Examine judges a machine and returns the most important findings first.
 func Examine(f *Facts) []Finding {
 	var out []Finding
 	for _, look := range []func(*Facts) []Finding{daemon, configuration, ports, cards, links, kernelPart, limits, library, program} {
@@ -66,7 +66,7 @@ func configuration(f *Facts) []Finding {
 	return out
 }
 
-// Capabilities by their numbers (linux/capability.h).
+// Capability numbers (linux/capability.h).
 const (
 	capNetAdmin = 12
 	capNetRaw   = 13
@@ -76,14 +76,14 @@ const (
 
 var capNames = map[int]string{capNetAdmin: "CAP_NET_ADMIN", capNetRaw: "CAP_NET_RAW", capIPCLock: "CAP_IPC_LOCK", capSysAdmin: "CAP_SYS_ADMIN"}
 
-// needed is what each driver needs, as docs/ports.md's table has it.
+// needed lists the capabilities that each driver needs, as in the table of docs/ports.md.
 var needed = map[string][]int{
 	"net_tap":       {capNetAdmin},
 	"net_af_packet": {capNetRaw, capNetAdmin},
 	"net_af_xdp":    {capNetRaw, capNetAdmin, capSysAdmin, capIPCLock},
 }
 
-// ports holds each port of the configuration against the machine.
+// ports checks each port of the configuration against the machine.
 func ports(f *Facts) (out []Finding) {
 	if f.Config == nil {
 		return nil
@@ -107,7 +107,7 @@ func ports(f *Facts) (out []Finding) {
 	return out
 }
 
-// socketsOf tells what keeps a port's own sockets from being opened.
+// socketsOf reports what prevents a port from opening its sockets.
 func socketsOf(f *Facts, about string, p *config.Port) (out []Finding) {
 	v, err := config.ParseVdev(p.Vdev)
 	if err != nil {
@@ -132,21 +132,20 @@ func has(list []Interface, a netip.Addr) bool {
 	})
 }
 
-// covers reports whether a socket at one address keeps another from the same number at at.
+// covers reports whether a socket at one address prevents another with the same port number at address at.
 func covers(l, at netip.Addr) bool {
 	return l == at || l.IsUnspecified() && (l.Is6() || at.Is4())
 }
 
-// anyCovers reports whether one of the sockets has the address and number, or all of that
-// number where at is unspecified.
+// anyCovers reports whether one of the sockets has this address and port number; for an unspecified address,
+// whether one has the port number.
 func anyCovers(list []netip.AddrPort, at netip.AddrPort) bool {
 	return slices.ContainsFunc(list, func(l netip.AddrPort) bool {
 		return l.Port() == at.Port() && (covers(l.Addr(), at.Addr()) || covers(at.Addr(), l.Addr()))
 	})
 }
 
-// taken tells the port numbers of TCP at a port's address that sockets of other programs
-// have.
+// taken reports the TCP port numbers at a port's address that sockets of other programs use.
 func taken(f *Facts, about string, p *config.Port) []Finding {
 	ours := map[uint16]bool{probe.Port: f.Daemon != nil}
 	if f.Daemon != nil {
@@ -196,8 +195,7 @@ func privileges(f *Facts, about string, p *config.Port) []Finding {
 	return nil
 }
 
-// interfaceOf is the kernel's interface that a vdev works on; "" for none. A
-// tap's comes with the port.
+// interfaceOf is the kernel interface that a vdev works on; "" for none. A tap creates its own.
 func interfaceOf(vdev string) string {
 	if !strings.HasPrefix(vdev, "net_af_") {
 		return ""
@@ -210,7 +208,7 @@ func interfaceOf(vdev string) string {
 	return ""
 }
 
-// lower looks at the interface below a port.
+// lower checks the network interface under a port.
 func lower(f *Facts, about, name string, p *config.Port) (out []Finding) {
 	for _, i := range f.Interfaces {
 		if i.Name != name {
@@ -231,7 +229,7 @@ func lower(f *Facts, about, name string, p *config.Port) (out []Finding) {
 	return []Finding{problem(about, "ip link shows the interfaces of this network namespace", "there is no interface %s", name)}
 }
 
-// links are the ports of the urdmad that runs.
+// links checks the links of the running urdmad's ports.
 func links(f *Facts) (out []Finding) {
 	if f.Daemon == nil {
 		return nil
@@ -254,10 +252,10 @@ func links(f *Facts) (out []Finding) {
 	return out
 }
 
-// shortened says that the interface below a port takes less than it did when urdmad was
-// started: long packets are lost, and peers seem to be silent.
+// shortened reports that the MTU of the interface under a port has been lowered since urdmad started: long packets
+// are lost, and peers seem to be silent.
 func shortened(f *Facts, about string, p *inspect.Port) []Finding {
-	if !strings.HasPrefix(p.Driver, "net_af_") { // others don't send frames of the port's own
+	if !strings.HasPrefix(p.Driver, "net_af_") { // other drivers don't send raw frames
 		return nil
 	}
 	for _, i := range f.Interfaces {
@@ -269,7 +267,7 @@ func shortened(f *Facts, about string, p *inspect.Port) []Finding {
 	return nil
 }
 
-// offloads are what the kernel takes off a udp port.
+// offloads reports the kernel offloads of a udp port.
 func offloads(about string, p *inspect.Port) []Finding {
 	switch {
 	case p.Offloads == "":
@@ -296,7 +294,7 @@ func before(v [2]int, major, minor int) bool {
 	return v[0] != 0 && (v[0] < major || v[0] == major && v[1] < minor)
 }
 
-// What Linux and its distributions give at least.
+// Minimum versions and limits that supported Linux distributions provide.
 const (
 	usualMapCount  = 65530
 	usualOpenFiles = 1024

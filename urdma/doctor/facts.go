@@ -20,35 +20,35 @@ import (
 	"urdma/inspect"
 )
 
-// Facts is a machine, its urdmad, and the program to run on it.
+// Facts describes a machine, its urdmad, and the program to run on it.
 type Facts struct {
-	Version string // of this command
+	Version string // version of this command
 
-	Socket   string            // of the urdmad that programs would find
-	Places   []string          // where they look
-	Daemon   *inspect.Snapshot // nil: none answers
-	NoDaemon error             // why not
+	Socket   string            // the socket of the urdmad that programs would find
+	Places   []string          // the places where programs look
+	Daemon   *inspect.Snapshot // nil: no urdmad answers
+	NoDaemon error             // the reason why none answers
 
-	Config      *config.Config // what a urdmad would run with
+	Config      *config.Config // configuration that urdmad runs or would run with
 	ConfigError error
-	Planned     bool   // it was named: that of a urdmad that may not have been started yet
-	Capability  uint64 // of urdmad's process, or of a urdmad started from here
+	Planned     bool   // the configuration was named on the command line: its urdmad may not run yet
+	Capability  uint64 // capabilities of urdmad's process, or of a urdmad started from here
 	Interfaces  []Interface
-	Listening   []netip.AddrPort // TCP sockets of this network namespace
-	Bound       []netip.AddrPort // its UDP sockets
-	NoDirectory []string         // of memif sockets to be made: those that there are not
+	Listening   []netip.AddrPort // listening TCP sockets of this network namespace
+	Bound       []netip.AddrPort // UDP sockets of this network namespace
+	NoDirectory []string         // missing directories of memif sockets that a port would create
 
 	Kernel       [2]int // major and minor
 	MaxMapCount  int
-	MemLock      uint64 // bytes, MaxUint64 without limit
+	MemLock      uint64 // in bytes, MaxUint64 without a limit
 	OpenFiles    uint64
 	HugePages    int
 	Cards        []Card
-	Nodes        map[int]int // NUMA nodes of cores
-	Library      string      // liburdma.so
+	Nodes        map[int]int // NUMA node of each core
+	Library      string      // path of liburdma.so
 	LibraryError error
 
-	Program *Program // nil: none was named
+	Program *Program // nil: no program was named
 }
 
 // Interface is a network interface of the kernel.
@@ -62,13 +62,13 @@ type Interface struct {
 // Program is a program to run on urdmad.
 type Program struct {
 	Path     string
-	Refusal  error // why nothing can be preloaded into it
-	Links    bool  // with libibverbs or librdmacm
-	Opens    bool  // names one of them, so it may load it by dlopen(3)
-	Sanitize bool  // is built with AddressSanitizer
+	Refusal  error // why the library cannot be preloaded into it
+	Links    bool  // links with libibverbs or librdmacm
+	Opens    bool  // contains one of their names, so it may load them by dlopen(3)
+	Sanitize bool  // was built with AddressSanitizer
 }
 
-// Gather looks at this machine. What it can't find out keeps its zero.
+// Gather examines this machine. Facts that it can't find out stay zero.
 func Gather(f *Facts) {
 	f.Capability = capabilities(f.daemonPID())
 	f.Interfaces = interfaces()
@@ -126,7 +126,7 @@ func interfaces() (out []Interface) {
 	return out
 }
 
-// noDirectories are the directories in which a configuration's ports can make no socket.
+// noDirectories lists missing directories in which the configuration's ports would create sockets.
 func noDirectories(c *config.Config) (out []string) {
 	if c == nil {
 		return nil
@@ -143,13 +143,13 @@ func noDirectories(c *config.Config) (out []string) {
 	return out
 }
 
-// listening are the TCP sockets that listen.
+// listening lists the listening TCP sockets.
 func listening() []netip.AddrPort { return sockets("0A", "/proc/net/tcp", "/proc/net/tcp6") }
 
-// sockets reads the sockets of a state from files of proc_net_tcp(5) and proc_net_udp(5).
+// sockets lists the sockets in a state, from files of proc_net_tcp(5) and proc_net_udp(5).
 func sockets(state string, files ...string) (out []netip.AddrPort) {
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // a kernel without IPv6 lacks one
+		text, _ := os.ReadFile(file) // missing on a kernel without IPv6
 		for _, line := range strings.Split(string(text), "\n") {
 			f := strings.Fields(line)
 			if len(f) < 4 || f[3] != state {
@@ -165,7 +165,7 @@ func sockets(state string, files ...string) (out []netip.AddrPort) {
 	return out
 }
 
-// addressOf reads an address as the kernel prints one: words in its own byte order.
+// addressOf parses an address as the kernel prints it: words in the machine's byte order.
 func addressOf(text string) (netip.Addr, bool) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b)%4 != 0 {
@@ -183,7 +183,7 @@ func kernel() (v [2]int) {
 	if unix.Uname(&u) != nil {
 		return v
 	}
-	_, _ = fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &v[0], &v[1]) // what is missing stays 0
+	_, _ = fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &v[0], &v[1]) // missing parts stay 0
 	return v
 }
 
@@ -196,7 +196,7 @@ func number(path string) int {
 	return n
 }
 
-// hugePages counts the free ones of all sizes.
+// hugePages counts the free huge pages of all sizes.
 func hugePages() (n int) {
 	files, _ := filepath.Glob("/sys/kernel/mm/hugepages/*/free_hugepages")
 	for _, f := range files {
@@ -208,8 +208,7 @@ func hugePages() (n int) {
 // maxProgram bounds how much of a program is searched for names.
 const maxProgram = 64 << 20
 
-// LookAt finds out what a program's file tells; libraries are those it links
-// with.
+// LookAt examines a program's file. libraries are the libraries it links with.
 func (p *Program) LookAt(libraries []string) {
 	for _, l := range libraries {
 		p.Links = p.Links || strings.HasPrefix(l, "libibverbs.so") || strings.HasPrefix(l, "librdmacm.so")
@@ -221,7 +220,8 @@ func (p *Program) LookAt(libraries []string) {
 	}
 	defer f.Close()
 	b := make([]byte, 1<<20)
-	for at := int64(0); at < maxProgram; at += int64(len(b)) - 64 { // names may lie across two pieces
+	// pieces overlap, because a name may lie across two
+	for at := int64(0); at < maxProgram; at += int64(len(b)) - 64 {
 		n, err := f.ReadAt(b, at)
 		p.Opens = p.Opens || bytes.Contains(b[:n], []byte("libibverbs.so")) || bytes.Contains(b[:n], []byte("librdmacm.so"))
 		p.Sanitize = p.Sanitize || bytes.Contains(b[:n], []byte("__asan_init"))

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Verdict is what a finding means.
+// Verdict says how serious a finding is.
 type Verdict string
 
-// The verdicts, the best first. Only a problem keeps something from working.
+// The verdicts, the best first. Only a problem prevents something from working.
 const (
 	OK      Verdict = "ok"
 	Note    Verdict = "note"
 	Problem Verdict = "problem"
 )
 
-// Finding is one thing looked at.
+// Finding is the result of one check.
 type Finding struct {
 	About   string  `json:"about"`
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
-	Remedy  string  `json:"remedy,omitempty"` // "" for what is ok
+	Remedy  string  `json:"remedy,omitempty"` // "" if the verdict is ok
 }
 
 func ok(about, format string, args ...any) Finding {
@@ -36,7 +36,7 @@ func problem(about, remedy, format string, args ...any) Finding {
 	return Finding{about, Problem, fmt.Sprintf(format, args...), remedy}
 }
 
-// Problems counts them.
+// Problems counts the findings that are problems.
 func Problems(list []Finding) (n int) {
 	for _, f := range list {
 		if f.Verdict == Problem {
@@ -46,7 +46,7 @@ func Problems(list []Finding) (n int) {
 	return n
 }
 
-// Print writes a line for each finding, and under it what helps.
+// Print writes a line for each finding, and its remedy in the next line.
 func Print(w io.Writer, list []Finding) error {
 	for _, f := range list {
 		if _, err := fmt.Fprintf(w, "%-8s %s: %s\n", f.Verdict, f.About, oneLine(f.Text)); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Section is a part of a page that commands don't hold themselves. Each
-// item is a tag and its text; Text stands before them.
+// Section is a part of a manual page that commands don't contain. Text precedes the items; each item is a tag and
+// its text.
 type Section struct {
 	Title, Text string
 	Items       [][2]string
 }
 
-// Command prints section 1's page of a tree of commands.
+// Command prints the manual page, in section 1, of a tree of commands.
 func Command(root *cobra.Command, after []Section) string {
 	p := newPage(root.Name(), "1", root.Short)
 	commands := leaves(root)
@@ -46,7 +46,7 @@ func Command(root *cobra.Command, after []Section) string {
 
 const completion = "completion"
 
-// leaves lists the commands that do something, in the tree's order.
+// leaves lists the commands that can be run, in the tree's order.
 func leaves(c *cobra.Command) (list []*cobra.Command) {
 	if !c.HasAvailableSubCommands() || c.Name() == completion {
 		return []*cobra.Command{c}
@@ -59,8 +59,7 @@ func leaves(c *cobra.Command) (list []*cobra.Command) {
 	return list
 }
 
-// useLine is cobra's own, but for the command that cobra itself adds, whose
-// argument is the choice among its children.
+// useLine is cobra's usage line. For the command that cobra adds itself, it shows the choice of subcommands.
 func useLine(c *cobra.Command) string {
 	if c.Name() == completion {
 		return c.CommandPath() + " bash|zsh|fish|powershell"
@@ -110,7 +109,7 @@ func (p *page) extra(s Section) {
 
 func sentence(text string) string {
 	first, _, _ := strings.Cut(text, " ")
-	if text == "" || strings.Contains(first, ".") { // a file's name stays as it is
+	if text == "" || strings.Contains(first, ".") { // a file name stays as it is
 		return text + "."
 	}
 	return strings.ToUpper(text[:1]) + text[1:] + "."

@@ -13,7 +13,7 @@ func newPage(name, section, about string) *page {
 	p := &page{}
 	p.b.WriteString(".\\\" Printed by a program: change its source, not this file.\n")
 	fmt.Fprintf(&p.b, ".TH %s %s \"\" urdma \"urdma manual\"\n", escape(strings.ToUpper(name)), section)
-	p.b.WriteString(".nh\n.ad l\n") // a path must not be broken by a hyphen
+	p.b.WriteString(".nh\n.ad l\n") // never hyphenate: a path must not be broken
 	p.section("Name")
 	p.line(escape(name) + " \\- " + escape(about))
 	return p
@@ -30,7 +30,7 @@ func (p *page) paragraph(text string) {
 	p.text(text)
 }
 
-// text writes prose, one sentence to a line as roff likes it. An empty line ends a paragraph.
+// text writes prose, one sentence per line as is usual in roff. An empty line ends a paragraph.
 func (p *page) text(text string) {
 	for i, part := range strings.Split(text, "\n\n") {
 		if i > 0 {
@@ -42,7 +42,7 @@ func (p *page) text(text string) {
 	}
 }
 
-// line writes source that is escaped already.
+// line writes a line of source, already escaped.
 func (p *page) line(source string) {
 	if strings.HasPrefix(source, ".") || strings.HasPrefix(source, "'") {
 		p.b.WriteString("\\&")
@@ -62,7 +62,7 @@ func (p *page) item(tag, rest string) {
 	p.b.WriteByte('\n')
 }
 
-// example writes lines as they are, in a block that isn't filled.
+// example writes lines unchanged, in a block that isn't filled.
 func (p *page) example(lines string) {
 	p.b.WriteString(".PP\n.RS 4\n.nf\n")
 	for _, l := range strings.Split(strings.Trim(lines, "\n"), "\n") {
@@ -71,8 +71,8 @@ func (p *page) example(lines string) {
 	p.b.WriteString(".fi\n.RE\n")
 }
 
-// escape makes text safe in a line: the escape character, the hyphen (a plain
-// one may print as another character) and all beyond ASCII.
+// escape makes text safe in a line. It escapes the escape character, the hyphen (which may print as another
+// character), and all characters beyond ASCII.
 func escape(text string) string {
 	var b strings.Builder
 	for _, r := range text {

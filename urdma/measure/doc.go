@@ -1,4 +1,3 @@
-// Package measure is `urdma ping`: RDMA Reads of memory that another urdmad's
-// responder lends (package probe), and what went wrong in words. It is a client
-// as any program is.
+// Package measure is `urdma ping`: it makes RDMA Reads of memory that the peer's responder (package probe) offers,
+// and explains in words what went wrong. It is an ordinary client of urdmad.
 package measure

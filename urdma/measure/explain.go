@@ -13,7 +13,7 @@ import (
 	"urdma/verbs/probe"
 )
 
-// explain turns an error of connecting into what is wrong and what helps.
+// explain says why connecting failed, and what to do.
 func explain(o *Options, err error) error {
 	var rejected *verbs.RejectedError
 	switch {
@@ -35,7 +35,7 @@ func explain(o *Options, err error) error {
 	return err
 }
 
-// explainReject: the host answers, but doesn't want to.
+// explainReject says why a host that answers refuses to be pinged.
 func explainReject(o *Options, rejected *verbs.RejectedError) error {
 	if snap := snapshotOf(o); len(rejected.PrivateData) == 0 && snap != nil && byTCP(snap, o.Peer) {
 		return fmt.Errorf("nothing listens on TCP port %d at %s: no urdmad runs there, its port with this address is no tcp port, its responder is off (\"responder\" in its urdma.json), or its \"allow\" leaves this host out",
@@ -52,8 +52,8 @@ func explainReject(o *Options, rejected *verbs.RejectedError) error {
 	return fmt.Errorf("%s answers, but refuses: %s", o.Peer, why)
 }
 
-// byTCP reports whether a peer is asked over TCP, where the kernel refuses for a host
-// without urdmad: by the port whose network has the address, or else by every port.
+// byTCP reports whether a peer is reached over TCP, where the kernel of a host without urdmad refuses the
+// connection. The port whose network has the address decides, or else all ports.
 func byTCP(snap *inspect.Snapshot, address string) bool {
 	peer, _ := netip.ParseAddr(address)
 	all := len(snap.Ports) > 0
@@ -67,7 +67,7 @@ func byTCP(snap *inspect.Snapshot, address string) bool {
 	return all
 }
 
-// onLoopback names the loopback port whose network has the address, or is "".
+// onLoopback is the name of the loopback port whose network contains the address, or "".
 func onLoopback(snap *inspect.Snapshot, address string) string {
 	peer, err := netip.ParseAddr(address)
 	if snap == nil || err != nil {
@@ -82,7 +82,7 @@ func onLoopback(snap *inspect.Snapshot, address string) string {
 	return ""
 }
 
-// snapshotOf is nil where the urdmad here can't be asked.
+// snapshotOf is nil if the local urdmad can't be asked.
 func snapshotOf(o *Options) *inspect.Snapshot {
 	s, err := inspect.Open(o.Socket)
 	if err != nil {
@@ -96,7 +96,7 @@ func snapshotOf(o *Options) *inspect.Snapshot {
 	return snap
 }
 
-// ownPorts names the networks that there are.
+// ownPorts lists the networks of the local ports.
 func ownPorts(o *Options) string {
 	snap := snapshotOf(o)
 	if snap == nil {
@@ -109,8 +109,8 @@ func ownPorts(o *Options) string {
 	return "the urdmad here has " + strings.Join(list, ", ")
 }
 
-// checkMTU reads as much as one packet of the port holds over a connection of
-// its own. It returns "" if that is answered, and otherwise what is wrong.
+// checkMTU reads as many bytes as fit into one packet of the port, over a new connection. It returns "" if the peer
+// answers, otherwise what is wrong.
 func checkMTU(ctx context.Context, o *Options, mtu int) string {
 	w, err := connect(ctx, o)
 	if err != nil {

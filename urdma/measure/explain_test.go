@@ -6,7 +6,7 @@ import (
 	"urdma/inspect"
 )
 
-// TestOnLoopback: an address of a loopback port's network is not said to lack a port.
+// TestOnLoopback: for an address in a loopback port's network, the message does not say that a port is missing.
 func TestOnLoopback(t *testing.T) {
 	snap := &inspect.Snapshot{Ports: []inspect.Port{
 		{Name: "urdma0", Driver: "memif", Address: "10.2.0.1/24"},
@@ -22,7 +22,7 @@ func TestOnLoopback(t *testing.T) {
 	}
 }
 
-// TestByTCP: only the kernel of a peer that is asked over TCP refuses by itself.
+// TestByTCP: only over TCP does the peer's kernel refuse connections.
 func TestByTCP(t *testing.T) {
 	udp := inspect.Port{Address: "10.2.0.1/24", Driver: "udp"}
 	tcp := inspect.Port{Address: "10.3.0.1/24", Driver: "tcp"}
@@ -33,7 +33,7 @@ func TestByTCP(t *testing.T) {
 	}{
 		{"10.3.0.7", []inspect.Port{udp, tcp}, true},
 		{"10.2.0.7", []inspect.Port{udp, tcp}, false},
-		{"192.0.2.1", []inspect.Port{tcp}, true}, // by a gateway
+		{"192.0.2.1", []inspect.Port{tcp}, true}, // through a gateway
 		{"192.0.2.1", []inspect.Port{udp, tcp}, false},
 		{"host", []inspect.Port{tcp}, true},
 		{"host", nil, false},

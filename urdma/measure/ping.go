@@ -13,7 +13,7 @@ import (
 	"urdma/verbs/probe"
 )
 
-// PingOptions say how to ping.
+// PingOptions are the options of a ping.
 type PingOptions struct {
 	Options
 	Count    int // 0: until ctx ends
@@ -22,7 +22,7 @@ type PingOptions struct {
 	Quiet    bool // no line for each Read
 }
 
-// PingResult is what came of a ping.
+// PingResult is the result of a ping.
 type PingResult struct {
 	Peer     string  `json:"peer"`
 	Bytes    int     `json:"bytes"`
@@ -30,30 +30,29 @@ type PingResult struct {
 	Reads    int     `json:"reads"`
 	Answered int     `json:"answered"`
 	Warning  string  `json:"warning,omitempty"`
-	Times    []int64 `json:"round_trips_ns"` // of those answered, in their order; the last 100,000
+	Times    []int64 `json:"round_trips_ns"` // of the Reads that were answered, in order; the last 100,000
 	Packets
 }
 
-// Lost is how many Reads had no answer.
+// Lost is the number of Reads without an answer.
 func (r *PingResult) Lost() int { return r.Reads - r.Answered }
 
-// mostTimes bounds PingResult.Times.
+// mostTimes is the largest length of PingResult.Times.
 const mostTimes = 100_000
 
 // MaxPing is the largest Read of a ping, in bytes.
 const MaxPing = probe.Bytes
 
-// pinger is a ping under way.
+// pinger is a running ping.
 type pinger struct {
 	o   *PingOptions
 	out io.Writer
 	r   *PingResult
-	way *way // nil: to be connected anew
+	way *way // nil: a new connection is needed
 }
 
-// Ping makes RDMA Reads of a peer's memory, one after the other, and writes a
-// line for each. The error is that of the first connection; one that breaks
-// later is made anew.
+// Ping makes RDMA Reads of a peer's memory, one after the other, and writes a line for each. It returns an error if
+// the first connection fails; if a later one breaks, it connects again.
 func Ping(ctx context.Context, out io.Writer, o *PingOptions) (*PingResult, error) {
 	p := &pinger{o: o, out: out, r: &PingResult{Peer: o.Peer, Bytes: o.Bytes, Times: []int64{}}}
 	w, err := connect(ctx, &o.Options)
@@ -84,7 +83,7 @@ func Ping(ctx context.Context, out io.Writer, o *PingOptions) (*PingResult, erro
 	return p.r, nil
 }
 
-// begin writes the first line, and returns the port in use.
+// begin writes the first line and returns the port in use.
 func (p *pinger) begin() *inspect.Port {
 	q, port := p.way.look()
 	if q == nil {
@@ -137,7 +136,7 @@ func (p *pinger) try(ctx context.Context) (took time.Duration, err error) {
 	return p.way.read(ctx, p.o.Bytes)
 }
 
-// drop gives the connection up and counts what it did.
+// drop closes the connection and adds up its counts.
 func (p *pinger) drop() {
 	if p.way == nil {
 		return
@@ -148,7 +147,7 @@ func (p *pinger) drop() {
 	p.way = nil
 }
 
-// Print sums a ping up.
+// Print writes the summary of a ping.
 func (r *PingResult) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %d reads, %d answered, %d lost (%s)", r.Peer, r.Reads, r.Answered, r.Lost(), report.Percent(float64(r.Lost()), float64(r.Reads)))
 	if r.Path == inspect.PathWire {

@@ -16,32 +16,32 @@ import (
 	"urdma/verbs/probe"
 )
 
-// Options say which host to measure.
+// Options say which host to ping.
 type Options struct {
-	Socket  string        // of the urdmad here
-	Peer    string        // an address or a name of one
-	Timeout time.Duration // bounds each answer, and connecting if it is more than connectLimit
+	Socket  string        // of the local urdmad
+	Peer    string        // address or host name
+	Timeout time.Duration // limit for each answer, and for connecting if longer than connectLimit
 }
 
-// way is a connection with a peer's responder.
+// way is a connection to a peer's responder.
 type way struct {
 	o      *Options
 	client *verbs.Client
 	conn   *verbs.Conn
 	lent   verbs.Remote
 	seed   uint64
-	memory *verbs.MR // as large as what is lent
+	memory *verbs.MR // as large as the memory that the responder offers
 	took   time.Duration
 }
 
-// spin is how long a wait for an answer polls before it sleeps: the way is
-// measured, not how fast the kernel wakes us.
+// spin is how long a wait for an answer polls before it sleeps. The purpose is to measure the network, not how fast
+// the kernel wakes us.
 const spin = 200 * time.Microsecond
 
-// connectLimit leaves urdmad time to find out why it can't connect.
+// connectLimit gives urdmad time to find out why it can't connect.
 const connectLimit = 6 * time.Second
 
-// connect connects. An error says what can be done about it.
+// connect connects to the peer. Its error says what to do.
 func connect(ctx context.Context, o *Options) (*way, error) {
 	c, err := verbs.Open(o.Socket)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *way) close() {
 	w.client.Close()
 }
 
-// read makes one RDMA Read of the first bytes and checks what came.
+// read makes one RDMA Read of the first n bytes and checks the data.
 func (w *way) read(ctx context.Context, n int) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (w *way) read(ctx context.Context, n int) (time.Duration, error) {
 
 var errWrongData = errors.New("the answer has other bytes than were asked for")
 
-// look is what urdmad knows of our queue pair; nil: nothing.
+// look returns urdmad's view of our queue pair, or nil.
 func (w *way) look() (*inspect.QP, *inspect.Port) {
 	s, err := inspect.Open(w.o.Socket)
 	if err != nil {
@@ -130,11 +130,11 @@ func (w *way) look() (*inspect.QP, *inspect.Port) {
 	return nil, nil
 }
 
-// Packets counts what a connection sent.
+// Packets counts the segments that a connection sent.
 type Packets struct {
 	Sent   uint64 `json:"packets_sent"`
 	Resent uint64 `json:"segments_sent_again"`
-	// Segments is what Resent is a share of.
+	// Segments is the total to which Resent belongs.
 	Segments uint64 `json:"segments_sent"`
 }
 

@@ -17,27 +17,25 @@ import (
 )
 
 const (
-	// startTime is how long a urdmad may take until it answers: DPDK's drivers
-	// take seconds.
+	// startTime is how long a urdmad may take to answer: DPDK's drivers take seconds.
 	startTime = time.Minute
 	// stopTime is how long it may take to stop before it is killed.
 	stopTime = 10 * time.Second
-	// pause is between two looks at a state.
+	// pause is the interval between two checks of a state.
 	pause = 5 * time.Millisecond
 )
 
-// Daemon is a urdmad that ends with the calling thread, at the latest.
+// Daemon is a urdmad that ends with the calling thread at the latest.
 type Daemon struct {
 	Socket string
 
 	cmd   *exec.Cmd
-	log   *os.File // nil: it goes to standard error
+	log   *os.File // nil: the log goes to standard error
 	ended chan struct{}
 }
 
-// Start starts the urdmad of that file, with its socket in dir. The caller stays
-// on its thread (runtime.LockOSThread) until it has stopped. Where shown is false,
-// what urdmad logs is kept for Err.
+// Start starts the urdmad binary with its socket in dir. The caller must stay on its thread (runtime.LockOSThread)
+// until urdmad has stopped. If shown is false, the log is kept for Err.
 func Start(urdmad string, dir *Directory, name string, shown bool, args ...string) (*Daemon, error) {
 	d := &Daemon{Socket: filepath.Join(dir.Path, name+".sock"), ended: make(chan struct{})}
 	d.cmd = exec.Command(urdmad, append([]string{"--socket", d.Socket}, args...)...)
@@ -50,19 +48,19 @@ func Start(urdmad string, dir *Directory, name string, shown bool, args ...strin
 		}
 		d.cmd.Stderr = d.log
 	}
-	// A group of its own: an interrupt of the terminal is the command's.
+	// A process group of its own: only the command handles an interrupt of the terminal.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting urdmad: %w", err)
 	}
 	go func() {
-		_ = d.cmd.Wait() // ProcessState says it all
+		_ = d.cmd.Wait() // ProcessState has the result
 		close(d.ended)
 	}()
 	return d, nil
 }
 
-// nameless is a file that ends with its last descriptor.
+// nameless makes a file that vanishes with its last descriptor.
 func nameless(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "log")
 	if err != nil {
@@ -71,7 +69,7 @@ func nameless(dir string) (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// withoutManager takes out what a service manager said to our own process.
+// withoutManager removes the variables that a service manager set for our own process.
 func withoutManager(env []string) (out []string) {
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {
@@ -83,7 +81,7 @@ func withoutManager(env []string) (out []string) {
 	return out
 }
 
-// Ready waits until urdmad answers and, where joined is true, its links are up.
+// Ready waits until urdmad answers and, if joined is true, its links are up.
 func (d *Daemon) Ready(joined bool, interrupted func() bool) error {
 	for end := time.Now().Add(startTime); !interrupted(); time.Sleep(pause) {
 		s, err := d.snapshot()
@@ -126,8 +124,7 @@ func (d *Daemon) running() bool {
 	}
 }
 
-// Err says how a urdmad ended that nobody stopped, with the end of its log; nil
-// while it runs.
+// Err is nil while urdmad runs. Afterwards it says how urdmad ended, with the end of its log.
 func (d *Daemon) Err() error {
 	if d.running() {
 		return nil
@@ -135,7 +132,7 @@ func (d *Daemon) Err() error {
 	return fmt.Errorf("urdmad has ended: %v%s", d.cmd.ProcessState, d.tail())
 }
 
-// tail is the end of the log, from a new line on.
+// tail is the end of the log, beginning with a whole line.
 func (d *Daemon) tail() string {
 	const most = 4 << 10
 	if d.log == nil {
@@ -156,7 +153,7 @@ func (d *Daemon) tail() string {
 
 // Stop ends urdmad and waits for it.
 func (d *Daemon) Stop() {
-	_ = d.cmd.Process.Signal(unix.SIGTERM) // fails where it has ended
+	_ = d.cmd.Process.Signal(unix.SIGTERM) // fails if it has ended
 	select {
 	case <-d.ended:
 	case <-time.After(stopTime):

@@ -12,21 +12,20 @@ import (
 
 const pattern = "urdma-run-*"
 
-// maxTemp bounds the directory for temporary files: an address of a Unix socket
-// has 108 bytes.
+// maxTemp is the longest path of the directory for temporary files: the address of a Unix socket has 108 bytes.
 const maxTemp = 60
 
-// Directory holds the sockets of private urdmads. Its lock lives as long as the
-// process, so that a later one may remove it.
+// Directory holds the sockets of private urdmads. Its lock lasts as long as the process; a later process removes a
+// directory without a lock.
 type Directory struct {
 	Path string
 	lock *os.File
 }
 
-// sharedMemory is a tmpfs that read-only containers have, whose /tmp nobody can write.
+// sharedMemory is a tmpfs that can be written even in read-only containers, where /tmp can't.
 const sharedMemory = "/dev/shm"
 
-// NewDirectory makes a directory and removes those whose owners were killed.
+// NewDirectory makes a directory and removes the directories of killed processes.
 func NewDirectory() (*Directory, error) {
 	places := []string{os.TempDir()}
 	if len(places[0]) > maxTemp {
@@ -64,13 +63,14 @@ func newDirectory(temp string) (*Directory, error) {
 			}
 			d.lock.Close()
 		}
-		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) { // what sweep does to it meanwhile
+		// sweep in another process may have removed it
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), os.RemoveAll(path))
 		}
 	}
 }
 
-// Remove removes the directory with all that is in it.
+// Remove removes the directory and its contents.
 func (d *Directory) Remove() error { return errors.Join(os.RemoveAll(d.Path), d.lock.Close()) }
 
 func lock(path string) (*os.File, error) {
@@ -85,17 +85,16 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes what is left of processes that were killed. Other users'
-// directories cannot be opened.
+// sweep removes the directories of killed processes. It cannot open those of other users.
 func sweep(temp string) {
-	left, _ := filepath.Glob(filepath.Join(temp, pattern)) // the pattern is well formed
+	left, _ := filepath.Glob(filepath.Join(temp, pattern)) // the pattern is well-formed
 	for _, path := range left {
 		var st unix.Stat_t
 		if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() {
 			continue
 		}
 		if f, err := lock(path); err == nil {
-			_ = os.RemoveAll(path) // the next one tries again
+			_ = os.RemoveAll(path) // a later run tries again
 			f.Close()
 		}
 	}

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestDirectoryElsewhere: where /tmp cannot be written, as in a read-only container,
-// the next place is taken.
+// TestDirectoryElsewhere: if /tmp cannot be written, as in a read-only container, the next place is used.
 func TestDirectoryElsewhere(t *testing.T) {
 	const absent = "/proc/urdma"
 	place := t.TempDir()

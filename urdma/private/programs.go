@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// listenTime is how long a server may take to listen before the client is
-	// started anyway: there are other ways to meet.
+	// listenTime is how long the client waits for its server to listen. It starts afterwards anyway: the programs
+	// may meet in another way.
 	listenTime = 5 * time.Second
-	// endTime is how long a program may take to end when the other has.
+	// endTime is how long a program may run on after its peer has ended.
 	endTime = 10 * time.Second
 )
 
-// Program is one of the commands of a run, which ends with the calling thread.
+// Program is one of the programs of a run. It ends with the calling thread.
 type Program struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// StartProgram starts a program in the process group of the caller, so that the
-// terminal's signals reach it. The caller stays on its thread.
+// StartProgram starts a program in the caller's process group, so that the terminal's signals reach it. The caller
+// stays on its thread.
 func StartProgram(path string, args, env []string, stdin *os.File) (*Program, error) {
 	p := &Program{cmd: &exec.Cmd{Path: path, Args: args, Env: env, Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}}, ended: make(chan struct{})}
@@ -40,13 +40,13 @@ func StartProgram(path string, args, env []string, stdin *os.File) (*Program, er
 		return nil, err
 	}
 	go func() {
-		_ = p.cmd.Wait() // Status says how it ended
+		_ = p.cmd.Wait() // Status has the result
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// Running tells whether it has not ended yet.
+// Running reports whether the program still runs.
 func (p *Program) Running() bool {
 	select {
 	case <-p.ended:
@@ -56,11 +56,11 @@ func (p *Program) Running() bool {
 	}
 }
 
-// Stop ends it and what it has started.
+// Stop ends the program and the processes that it has started.
 func (p *Program) Stop() {
 	for _, s := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		for _, pid := range family(p.cmd.Process.Pid) {
-			_ = unix.Kill(pid, s) // fails where it has ended
+			_ = unix.Kill(pid, s) // fails if it has ended
 		}
 		select {
 		case <-p.ended:
@@ -74,15 +74,14 @@ func (p *Program) Stop() {
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
 // Signal sends it a signal.
-func (p *Program) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) } // fails where it has ended
+func (p *Program) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) } // fails if it has ended
 
-// Status says how it ended.
+// Status is the exit status of the program.
 func (p *Program) Status() syscall.WaitStatus {
 	return p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 }
 
-// Finish waits for the end of a program whose peer has ended. It tells whether
-// it had to be stopped.
+// Finish waits for the end of a program whose peer has ended, and reports whether it had to be stopped.
 func (p *Program) Finish() (stopped bool) {
 	for _, s := range []os.Signal{unix.SIGTERM, unix.SIGKILL} {
 		select {
@@ -97,8 +96,8 @@ func (p *Program) Finish() (stopped bool) {
 	return stopped
 }
 
-// Listens waits until a program listens for peers: at its urdmad, or at a TCP
-// socket of the kernel; no longer than listenTime, nor after its end.
+// Listens waits until a program listens for peers, at its urdmad or at a TCP socket of the kernel. It returns after
+// listenTime or when the program ends.
 func (p *Program) Listens(d *Daemon, interrupted func() bool) {
 	for end := time.Now().Add(listenTime); p.Running() && !interrupted() && time.Now().Before(end); time.Sleep(pause) {
 		if s, err := d.snapshot(); err == nil && len(s.Listeners) > 0 {
@@ -110,10 +109,10 @@ func (p *Program) Listens(d *Daemon, interrupted func() bool) {
 	}
 }
 
-// listensTCP tells whether a process or one that it started has a listening
-// socket (proc_net_tcp(5), proc_pid_task(5)).
+// listensTCP reports whether a process or one of its descendants has a listening socket (proc_net_tcp(5),
+// proc_pid_task(5)).
 func listensTCP(pid int) bool {
-	listening := make(map[string]bool) // by what a descriptor's link says
+	listening := make(map[string]bool) // by the target of the descriptor's link
 	for _, table := range []string{"tcp", "tcp6"} {
 		text, _ := os.ReadFile("/proc/net/" + table)
 		for _, line := range strings.Split(string(text), "\n") {
@@ -136,7 +135,7 @@ func holds(pid int, sockets map[string]bool) bool {
 	return false
 }
 
-// family is a process and what it has started, and that in its turn.
+// family is a process and all its descendants.
 func family(pid int) []int {
 	all := []int{pid}
 	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

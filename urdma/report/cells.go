@@ -73,8 +73,7 @@ func access(flags uint32) string {
 	return b.String()
 }
 
-// window is segments in flight and how many may be.
-// pathMTU is the path's, as far as it is known.
+// window shows segments in flight and the congestion window. pathMTU is the path MTU as far as it is known.
 func pathMTU(w *inspect.Wire) string {
 	if w == nil || w.PathMTU == 0 {
 		return "-"

@@ -6,20 +6,19 @@ import (
 	"regexp"
 )
 
-// heading is a line of nothing but a table's headings.
+// heading matches a line of table headings.
 var heading = regexp.MustCompile(`^[A-Z][A-Z0-9 /%-]+$`)
 
-// broken are the words for what works no longer.
+// broken matches the states of what does not work.
 var broken = regexp.MustCompile(`\b(down|ERR|SQE)\b`)
 
-// colours is a terminal's writer: headings are bold, and what is broken is red (ECMA-48's SGR).
+// colours is a terminal's writer. It prints headings bold and broken states red (SGR of ECMA-48).
 type colours struct {
 	w    io.Writer
-	line []byte // until its end comes
+	line []byte // an unfinished line
 }
 
-// Coloured is a writer for a terminal that takes colours. Text is written by whole
-// lines.
+// Coloured returns a writer for a terminal with colours. It writes whole lines.
 func Coloured(w io.Writer) io.Writer { return &colours{w: w} }
 
 func (c *colours) Write(p []byte) (int, error) {

@@ -8,7 +8,7 @@ import (
 	"urdma/inspect"
 )
 
-// Here and below: the columns that show prints.
+// The columns that urdma show prints.
 var ports = []column[inspect.Port]{
 	{"NAME", func(p *inspect.Port) string { return p.Name }},
 	{"DRIVER", func(p *inspect.Port) string { return dash(p.Driver) }},
@@ -96,7 +96,7 @@ var windows = []column[inspect.Window]{
 	{"COMMAND", func(w *inspect.Window) string { return dash(w.Command) }},
 }
 
-// bound is the cell of a window that is bound; of others it is a dash.
+// bound is a cell that is a dash for a window that is not bound.
 func bound(cell func(*inspect.Window) string) func(*inspect.Window) string {
 	return func(w *inspect.Window) string {
 		if !w.Bound {
@@ -270,7 +270,7 @@ func uid(n int) string {
 	return strconv.Itoa(n)
 }
 
-// amount is so much of the resource of a name.
+// amount formats n of the resource name.
 func amount(name string, n uint64) string {
 	if strings.HasSuffix(name, "_bytes") {
 		return Bytes(n)

@@ -1,6 +1,6 @@
-// Package report prints snapshots (package inspect) for people: one aligned
-// table for each kind of object, and a page that sums an urdmad up.
+// Package report prints snapshots (package inspect) for people: an aligned table for each kind of object, and a
+// summary of a urdmad.
 //
-// table.go lays out, units.go writes numbers, objects.go says which columns an
-// object has, status.go sums up. It asks nobody for anything.
+// table.go lays out tables, units.go formats numbers, objects.go lists the columns of each object, status.go prints
+// the summary. It asks no urdmad for anything.
 package report

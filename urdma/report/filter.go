@@ -7,21 +7,21 @@ import (
 	"urdma/inspect"
 )
 
-// Filter leaves a part of the objects; zeros leave all.
+// Filter selects objects; zero fields select all.
 type Filter struct {
 	PID  int
-	Port string // or a device of several, all of whose ports are meant
+	Port string // a port, or a device, with all its ports
 	QPN  uint32
 }
 
-// at reports whether what belongs to a port, or to all of a device, belongs to the port wanted.
+// at reports whether a port, or an object for all ports of a device, belongs to the port wanted.
 func (f *Filter) at(name string) bool {
 	device, _, _ := strings.Cut(f.Port, "/")
 	return f.Port == "" || name == f.Port || name == device || strings.HasPrefix(name, f.Port+"/")
 }
 
-// Apply returns a snapshot with the objects that belong to the process, to the
-// port and to the queue pair: what the queue pair uses, and what uses it.
+// Apply returns a snapshot with the objects of the process, the port and the queue pair: the objects that the queue
+// pair uses and those that use it.
 func (f *Filter) Apply(s *inspect.Snapshot) *inspect.Snapshot {
 	out := *s
 	pair := func(q *inspect.QP) bool { return f.QPN == 0 || q.QPN == f.QPN }

@@ -13,11 +13,11 @@ import (
 	"urdma/inspect"
 )
 
-// ErrNone says that no object has the name.
+// ErrNone says that no object has the given name.
 var ErrNone = errors.New("there is none")
 
-// Full prints all that is known of the object that is named as the kind's table
-// names it, a line for each value; with asJSON as an array.
+// Full prints all that is known of one object, a line for each value, or with asJSON as an array. id names the
+// object as in its table.
 func (k *Kind) Full(w io.Writer, s *inspect.Snapshot, id string, asJSON bool) error {
 	found := k.one(s, id)
 	text, err := json.Marshal(found)
@@ -49,8 +49,8 @@ func (k *Kind) Full(w io.Writer, s *inspect.Snapshot, id string, asJSON bool) er
 	return t.Flush()
 }
 
-// values tells each value of a JSON text in its order, under the names on the
-// way to it; an object of the outermost array begins with a nameless one.
+// values calls tell for each value of a JSON text, in order. name is the path to the value; an object of the
+// outermost array begins with an empty name.
 func values(d *json.Decoder, path string, tell func(name, value string)) error {
 	t, err := d.Token()
 	if err != nil {
@@ -81,8 +81,7 @@ func values(d *json.Decoder, path string, tell func(name, value string)) error {
 	return err
 }
 
-// readable writes a value as the tables do: keys and numbers of queue pairs in
-// hexadecimal, times and sizes with their units.
+// readable formats a value as tables do: keys and queue pair numbers in hexadecimal, times and sizes with units.
 func readable(path string, v json.Token) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	n, number := v.(json.Number)

@@ -14,9 +14,9 @@ import (
 // Kind is a kind of object.
 type Kind struct {
 	Name string
-	// Missing says why there are no such objects; "" where there can be.
+	// Missing says why there are no such objects; "" if there can be some.
 	Missing string
-	// ID says what names one object: a queue pair number, a port's name.
+	// ID says what identifies an object: a queue pair number, a port's name.
 	ID    string
 	table func(w io.Writer, s *inspect.Snapshot, columns []string) error
 	list  func(*inspect.Snapshot) any
@@ -28,7 +28,7 @@ type Kind struct {
 // ErrMissing says that urdmad has no objects of a kind.
 var ErrMissing = errors.New("no such objects yet")
 
-// Kinds lists every kind there is.
+// Kinds lists every kind of object.
 var Kinds = []Kind{
 	withInside(kind("port", "NAME", ports, func(s *inspect.Snapshot) []inspect.Port { return s.Ports })),
 	kind("worker", "WORKER", workers, (*inspect.Snapshot).AllWorkers),
@@ -50,7 +50,7 @@ var Kinds = []Kind{
 	kind("warning", "NUMBER", warnings, func(s *inspect.Snapshot) []inspect.Warning { return s.Warnings }),
 }
 
-// withInside adds to the ports a row for what does not leave urdmad.
+// withInside adds a row to the ports for messages that do not leave urdmad.
 func withInside(k Kind) Kind {
 	k.table = func(w io.Writer, s *inspect.Snapshot, wanted []string) error {
 		rows := s.Ports
@@ -63,11 +63,10 @@ func withInside(k Kind) Kind {
 	return k
 }
 
-// insideName stands in place of a port's name for messages between two queue pairs of one
-// urdmad, of which there are no packets.
+// insideName replaces a port's name for messages between two queue pairs of one urdmad, which have no packets.
 const insideName = "(inside)"
 
-// ofPort is the cell of a port; of what stays inside urdmad it is a dash.
+// ofPort is a cell that is a dash in the row of insideName.
 func ofPort(cell func(*inspect.Port) string) func(*inspect.Port) string {
 	return func(p *inspect.Port) string {
 		if p.Name == insideName {
@@ -77,8 +76,7 @@ func ofPort(cell func(*inspect.Port) string) func(*inspect.Port) string {
 	}
 }
 
-// kind describes objects by their columns; id is the head of the one that names
-// an object.
+// kind describes objects by their columns; id is the heading of the column that identifies an object.
 func kind[T any](name, id string, columns []column[T], list func(*inspect.Snapshot) []T) Kind {
 	idOf := columns[0].cell
 	var heads []string
@@ -110,7 +108,7 @@ func kind[T any](name, id string, columns []column[T], list func(*inspect.Snapsh
 		}}
 }
 
-// choose picks columns by their heads, in the order wanted; all for none.
+// choose returns the columns with the wanted headings, in that order, or all columns.
 func choose[T any](columns []column[T], wanted []string) []column[T] {
 	if len(wanted) == 0 {
 		return columns
@@ -126,7 +124,7 @@ func choose[T any](columns []column[T], wanted []string) []column[T] {
 	return out
 }
 
-// Find finds a kind by name, also in the plural; nil if there is none.
+// Find finds a kind by its name, singular or plural; nil if there is none.
 func Find(name string) *Kind {
 	for i := range Kinds {
 		if k := &Kinds[i]; name == k.Name || name == k.Name+"s" {
@@ -136,10 +134,10 @@ func Find(name string) *Kind {
 	return nil
 }
 
-// Heads are the headings of the columns.
+// Heads are the headings of the table.
 func (k *Kind) Heads() []string { return k.heads }
 
-// Names are the objects' names, as their table shows them.
+// Names are the objects' names as in their table.
 func (k *Kind) Names(s *inspect.Snapshot) []string {
 	if k.names == nil {
 		return nil
@@ -147,7 +145,7 @@ func (k *Kind) Names(s *inspect.Snapshot) []string {
 	return k.names(s)
 }
 
-// Table prints the objects of a kind: the columns of these heads, or all.
+// Table prints a table of the objects, with the columns of these headings or all.
 func (k *Kind) Table(w io.Writer, s *inspect.Snapshot, columns ...string) error {
 	if k.Missing != "" {
 		return fmt.Errorf("%w: %s", ErrMissing, k.Missing)
@@ -163,7 +161,7 @@ func (k *Kind) JSON(w io.Writer, s *inspect.Snapshot) error {
 	return PrintJSON(w, k.list(s))
 }
 
-// PrintJSON prints a value as people read it.
+// PrintJSON prints a value as indented JSON.
 func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -34,7 +34,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// sample is a urdmad with a connection on the wire and one on the host.
+// sample is a urdmad with a connection over the wire and one within the host.
 func sample(t *testing.T) *inspect.Snapshot {
 	t.Helper()
 	text, err := os.ReadFile("testdata/snapshot.json")

@@ -13,7 +13,8 @@ import (
 	"urdma/inspect"
 )
 
-// Status sums an urdmad up; with details also what it has measured and how its poll loop does.
+// Status prints a summary of a urdmad; with details also its measurements of the machine and the state of its poll
+// loop.
 func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
 	d := &s.Daemon
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -90,7 +91,7 @@ func loop(l *inspect.Loop, up time.Duration) string {
 		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs), l.MinorFaults+l.MajorFaults)
 }
 
-// scheduling tells what yields and sleeps were found to be, and what follows.
+// scheduling prints the measured times of yields and sleeps, and the settings derived from them.
 func scheduling(s *inspect.Scheduling) string {
 	yields := "yields let others run"
 	if s.KeepsCore {
@@ -104,7 +105,7 @@ func scheduling(s *inspect.Scheduling) string {
 		Duration(s.YieldNs), Duration(s.SleepNs), Duration(s.WakeNs), Duration(s.ClockNs), yields, idle, Duration(s.AloneNs))
 }
 
-// responder tells what urdma ping of other hosts gets here.
+// responder says whether other hosts' urdma ping is answered.
 func responder(r *inspect.Responder) string {
 	if r.Serves == "off" {
 		return "off: urdma ping of other hosts is refused"

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// column is a heading and what stands under it for one object.
+// column is a heading and the cell below it for one object.
 type column[T any] struct {
 	head string
 	cell func(*T) string
@@ -30,8 +30,7 @@ func write[T any](w io.Writer, columns []column[T], objects []T) error {
 	return t.Flush()
 }
 
-// line writes cells; what came from a client is printable already, but a tab
-// would be a cell of its own.
+// line writes cells. urdmad has made text from clients printable already, but a tab would begin another cell.
 func line(w io.Writer, cells []string) {
 	for i, c := range cells {
 		cells[i] = strings.ReplaceAll(c, "\t", " ")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bytes writes a number of bytes in binary units, with three figures.
+// Bytes formats a number of bytes in binary units, with three digits.
 func Bytes(n uint64) string {
 	const units = "KMGTPE"
 	if n < 1024 {
@@ -20,7 +20,7 @@ func Bytes(n uint64) string {
 	return figures(v) + units[u:u+1] + "iB"
 }
 
-// Count writes a number in decimal units (k, M, G …), with three figures.
+// Count formats a number in decimal units (k, M, G …), with three digits.
 func Count(v float64) string {
 	const units = "kMGTPE"
 	if v < 0 {
@@ -36,7 +36,7 @@ func Count(v float64) string {
 	return figures(v) + units[u:u+1]
 }
 
-// figures writes three figures, and no point behind which only zeros stand.
+// figures formats three digits, without a fraction of zeros.
 func figures(v float64) string {
 	digits := 0
 	switch {
@@ -52,7 +52,7 @@ func figures(v float64) string {
 	return s
 }
 
-// Duration writes nanoseconds in the unit that suits them; 0 is "-".
+// Duration formats nanoseconds in a suitable unit; 0 is "-".
 func Duration(ns int64) string {
 	switch {
 	case ns <= 0:
@@ -67,7 +67,7 @@ func Duration(ns int64) string {
 	return figures(float64(ns)/1e9) + "s"
 }
 
-// Span writes how long something has lasted, in its two largest units.
+// Span formats a time span in its two largest units.
 func Span(d time.Duration) string {
 	d = d.Round(time.Second)
 	day := 24 * time.Hour
@@ -82,7 +82,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%ds", d/time.Second)
 }
 
-// Percent writes a part of a whole.
+// Percent formats part/whole in percent.
 func Percent(part, whole float64) string {
 	if whole <= 0 {
 		return "-"
@@ -93,7 +93,7 @@ func Percent(part, whole float64) string {
 	return "<0.01%"
 }
 
-// instant is a time in the reader's zone.
+// instant formats a time in the local time zone.
 func instant(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 func dash(s string) string {

@@ -8,8 +8,7 @@ import (
 	"urdma/urdma/report"
 )
 
-// Lines writes a line for each port and each of several workers, and one for the busiest
-// queue pair.
+// Lines writes a line for each port, one for each worker if there are several, and one for the busiest queue pair.
 func Lines(w io.Writer, last, now *inspect.Snapshot, order Order) error {
 	r := compare(last, now, order)
 	at := now.Taken.Local().Format("15:04:05")

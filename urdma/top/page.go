@@ -10,14 +10,14 @@ import (
 	"urdma/urdma/report"
 )
 
-// View is what a page shows and how.
+// View is the content of a page and its layout.
 type View struct {
-	Last, Now     *inspect.Snapshot // the same at first: all rates are 0
+	Last, Now     *inspect.Snapshot // equal at first: all rates are 0
 	Order         Order
 	Width, Height int
 }
 
-// least is what a page needs to make sense.
+// least is the smallest usable page.
 const (
 	leastWidth  = 40
 	leastHeight = 8
@@ -48,7 +48,7 @@ func (v View) body() []string {
 	return append(lines, r.pairLines(v.Width, room)...)
 }
 
-// atMost keeps a third of the page of a table.
+// atMost limits a table to a third of the page.
 func (v View) atMost(lines []string, what string) []string {
 	if most := max(2, v.Height/3); len(lines) > most {
 		return append(lines[:most-1], fmt.Sprintf("and %d more %s", len(lines)-most+1, what))
@@ -100,10 +100,10 @@ func (r *rates) workerLines(width int) []string {
 	return layOut(cells, 1, 0, width)
 }
 
-// wide is a page with room for more columns.
+// wide is the width from which a page has more columns.
 const wide = 110
 
-// pairLines gives at most room lines.
+// pairLines returns at most room lines.
 func (r *rates) pairLines(width, room int) []string {
 	cells := [][]string{{"QPN", "PID", "COMMAND", "PEER", "OUT/s", "IN/s", "MSG/s", "RTT", "LOST/s"}}
 	more := []string{"PORT", "STATE", "SEND", "RECV"}
@@ -136,8 +136,8 @@ func (p *pairRate) cells() []string {
 		report.Count(p.messages), rtt, lost}
 }
 
-// layOut aligns cells, the first left columns to the left and the others to the
-// right. Column elastic gives way where the line is too long.
+// layOut aligns cells: the first left columns to the left, the others to the right. Column elastic is shortened if
+// a line is too long.
 func layOut(cells [][]string, left, elastic, width int) []string {
 	widths := make([]int, len(cells[0]))
 	total := len(widths) - 1

@@ -7,38 +7,38 @@ import (
 	"urdma/inspect"
 )
 
-// portRate is what a port does in a second.
+// portRate is a port's activity per second.
 type portRate struct {
 	*inspect.Port
 	rxBytes, txBytes, rxPackets, txPackets float64
 	resent, dropped                        float64
 }
 
-// pairRate is what a queue pair does in a second.
+// pairRate is a queue pair's activity per second.
 type pairRate struct {
 	*inspect.QP
 	out, in, messages, resent float64
 }
 
-// rates compares two snapshots.
+// rates are the differences between two snapshots.
 type rates struct {
 	ports   []portRate
 	pairs   []pairRate
 	loop    *loopRate    // nil: unknown
-	workers []workerRate // of several
+	workers []workerRate // if there are several
 }
 
-// loopRate is what poll loops do: busy is part of the turns, asleep of the time.
+// loopRate is a poll loop's activity: busy is a part of the turns, asleep a part of the time.
 type loopRate struct{ busy, asleep float64 }
 
-// workerRate is what one of several workers does in a second.
+// workerRate is the activity of one of several workers per second.
 type workerRate struct {
 	*inspect.Worker
 	loopRate
 	received, handedOn float64 // packets
 }
 
-// Order is what the queue pairs are sorted by.
+// Order is the sort order of queue pairs.
 type Order string
 
 // The orders.
@@ -58,8 +58,7 @@ func (o Order) of(p *pairRate) float64 {
 	return p.out + p.in
 }
 
-// compare gives the rates between last and now. Objects that are new count from
-// 0; those that are gone are left out.
+// compare returns the rates between last and now. New objects count from 0; removed ones are left out.
 func compare(last, now *inspect.Snapshot, order Order) rates {
 	var r rates
 	seconds := now.Taken.Sub(last.Taken).Seconds()
@@ -68,7 +67,7 @@ func compare(last, now *inspect.Snapshot, order Order) rates {
 	}
 	per := func(now, last uint64) float64 {
 		if now < last {
-			return 0 // another urdmad, or a sum that misses what was just removed
+			return 0 // another urdmad, or an object of the sum was just removed
 		}
 		return float64(now-last) / seconds
 	}

@@ -35,7 +35,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// two are snapshots two seconds apart; in between queue pair 0 wrote 4 MiB.
+// two returns snapshots two seconds apart; meanwhile queue pair 0 wrote 4 MiB.
 func two(t *testing.T) (last, now *inspect.Snapshot) {
 	t.Helper()
 	text, err := os.ReadFile("../report/testdata/snapshot.json")
@@ -65,7 +65,7 @@ func two(t *testing.T) (last, now *inspect.Snapshot) {
 	return last, now
 }
 
-// ofWorkers has two snapshots be of a urdmad with two workers.
+// ofWorkers gives two snapshots a second worker.
 func ofWorkers(last, now *inspect.Snapshot) {
 	last.Workers = []inspect.Worker{{Number: 0, Loop: *last.Loop, Clients: 1, QPs: 2}, {Number: 1, Loop: inspect.Loop{Core: 3}}}
 	now.Workers = []inspect.Worker{{Number: 0, Loop: *now.Loop, Clients: 1, QPs: 2}, {Number: 1, Loop: inspect.Loop{Core: 3, Turns: 10, AsleepNs: 1e9}}}
@@ -102,7 +102,7 @@ func fits(t *testing.T, name, page string, width, height int) {
 	}
 }
 
-// TestWorkers: several workers are shown each.
+// TestWorkers: each of several workers has a line.
 func TestWorkers(t *testing.T) {
 	last, now := two(t)
 	ofWorkers(last, now)

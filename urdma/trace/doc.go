@@ -1,9 +1,8 @@
-// Package trace shows what programs do with urdmad, as it happens: their calls, work
-// requests and completions, states and asynchronous events, beside the packets.
+// Package trace shows what programs do with urdmad, as it happens: calls, work requests and completions, states and
+// asynchronous events, together with the packets.
 //
-// The records are a capture's (package urdma/capture runs it). output.go makes an Event
-// of each (package event has the words), and gives it to one of these: lines.go prints text or JSON,
-// perfetto.go writes a file for ui.perfetto.dev and chrome://tracing, html.go a page
-// (page.html) that draws them, pcapng.go adds events to packets, each.go calls a function.
-// packet.go takes a frame apart.
+// The records come from a capture (package urdma/capture). output.go makes an Event of each (package event has the
+// words) and passes it to one of several outputs: lines.go prints text or JSON, perfetto.go writes a file for
+// ui.perfetto.dev and chrome://tracing, html.go a page (page.html) that draws the events, pcapng.go adds events to
+// packets, each.go calls a function. packet.go decodes a frame.
 package trace

@@ -5,7 +5,7 @@ import "urdma/verbs/abi"
 // each gives events to a function.
 type each struct{ fn func(*Event) error }
 
-// Each calls fn for each event, which it may not keep; its error ends the trace.
+// Each calls fn for each event. fn must not keep the event; an error of fn ends the trace.
 func Each(fn func(*Event) error) Output { return each{fn} }
 
 func (o each) event(e *Event, _ *abi.CaptureRecord, _, _ []byte) error { return o.fn(e) }

@@ -13,29 +13,29 @@ import (
 	"urdma/verbs/abi"
 )
 
-// page draws the events; %HEAD% and %EVENTS% stand where they go.
+// page draws the events; %HEAD% and %EVENTS% are placeholders.
 //
 //go:embed page.html
 var page string
 
-// Head is what a page says of the urdmad that its events are from.
+// Head describes the urdmad whose events the page shows.
 type Head struct {
 	Host     string            `json:"host"`
 	PID      int               `json:"pid"`
-	Programs map[uint32]string `json:"programs"` // names of those that are there when the trace begins, by PID
+	Programs map[uint32]string `json:"programs"` // names of the programs that run when the trace begins, by PID
 }
 
 // html writes a page that draws the events as a sequence diagram.
 type html struct {
 	w    *bufio.Writer
 	c    io.Closer
-	rest string // of the page, behind the events
+	rest string // the page behind the events
 	base time.Time
-	n    uint64 // events and losses written
+	n    uint64 // number of events and losses written
 	err  error
 }
 
-// HTML writes a page that needs nothing else, no network either, and closes w in the end.
+// HTML writes a page that needs no other file and no network, and closes w at the end.
 func HTML(w io.WriteCloser, head Head) Output {
 	before, rest, _ := strings.Cut(page, "%EVENTS%")
 	h := &html{w: bufio.NewWriter(w), c: w, rest: rest}
@@ -46,11 +46,11 @@ func HTML(w io.WriteCloser, head Head) Output {
 	return h
 }
 
-// drawn is an event of the page.
+// drawn is an event in the page's format.
 type drawn struct {
-	At   int64  `json:"at"` // ns since the first that was written, which others may precede
+	At   int64  `json:"at"` // ns since the first event written; later events may be earlier in time
 	Line string `json:"line"`
-	WRID string `json:"wr_id,omitempty"` // in the place of Event's: JavaScript's numbers have 53 bits
+	WRID string `json:"wr_id,omitempty"` // replaces Event's: JavaScript's numbers have 53 bits
 	*Event
 }
 
@@ -67,8 +67,7 @@ func (h *html) event(e *Event, _ *abi.CaptureRecord, _, _ []byte) error {
 
 func (h *html) lost(n uint64) error { return h.put(map[string]uint64{"lost": n}) }
 
-// put writes a value as JSON, in which <, > and & are escaped: it can't end the script
-// element that it stands in.
+// put writes a value as JSON with <, > and & escaped, so that it can't end the script element around it.
 func (h *html) put(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil || h.err != nil {

@@ -14,8 +14,7 @@ type closing struct{ bytes.Buffer }
 
 func (c *closing) Close() error { return nil }
 
-// TestPageEscapes: what programs are called and set as bookmarks ends no script of the
-// page, and is there unchanged.
+// TestPageEscapes: names of programs and texts of bookmarks do not end the page's script, and appear unchanged.
 func TestPageEscapes(t *testing.T) {
 	const hostile = "</script><script>alert(1)</script><!-- \u2028 %EVENTS% %HEAD%"
 	var to closing

@@ -17,14 +17,14 @@ type lines struct {
 	json bool
 }
 
-// Text prints a line for each event: time, process, queue pair, kind, what.
+// Text prints a line for each event: time, process, queue pair, kind, event.
 func Text(w io.Writer) Output {
 	l := &lines{w: bufio.NewWriter(w)}
 	fmt.Fprintln(l.w, event.Head)
 	return l
 }
 
-// JSON prints an object of JSON a line for each event.
+// JSON prints a JSON object per line for each event.
 func JSON(w io.Writer) Output { return &lines{w: bufio.NewWriter(w), json: true} }
 
 func (l *lines) event(e *Event, _ *abi.CaptureRecord, _, _ []byte) error {

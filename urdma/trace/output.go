@@ -9,16 +9,16 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Only has the events of some kinds alone go on to an output; none: all kinds.
+// Only passes the events of some kinds to an output; without kinds, all events.
 func Only(kinds []string, to Output) capture.Sink { return &sink{kinds: kinds, to: to} }
 
-// Event is one thing that happened: to a program, or a packet.
+// Event is an event of a program, or a packet.
 type Event struct {
 	event.Event
 	Packet *Packet `json:"packet,omitempty"` // of kind PACKET
 }
 
-// eventOf makes an Event of a capture's record.
+// eventOf makes an Event from a record of a capture.
 func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	at := time.Unix(0, int64(r.TimeNs))
 	if r.Kind != abi.CaptureFrame {
@@ -29,7 +29,7 @@ func eventOf(r *abi.CaptureRecord, body, note []byte) (Event, error) {
 	return Event{event.Event{Time: at, Kind: "PACKET", QPN: r.QPN, What: p.String(), Bytes: r.FrameBytes}, p}, nil
 }
 
-// Output is where events go.
+// Output is a destination of events.
 type Output interface {
 	event(e *Event, r *abi.CaptureRecord, frame, note []byte) error
 	lost(n uint64) error

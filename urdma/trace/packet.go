@@ -11,28 +11,30 @@ import (
 	"urdma/wire/roce"
 )
 
-// Packet is what a PACKET event says of its frame. Numbers that it does not have are nil.
+// Packet is the decoded frame of a PACKET event. Numbers that the packet lacks are nil.
 type Packet struct {
-	Way      string  `json:"way,omitempty"` // in, out, or host: between programs of this urdmad, made up
-	From     string  `json:"from,omitempty"`
-	To       string  `json:"to,omitempty"`
-	OtherQPN uint32  `json:"other_qpn,omitempty"` // of one between programs of this urdmad, its receiver; QPN is its sender
-	Protocol string  `json:"protocol,omitempty"`  // TRP, RoCEv2, or the innermost of gopacket's names
-	Message  string  `json:"message,omitempty"`   // the operation
+	// in, out, or host: between programs of this urdmad, so there was no real packet
+	Way  string `json:"way,omitempty"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// receiver of a packet between programs of this urdmad; QPN is the sender
+	OtherQPN uint32  `json:"other_qpn,omitempty"`
+	Protocol string  `json:"protocol,omitempty"` // TRP, RoCEv2, or gopacket's name of the innermost protocol
+	Message  string  `json:"message,omitempty"`  // the operation
 	PSN      *uint32 `json:"psn,omitempty"`
-	Ack      *uint32 `json:"ack,omitempty"`     // TRP: the next PSN that its sender expects
-	Credits  *uint32 `json:"credits,omitempty"` // TRP: segments past Ack
-	QP       *uint32 `json:"dest_qp,omitempty"` // of datagrams and RoCEv2
+	Ack      *uint32 `json:"ack,omitempty"`     // TRP: the next PSN that the packet's sender expects
+	Credits  *uint32 `json:"credits,omitempty"` // TRP: segments beyond Ack
+	QP       *uint32 `json:"dest_qp,omitempty"` // in datagrams and RoCEv2
 	STag     string  `json:"stag,omitempty"`    // or rkey
 	Address  string  `json:"address,omitempty"` // or tagged offset
 	MSN      *uint32 `json:"msn,omitempty"`     // of an untagged message
-	Offset   *uint32 `json:"offset,omitempty"`  // in it
-	Last     bool    `json:"last,omitempty"`    // of its message
+	Offset   *uint32 `json:"offset,omitempty"`  // offset in the message
+	Last     bool    `json:"last,omitempty"`    // last packet of its message
 	Syndrome string  `json:"syndrome,omitempty"`
-	Note     string  `json:"note,omitempty"` // what urdmad made of it, if it did not simply take it
+	Note     string  `json:"note,omitempty"` // why urdmad did not simply accept the packet
 }
 
-// packetOf takes a frame apart, of which body is what was kept.
+// packetOf decodes a frame, of which body is the part that was captured.
 func packetOf(r *abi.CaptureRecord, body, note []byte) *Packet {
 	p := &Packet{Way: "host", OtherQPN: r.OtherQPN, Note: string(note)}
 	switch r.Direction {
@@ -60,7 +62,7 @@ func packetOf(r *abi.CaptureRecord, body, note []byte) *Packet {
 	return p
 }
 
-// datagram reads the payload of UDP, which may be cut short.
+// datagram decodes the payload of UDP, which may be truncated.
 func (p *Packet) datagram(udp *layers.UDP) {
 	b := udp.Payload
 	if udp.SrcPort == roce.Port || udp.DstPort == roce.Port {
@@ -85,7 +87,7 @@ func (p *Packet) datagram(udp *layers.UDP) {
 	}
 }
 
-// trp reads a packet of a connection.
+// trp decodes a packet of a connection.
 func (p *Packet) trp(b []byte, udp *layers.UDP) {
 	var t wire.TRP
 	var d wire.DDP
@@ -137,7 +139,7 @@ func numbered[T ~uint32](n T) *uint32 {
 	return &v
 }
 
-// String sums the packet up: its way, ends and message, and what urdmad made of it.
+// String formats the packet in one line: direction, ends, message, and the note.
 func (p *Packet) String() string {
 	text := map[string]string{"in": "in ", "out": "out "}[p.Way]
 	if p.From == "" {

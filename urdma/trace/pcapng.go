@@ -7,14 +7,14 @@ import (
 	"urdma/verbs/abi"
 )
 
-// pcapng writes packets, and the events before each as its comment.
+// pcapng writes packets, each with the preceding events as its comment.
 type pcapng struct {
 	to      capture.Sink
 	pending []string
 	missed  uint64
 }
 
-// Pcapng adds events to the packets that go to files.
+// Pcapng adds events to the packets in a capture's files.
 func Pcapng(files capture.Sink) Output { return &pcapng{to: files} }
 
 func (p *pcapng) event(e *Event, r *abi.CaptureRecord, frame, note []byte) error {

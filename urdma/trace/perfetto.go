@@ -8,22 +8,22 @@ import (
 	"urdma/verbs/abi"
 )
 
-// perfetto writes the trace event format that ui.perfetto.dev and chrome://tracing
-// open: a process for each process, a thread for each queue pair.
+// perfetto writes the trace event format, which ui.perfetto.dev and chrome://tracing open. Each process is a
+// process there, each queue pair a thread.
 type perfetto struct {
 	w     *bufio.Writer
 	c     io.Closer
 	wrote bool
 }
 
-// Perfetto writes a file of the trace event format, and closes w in the end.
+// Perfetto writes a file in the trace event format, and closes w at the end.
 func Perfetto(w io.WriteCloser) Output { return &perfetto{w: bufio.NewWriter(w), c: w} }
 
-// perfettoEvent is one of its events; times are in microseconds.
+// perfettoEvent is an event in that format; times are in microseconds.
 type perfettoEvent struct {
 	Name     string  `json:"name"`
 	Category string  `json:"cat"`
-	Phase    string  `json:"ph"` // X: it has a duration; i: an instant
+	Phase    string  `json:"ph"` // X: event with a duration; i: instant
 	Scope    string  `json:"s,omitempty"`
 	Time     float64 `json:"ts"`
 	Duration float64 `json:"dur,omitempty"`
@@ -56,7 +56,7 @@ func (p *perfetto) put(v *perfettoEvent) error {
 	return err
 }
 
-func (p *perfetto) lost(uint64) error { return nil } // the closing line says it
+func (p *perfetto) lost(uint64) error { return nil } // the last line reports losses
 func (p *perfetto) flush() error      { return p.w.Flush() }
 
 func (p *perfetto) close() error {
