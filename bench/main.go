@@ -1,4 +1,4 @@
-// Command urdma-bench measures urdma beside its peers; urdma bench runs it.
+// Command urdma-bench measures urdma and compares it with other ways of moving data; urdma bench runs it.
 package main
 
 import (
@@ -25,7 +25,7 @@ const (
 	exitUsage   = 2
 )
 
-// usageError is a wrong use of the command.
+// usageError is wrong usage of the command.
 type usageError struct{ error }
 
 func main() {
@@ -54,10 +54,13 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "urdma-bench",
 		Short: "measure urdma beside kernel sockets on this machine",
-		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their peers: iperf3, sockperf, dpdk-testpmd. " +
-			"Prints medians, spreads, and the ratios to what urdma aims at; a ratio that not every round bears out is called so. " +
+		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their " +
+			"peers: iperf3, sockperf, dpdk-testpmd. " +
+			"Prints medians, spreads, and the ratios to what urdma aims at; a ratio that not every round bears out is called " +
+			"so. " +
 			"Writes JSON, CSV and SVG plots below --out; runs found there make the history. " +
-			"Kernel sockets between two hosts take network namespaces: root, or a machine that allows user namespaces; what can't be had is named and left out. " +
+			"Kernel sockets between two hosts take network namespaces: root, or a machine that allows user namespaces; what " +
+			"can't be had is named and left out. " +
 			"Running urdmads are not touched, but they and everything else that runs takes part in the figures.",
 		Example: "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -74,11 +77,14 @@ func newCommand() *cobra.Command {
 		return usageError{fmt.Errorf("%w (urdma bench --help tells more)", err)}
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.build, "build", "", "`directory` with urdmad, urdma and liburdma.so (default: those that this urdma came with)")
-	f.StringVar(&o.library, "lib", "", "`PATH` of the liburdma.so to measure, where it is not in --build (urdma bench finds it)")
+	f.StringVar(&o.build, "build", "",
+		"`directory` with urdmad, urdma and liburdma.so (default: those that this urdma came with)")
+	f.StringVar(&o.library, "lib", "",
+		"`PATH` of the liburdma.so to measure, where it is not in --build (urdma bench finds it)")
 	f.StringVarP(&o.out, "out", "o", "urdma-bench", "`directory` for what is written")
 	f.StringVar(&o.only, "only", "", "measure only what `REGEXP` matches the name of (--list)")
-	f.StringVar(&o.markdown, "markdown", "", "also write `FILE`, as docs/BENCHMARKS.md is, and its plots into benchmarks beside it")
+	f.StringVar(&o.markdown, "markdown", "",
+		"also write `FILE`, as docs/BENCHMARKS.md is, and its plots into benchmarks beside it")
 	f.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
 	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
 	f.DurationVar(&o.limit, "limit", 12*time.Minute+30*time.Second, "begin no round that would end after `TIME`; 0: none")
@@ -95,7 +101,8 @@ func (o *options) run(out, progress io.Writer) error {
 		return nil
 	}
 	if o.rounds < 1 || o.seconds <= 0 || o.limit < 0 {
-		return usageError{fmt.Errorf("--rounds %d --seconds %g --limit %v: the first two are above 0, the limit is not below", o.rounds, o.seconds, o.limit)}
+		return usageError{fmt.Errorf("--rounds %d --seconds %g --limit %v: the first two are above 0, the limit is not below",
+			o.rounds, o.seconds, o.limit)}
 	}
 	only, err := o.filter()
 	if err != nil {
@@ -109,7 +116,8 @@ func (o *options) run(out, progress io.Writer) error {
 		return err
 	}
 	defer remove()
-	r, err := suite.Run(suite.Options{Build: build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps && only == nil, Limit: o.limit, Log: progress})
+	r, err := suite.Run(suite.Options{Build: build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps &&
+		only == nil, Limit: o.limit, Log: progress})
 	if err != nil {
 		return err
 	}
@@ -128,8 +136,8 @@ func (o *options) filter() (*regexp.Regexp, error) {
 	return only, nil
 }
 
-// programs is the directory of the programs to measure. Without --build they are
-// gathered from where they are installed; remove takes that away again.
+// programs returns the directory of the programs to measure. Without --build it makes a directory with links to the
+// installed programs; remove deletes it.
 func (o *options) programs() (dir string, remove func(), err error) {
 	if o.build != "" {
 		return o.build, func() {}, nil
@@ -137,7 +145,8 @@ func (o *options) programs() (dir string, remove func(), err error) {
 	if o.library == "" {
 		return "", nil, usageError{errors.New("--build or --lib says what to measure; urdma bench finds it by itself")}
 	}
-	links := map[string]string{"liburdma.so": o.library, "liburdma.d": filepath.Join(filepath.Dir(o.library), "liburdma.d")}
+	links := map[string]string{"liburdma.so": o.library,
+		"liburdma.d": filepath.Join(filepath.Dir(o.library), "liburdma.d")}
 	for _, program := range []string{"urdma", "urdmad"} {
 		if links[program], err = installed(program); err != nil {
 			return "", nil, err
@@ -146,7 +155,7 @@ func (o *options) programs() (dir string, remove func(), err error) {
 	if dir, err = os.MkdirTemp("", "urdma-bench-"); err != nil {
 		return "", nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // links that nobody needs
+	remove = func() { _ = os.RemoveAll(dir) } // errors don't matter: it only has links
 	for name, target := range links {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			remove()
@@ -156,7 +165,7 @@ func (o *options) programs() (dir string, remove func(), err error) {
 	return dir, remove, nil
 }
 
-// installed is the program beside this one, or the one in PATH.
+// installed finds a program next to this one or in PATH.
 func installed(program string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -169,31 +178,33 @@ func installed(program string) (string, error) {
 	return path, nil
 }
 
-// write puts the run beside the earlier ones in o.out, and the plots of all.
+// write adds the run to the earlier ones in o.out, and plots them all.
 func (o *options) write(r *results.Run) error {
 	earlier, err := history(o.out)
 	if err != nil {
 		return err
 	}
 	name := filepath.Join(o.out, "run-"+r.Started.Format(time.RFC3339))
-	err = errors.Join(r.Write(name+".json"), toFile(name+".csv", func(w io.Writer) error { return report.CSV(w, r) }), report.Plots(o.out, r, earlier))
+	err = errors.Join(r.Write(name+".json"), toFile(name+".csv", func(w io.Writer) error { return report.CSV(w, r) }),
+		report.Plots(o.out, r, earlier))
 	if o.markdown != "" {
 		err = errors.Join(err, o.page(r))
 	}
 	return err
 }
 
-// page writes o.markdown, and its plots into a directory beside it.
+// page writes o.markdown, and its plots into a directory next to it.
 func (o *options) page(r *results.Run) error {
 	const plots = "benchmarks"
 	dir := filepath.Join(filepath.Dir(o.markdown), plots)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(report.Plots(dir, r, nil), toFile(o.markdown, func(w io.Writer) error { return report.Markdown(w, r, plots) }))
+	return errors.Join(report.Plots(dir, r, nil),
+		toFile(o.markdown, func(w io.Writer) error { return report.Markdown(w, r, plots) }))
 }
 
-// history reads the runs that were written before.
+// history reads the earlier runs.
 func history(dir string) (runs []*results.Run, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "run-*.json"))
 	if err != nil {

@@ -42,7 +42,7 @@ func runBench(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// What needs neither programs nor root is measured and written: copying memory.
+// Copying memory, which needs neither programs nor root, is measured and written.
 func TestBenchWritesRuns(t *testing.T) {
 	build := t.TempDir()
 	script := "#!/bin/sh\necho urdmad version 0.1.0-gtest\n"
@@ -51,8 +51,9 @@ func TestBenchWritesRuns(t *testing.T) {
 	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "page.md")
-	for range 2 { // the second has a history
-		out, err := runBench("--build", build, "--out", dir, "--only", "copying 64", "--rounds", "2", "--seconds", "0.01", "--markdown", page)
+	for range 2 { // the second run has a history
+		out, err := runBench("--build", build, "--out", dir, "--only", "copying 64", "--rounds", "2", "--seconds", "0.01",
+			"--markdown", page)
 		if err != nil || !strings.Contains(out, "one thread copying 64 KiB") || !strings.Contains(out, "0.1.0-gtest") {
 			t.Fatalf("%v:\n%s", err, out)
 		}
@@ -73,7 +74,8 @@ func TestBenchRefuses(t *testing.T) {
 		{"--limit -1s", "--limit -1s"},
 		{"extra", "extra"},
 	} {
-		if out, err := runBench(append(strings.Fields(c.args), "--out", t.TempDir())...); err == nil || !strings.Contains(err.Error(), c.want) {
+		if out, err := runBench(append(strings.Fields(c.args), "--out", t.TempDir())...); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v does not name %q (%s)", c.args, err, c.want, out)
 		}
 	}

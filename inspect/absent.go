@@ -14,22 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrStale comes with ErrNotRunning where a urdmad has left files.
+// ErrStale comes with ErrNotRunning if a urdmad has left files behind.
 var ErrStale = errors.New("a urdmad that was killed, or whose socket was removed, has left files")
 
-// notConnected says why a control socket gave no connection.
+// notConnected says why connecting to a control socket failed.
 func notConnected(socket string, err error) error {
 	fi, none := os.Stat(socket)
 	switch {
-	case none == nil && fi.Mode().Type() != fs.ModeSocket: // for which connect(2) says ECONNREFUSED
+	case none == nil && fi.Mode().Type() != fs.ModeSocket: // connect(2) says ECONNREFUSED for it
 		return fmt.Errorf("%s is no socket; name urdmad's by --socket or URDMA_SOCKET", socket)
 	case errors.Is(err, fs.ErrPermission):
 		return notAllowed(socket, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket or URDMA_SOCKET; "+
+		return fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket "+
+			"or URDMA_SOCKET; "+
 			"%w, the socket", ErrNotRunning, socket, ErrStale)
 	case errors.Is(err, fs.ErrNotExist):
-		err := fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket or URDMA_SOCKET", ErrNotRunning, socket)
+		err := fmt.Errorf("%w at %s; start it (systemctl --user start urdmad, or urdmad) or name its socket by --socket "+
+			"or URDMA_SOCKET", ErrNotRunning, socket)
 		if tree := strings.TrimSuffix(socket, ".sock") + ".sysfs"; exists(tree) {
 			err = fmt.Errorf("%w; %w, %s", err, ErrStale, tree)
 		}
@@ -43,20 +45,22 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// notAllowed names what keeps the caller out: the socket, or a directory on the way.
+// notAllowed names the socket or the directory that the caller has no permission for.
 func notAllowed(socket string, err error) error {
 	if fi, bad := os.Stat(socket); bad == nil {
-		return fmt.Errorf("%s belongs to %s and has mode %04o; %s: %w", socket, owner(fi), fi.Mode().Perm(), admitted(fi), err)
+		return fmt.Errorf("%s belongs to %s and has mode %04o; %s: %w", socket, owner(fi), fi.Mode().Perm(), admitted(fi),
+			err)
 	}
 	for dir := filepath.Dir(socket); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		if fi, bad := os.Stat(dir); bad == nil {
-			return fmt.Errorf("the directory %s belongs to %s, and its mode %04o keeps you out of %s: %w", dir, owner(fi), fi.Mode().Perm(), socket, err)
+			return fmt.Errorf("the directory %s belongs to %s, and its mode %04o keeps you out of %s: %w", dir, owner(fi),
+				fi.Mode().Perm(), socket, err)
 		}
 	}
 	return fmt.Errorf("%s: %w", socket, err)
 }
 
-// admitted says how others get in.
+// admitted says how another user gets access.
 func admitted(fi fs.FileInfo) string {
 	if fi.Mode().Perm()&0o060 != 0o060 {
 		return "socket_group in its urdma.json lets others in"
@@ -76,8 +80,7 @@ func owner(fi fs.FileInfo) string {
 	return "user " + uid
 }
 
-// peer is the process that listens on the socket, or that opened it for urdmad; 0
-// where it is not seen from here.
+// peer is the process that listens on the socket, or that opened it for urdmad; 0 if it is not visible from here.
 func (s *Source) peer() (pid int) {
 	raw, err := s.conn.SyscallConn()
 	if err != nil {
@@ -91,10 +94,9 @@ func (s *Source) peer() (pid int) {
 	return pid
 }
 
-// stopped tells whether a process is stopped by a signal or a debugger
-// (proc_pid_stat(5)).
+// stopped reports whether a process is stopped by a signal or a debugger (proc_pid_stat(5)).
 func stopped(pid int) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // none: it is not seen, or has ended
-	i := strings.LastIndex(string(text), ") ")                // of the command, which may hold anything
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // fails if the process is not visible or has ended
+	i := strings.LastIndex(string(text), ") ")                // end of the command, which may contain anything
 	return i >= 0 && strings.HasPrefix(strings.ToUpper(string(text[i+2:])), "T")
 }

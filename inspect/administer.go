@@ -8,12 +8,11 @@ import (
 	"urdma/verbs/abi"
 )
 
-// ErrRefused comes with why urdmad did not do what it was asked to.
+// ErrRefused comes with the reason why urdmad refused a request.
 var ErrRefused = errors.New("refused")
 
-// Administer has urdmad do something, one of the abi.Admin constants, and returns in words
-// what it did. *Refusal: EPERM, it is not the caller's to do; ENOENT, no such object that
-// the caller may see.
+// Administer asks urdmad for an operation, one of the abi.Admin constants, and returns a text that says what urdmad
+// did. It fails with *Refusal: EPERM, the caller lacks permission; ENOENT, no such object that the caller may see.
 func (s *Source) Administer(op uint32, object uint64, text string) (string, error) {
 	q := abi.AdminRequest{Header: abi.Header{Type: abi.Admin}, Op: op, Object: object}
 	copy(q.Text[:len(q.Text)-1], text)

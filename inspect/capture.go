@@ -9,20 +9,19 @@ import (
 	"urdma/verbs/ring"
 )
 
-// Capture is a capture under way in urdmad. Its Reader has the frames. It is
-// not for several goroutines at once.
+// Capture is a running capture. Its Reader has the frames. It must not be used by several goroutines at once.
 type Capture struct {
 	Reader ring.CaptureReader
-	// RingBytes is the size of the ring that urdmad gave.
+	// RingBytes is the size of the ring that urdmad allocated.
 	RingBytes uint32
 
 	source *Source
 	mem    []byte
 }
 
-// StartCapture has urdmad copy the frames that pass the filter into a ring, from
-// now on. A Source has one capture at a time; it ends with the Source too.
-// *Refusal: EBUSY, as many captures run as may; ENODEV, no such device.
+// StartCapture asks urdmad to copy the frames that pass the filter into a ring, from now on. A Source has one
+// capture at a time, which ends with the Source at the latest. It fails with *Refusal: EBUSY, too many captures
+// run; ENODEV, no such device.
 func (s *Source) StartCapture(filter abi.CaptureRequest) (*Capture, error) {
 	filter.Header = abi.Header{Type: abi.Capture}
 	r, file, err := ask[abi.CaptureResponse](s, &filter)
@@ -46,7 +45,7 @@ func (s *Source) StartCapture(filter abi.CaptureRequest) (*Capture, error) {
 	return c, nil
 }
 
-// Stop ends the capture. When it returns the ring has all there will be.
+// Stop ends the capture. When it returns, no more frames are added to the ring.
 func (c *Capture) Stop() error {
 	_, file, err := c.source.exchange(abi.Bytes(&abi.Header{Type: abi.CaptureStop}))
 	if file != nil {
@@ -55,8 +54,8 @@ func (c *Capture) Stop() error {
 	return err
 }
 
-// Mark sets a bookmark in every capture with events that the caller's user could see;
-// urdmad keeps 95 bytes of the text. *Refusal: EINVAL, the text is empty.
+// Mark sets a bookmark in every capture with events that the caller's user may see; urdmad keeps 95 bytes of the
+// text. It fails with *Refusal: EINVAL, the text is empty.
 func (s *Source) Mark(text string) error {
 	m := abi.MarkRequest{Header: abi.Header{Type: abi.Mark}}
 	copy(m.Text[:len(m.Text)-1], text)
@@ -67,9 +66,9 @@ func (s *Source) Mark(text string) error {
 	return err
 }
 
-// Inject has urdmad do what statements of package inject say, and returns the number of
-// the first rule that they make, 0 for none. *Refusal: EPERM, EINVAL, ENOENT, ESRCH,
-// ENODEV, ENOTUNIQ, ENXIO, EDQUOT; urdmad's log says more.
+// Inject asks urdmad to carry out statements of package inject, and returns the number of the first rule among
+// them, 0 for none. It fails with *Refusal: EPERM, EINVAL, ENOENT, ESRCH, ENODEV, ENOTUNIQ, ENXIO, EDQUOT; urdmad's
+// log has the details.
 func (s *Source) Inject(text string) (number uint32, err error) {
 	m := abi.InjectRequest{Header: abi.Header{Type: abi.Inject}}
 	if len(text) >= len(m.Text) {
@@ -85,12 +84,13 @@ func (s *Source) Inject(text string) (number uint32, err error) {
 	}
 	r, ok := abi.Decode[abi.InjectResponse](b)
 	if !ok {
-		return 0, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d: urdma and urdmad are of different versions", s.path, len(b), abi.Size[abi.InjectResponse]())
+		return 0, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d: urdma and urdmad are of different versions",
+			s.path, len(b), abi.Size[abi.InjectResponse]())
 	}
 	return r.Number, nil
 }
 
-// Gone reports that urdmad has hung up: nothing more will come.
+// Gone reports whether urdmad has closed the connection: no more frames will come.
 func (c *Capture) Gone() bool {
 	raw, err := c.source.conn.SyscallConn()
 	if err != nil {
@@ -98,17 +98,17 @@ func (c *Capture) Gone() bool {
 	}
 	gone := false
 	err = raw.Control(func(fd uintptr) {
-		poll := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP comes unasked
+		poll := []unix.PollFd{{Fd: int32(fd)}} // poll(2) reports POLLHUP without a request
 		n, err := unix.Poll(poll, 0)
 		gone = err == nil && n > 0 && poll[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 	})
 	return gone || err != nil
 }
 
-// Close gives the ring back; frames that Reader returned are gone.
+// Close unmaps the ring; frames that Reader returned become invalid.
 func (c *Capture) Close() {
 	if c.mem != nil {
-		_ = unix.Munmap(c.mem) // fails only for what is not a mapping
+		_ = unix.Munmap(c.mem) // fails only for an address that is no mapping
 		c.mem = nil
 	}
 }

@@ -1,7 +1,6 @@
-// Package inspect is what urdmad tells about itself: the snapshot that the
-// control message INSPECT returns as JSON, and the client that asks for it.
+// Package inspect is urdmad's report about itself: the snapshot that the control message INSPECT returns as JSON,
+// and the client that requests it.
 //
-// snapshot.go holds the types, which urdmad fills and urdma prints; fetch.go
-// asks a running urdmad; sums.go adds the counts of several ports or queue pairs.
-// It knows neither how a snapshot is gathered nor how it is shown.
+// snapshot.go holds the types, which urdmad fills and urdma prints; fetch.go is the client; sums.go adds the counts
+// of several ports or queue pairs. The package knows neither how urdmad collects a snapshot nor how urdma shows it.
 package inspect

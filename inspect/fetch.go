@@ -22,17 +22,17 @@ var ErrNotRunning = errors.New("no urdmad is running")
 // ErrStopped says that a signal or a debugger has stopped urdmad.
 var ErrStopped = errors.New("urdmad is stopped")
 
-// maxSnapshot bounds what is read of a snapshot: some million objects.
+// maxSnapshot limits how much of a snapshot is read: enough for some million objects.
 const maxSnapshot = 1 << 30
 
 const (
 	// answerTime is how long urdmad may take to answer.
 	answerTime = 10 * time.Second
-	// silence is how long until it is looked at why it doesn't.
+	// silence is the wait after which the client checks why urdmad doesn't answer.
 	silence = 2 * time.Second
 )
 
-// Source asks one urdmad for snapshots, over one connection.
+// Source requests snapshots from one urdmad, over one connection.
 type Source struct {
 	path string
 	conn *net.UnixConn
@@ -47,13 +47,13 @@ func Open(socket string) (*Source, error) {
 	return &Source{socket, c}, nil
 }
 
-// Path is the control socket's.
+// Path is the path of the control socket.
 func (s *Source) Path() string { return s.path }
 
 // Close ends the connection.
 func (s *Source) Close() error { return s.conn.Close() }
 
-// Fetch asks for a snapshot.
+// Fetch requests a snapshot.
 func (s *Source) Fetch() (*Snapshot, error) {
 	text, err := s.FetchJSON()
 	if err != nil {
@@ -64,12 +64,13 @@ func (s *Source) Fetch() (*Snapshot, error) {
 		return nil, fmt.Errorf("the snapshot of urdmad at %s: %w", s.path, err)
 	}
 	if snap.Format != Format {
-		return nil, fmt.Errorf("urdmad at %s gives snapshots of format %d, expected %d: urdma and urdmad are of different versions", s.path, snap.Format, Format)
+		return nil, fmt.Errorf("urdmad at %s gives snapshots of format %d, expected %d: urdma and urdmad are of different "+
+			"versions", s.path, snap.Format, Format)
 	}
 	return snap, nil
 }
 
-// FetchJSON asks for a snapshot as urdmad wrote it.
+// FetchJSON requests a snapshot and returns it as urdmad wrote it.
 func (s *Source) FetchJSON() ([]byte, error) {
 	r, file, err := ask[abi.InspectResponse](s, &abi.Header{Type: abi.Inspect})
 	if err != nil {
@@ -86,8 +87,8 @@ func (s *Source) FetchJSON() ([]byte, error) {
 	return text, nil
 }
 
-// ask sends a request, whose length it fills in, and returns the response with
-// the descriptor that belongs to it, which is the caller's.
+// ask sends a request, whose length it fills in. It returns the response and the descriptor that came with it,
+// which the caller owns.
 func ask[R, Q any](s *Source, request *Q) (response R, file *os.File, err error) {
 	b, file, err := s.exchange(abi.Bytes(request))
 	if err != nil {
@@ -98,16 +99,16 @@ func ask[R, Q any](s *Source, request *Q) (response R, file *os.File, err error)
 		if file != nil {
 			file.Close()
 		}
-		return response, nil, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d and a descriptor: urdma and urdmad are of different versions",
+		return response, nil, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d and a descriptor: urdma and "+
+			"urdmad are of different versions",
 			s.path, len(b), abi.Size[R]())
 	}
 	return response, file, nil
 }
 
-// exchange sends one request and receives its response; an errno in it is an
-// error.
+// exchange sends one request and receives its response. An errno in the response is returned as an error.
 func (s *Source) exchange(request []byte) ([]byte, *os.File, error) {
-	_ = s.conn.SetDeadline(time.Now().Add(answerTime)) // fails only on a closed connection, and then so does what follows
+	_ = s.conn.SetDeadline(time.Now().Add(answerTime)) // fails only on a closed connection, as does the next call
 	abi.At[abi.Header](request, 0).Length = uint32(len(request))
 	if _, err := s.conn.Write(request); err != nil {
 		return nil, nil, s.explain(err)
@@ -124,11 +125,11 @@ func (s *Source) exchange(request []byte) ([]byte, *os.File, error) {
 		return nil, nil, s.explain(errors.Join(err, io.ErrUnexpectedEOF))
 	}
 	var file *os.File
-	fds, _ := ancillary.Descriptors(oob[:oobn]) // none came with what can't be read
+	fds, _ := ancillary.Descriptors(oob[:oobn]) // unreadable data carries no descriptor
 	for i, fd := range fds {
 		if i == 0 {
 			file = os.NewFile(uintptr(fd), "from urdmad")
-		} else { // which none should be
+		} else { // no response should have more than one
 			_ = unix.Close(fd)
 		}
 	}
@@ -148,7 +149,7 @@ func (s *Source) exchange(request []byte) ([]byte, *os.File, error) {
 	return nil, nil, err
 }
 
-// Refusal is an errno that urdmad answered with.
+// Refusal is an errno in urdmad's response.
 type Refusal struct {
 	socket string
 	Errno  syscall.Errno
@@ -159,7 +160,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("urdmad at %s: %v", r.sock
 // Unwrap returns the errno.
 func (r *Refusal) Unwrap() error { return r.Errno }
 
-// explain names the usual reasons why urdmad hangs up.
+// explain names the usual reasons why urdmad closes a connection.
 func (s *Source) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if pid := s.peer(); stopped(pid) {

@@ -6,21 +6,22 @@ import "urdma/verbs/abi"
 var QPStates = abi.QPStates
 
 // IDStates are the states of an rdma_cm id.
-var IDStates = [...]string{"idle", "bound", "resolving", "resolved", "routed", "connecting", "requested", "accepting", "connected", "ended"}
+var IDStates = [...]string{"idle", "bound", "resolving", "resolved", "routed", "connecting", "requested", "accepting",
+	"connected", "ended"}
 
-// How urdmad reaches a memory region.
+// How urdmad accesses a memory region.
 const (
 	PathShared   = "shared"
 	PathFallback = "fallback"
 )
 
-// What carries a connection on the wire.
+// Protocols of a connection on the wire.
 const (
-	ProtocolUDP = "udp" // urdma's own (docs/WIRE.md)
+	ProtocolUDP = "udp" // urdma's own protocol (docs/WIRE.md)
 	ProtocolTCP = "tcp" // iWARP: MPA
 )
 
-// How a connection's messages travel.
+// Paths of a connection's messages.
 const (
 	PathHost = "host" // between two queue pairs of one urdmad
 	PathWire = "wire"

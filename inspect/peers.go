@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// Peer is a host that connections over the wire lead to, and what they know of the way.
+// Peer is a host at the other end of connections over the wire, with what these connections know about the network
+// between.
 type Peer struct {
 	Port     string `json:"port"`
 	Address  string `json:"address"`
 	Protocol string `json:"protocol"` // Wire.Protocol
 	QPs      int    `json:"queue_pairs"`
-	SilentNs int64  `json:"silent_ns"` // since one of them heard it last
-	RTTNs    int64  `json:"rtt_ns"`    // the least smoothed one; 0 before the first sample
+	SilentNs int64  `json:"silent_ns"` // since any of the connections last received a packet
+	RTTNs    int64  `json:"rtt_ns"`    // smallest smoothed RTT; 0 before the first sample
 	MinRTTNs int64  `json:"min_rtt_ns"`
-	PathMTU  int    `json:"path_mtu"` // the least
-	Segments uint64 `json:"segments"` // sent, without those sent again
+	PathMTU  int    `json:"path_mtu"` // smallest path MTU
+	Segments uint64 `json:"segments"` // sent, without retransmissions
 	Resent   uint64 `json:"resent"`
 }
 
-// Peers sums up the queue pairs that have connections over the wire, by port and peer.
+// Peers groups the queue pairs with connections over the wire by port and peer.
 func (s *Snapshot) Peers() []Peer {
 	type key struct{ port, address, protocol string }
 	at := map[key]*Peer{}
@@ -37,7 +38,8 @@ func (s *Snapshot) Peers() []Peer {
 		}
 		p.QPs++
 		p.SilentNs = min(p.SilentNs, q.Wire.SilentNs)
-		p.RTTNs, p.MinRTTNs, p.PathMTU = least(p.RTTNs, q.Wire.RTTNs), least(p.MinRTTNs, q.Wire.MinRTTNs), least(p.PathMTU, q.Wire.PathMTU)
+		p.RTTNs, p.MinRTTNs, p.PathMTU = least(p.RTTNs, q.Wire.RTTNs), least(p.MinRTTNs, q.Wire.MinRTTNs),
+			least(p.PathMTU, q.Wire.PathMTU)
 		p.Segments += q.Wire.Segments
 		p.Resent += q.Wire.Resent
 	}
@@ -51,7 +53,7 @@ func (s *Snapshot) Peers() []Peer {
 	return peers
 }
 
-// least is that of two values of which 0 is none.
+// least is the smaller of two values, where 0 means no value.
 func least[T int | int64](a, b T) T {
 	if a == 0 || b == 0 {
 		return a + b
@@ -59,7 +61,7 @@ func least[T int | int64](a, b T) T {
 	return min(a, b)
 }
 
-// host is the address of an address with a port number.
+// host is the address in text, without its port number.
 func host(text string) string {
 	if a, err := netip.ParseAddrPort(text); err == nil {
 		return a.Addr().String()

@@ -5,27 +5,25 @@ import (
 	"time"
 )
 
-// Format is the version of the snapshot's form. It grows when a field changes
-// its meaning or goes away; new fields alone don't change it.
+// Format is the version of the snapshot's format. It grows when a field changes its meaning or is removed; new
+// fields don't change it.
 const Format = 1
 
-// A count says in its tags what metrics call it and what it means: metric:"name"
-// or "name{label=value}", "-" for none; help stands at the first of a name. The
-// room that counts has its JSON name in a tag (package counters).
+// Tags of a count: metric:"name" or "name{label=value}" is its name in metrics, "-" for none; help, with the first
+// field of a name, is its meaning. A counting package repeats the JSON name in a tag (package counters).
 
-// Snapshot is what an urdmad consists of. Objects are gathered one group after
-// another while the poll loop goes on, so it is not one instant's. Numbers that
-// only grow say so by their name or comment; they count since urdmad started,
-// or since the object was made.
+// Snapshot describes the state of a urdmad. Objects are collected one group after another while the poll loop runs,
+// so the snapshot is not of a single instant. Counters, marked as such by their name or comment, count since urdmad
+// started or the object was made.
 type Snapshot struct {
 	Format int       `json:"format"`
 	Taken  time.Time `json:"taken"`
-	// Restricted: the caller is neither urdmad's owner nor root and sees only
-	// the objects of its own uid; Loop, Totals and Handshakes are missing.
+	// Restricted: the caller is neither urdmad's owner nor root and sees only the objects of its own uid; Loop,
+	// Totals and Handshakes are missing.
 	Restricted  bool         `json:"restricted"`
 	Daemon      Daemon       `json:"daemon"`
 	Loop        *Loop        `json:"loop,omitempty"`
-	Workers     []Worker     `json:"workers,omitempty"` // where there are several; Loop is their sum
+	Workers     []Worker     `json:"workers,omitempty"` // only if there are several; Loop is their sum
 	Totals      *Totals      `json:"totals,omitempty"`
 	Handshakes  *Handshakes  `json:"handshakes,omitempty"`
 	Responder   *Responder   `json:"responder,omitempty"`
@@ -46,30 +44,31 @@ type Snapshot struct {
 	Warnings    []Warning    `json:"warnings"`
 }
 
-// Warning is a mistake that a program was warned of (urdma exec --warn), also of the last
-// programs that have ended.
+// Warning is a mistake of which a program was warned (urdma exec --warn). Programs that ended recently are
+// included.
 type Warning struct {
-	Number  string    `json:"number"` // urdma explain NUMBER has its row
+	Number  string    `json:"number"` // urdma explain NUMBER explains it
 	Warned  time.Time `json:"warned"`
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
-	QPN     uint32    `json:"qpn"` // 0: of none
+	QPN     uint32    `json:"qpn"` // 0: no queue pair
 	What    string    `json:"what"`
-	Text    string    `json:"text"` // where it is, and what is wrong there
+	Text    string    `json:"text"` // where the mistake is, and what is wrong
 }
 
-// Injection is something that goes wrong on purpose (urdma inject).
+// Injection is a fault injected on purpose (urdma inject).
 type Injection struct {
 	Number    uint32    `json:"number"`
 	Statement string    `json:"statement"`
-	PID       int       `json:"pid"` // of the process that asked for it
+	PID       int       `json:"pid"` // of the process that requested it
 	Command   string    `json:"command"`
 	UID       int       `json:"uid"`
 	Created   time.Time `json:"created"`
-	Own       bool      `json:"own"`   // of that process alone, and gone with it
-	State     string    `json:"state"` // "active", "waiting" (after, wait), "ended", or "library": counted there
-	Seen      uint64    `json:"seen"`  // that it was asked about
-	Hits      uint64    `json:"hits"`  // that it hit
+	Own       bool      `json:"own"` // applies to that process only, and ends with it
+	// "active", "waiting" (after, wait), "ended", or "library" (the library counts it)
+	State string `json:"state"`
+	Seen  uint64 `json:"seen"` // number of matching events
+	Hits  uint64 `json:"hits"` // number of events that it hit
 }
 
 // Daemon describes the process.
@@ -80,38 +79,38 @@ type Daemon struct {
 	Started time.Time `json:"started"`
 	Socket  string    `json:"socket"`
 	Config  string    `json:"config"`
-	// Scheduling is nil of a urdmad that has measured nothing.
+	// Scheduling is nil if urdmad has measured nothing.
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
 }
 
-// Scheduling is what yields and sleeps are on the machine, as urdmad found at its
-// start, 0 for what it could not find, and the limits of its worker that follow.
+// Scheduling has the costs of yields and sleeps that urdmad measured at its start, 0 if unknown, and the limits
+// that its workers derive from them.
 type Scheduling struct {
-	ClockNs   int64 `json:"clock_ns"`   // a reading of the clock
-	YieldNs   int64 `json:"yield_ns"`   // a sched_yield that let nobody else run
+	ClockNs   int64 `json:"clock_ns"`   // reading the clock
+	YieldNs   int64 `json:"yield_ns"`   // a sched_yield after which no other thread ran
 	SleepNs   int64 `json:"sleep_ns"`   // a sleep of 1 ns
-	WakeNs    int64 `json:"wake_ns"`    // until a thread that waits for an eventfd runs
-	KeepsCore bool  `json:"keeps_core"` // a thread that comes from a sleep keeps its core however often it yields
+	WakeNs    int64 `json:"wake_ns"`    // from the write to an eventfd until the waiting thread runs
+	KeepsCore bool  `json:"keeps_core"` // a thread that wakes from sleep keeps its core however often it yields
 
-	AloneNs    int64 `json:"alone_ns"`     // a shorter yield let nobody else run
+	AloneNs    int64 `json:"alone_ns"`     // during a shorter yield no other thread ran
 	YieldForNs int64 `json:"yield_for_ns"` // how long an idle worker yields before it sleeps
-	MinSleepNs int64 `json:"min_sleep_ns"` // what is due sooner is waited for awake
-	CrowdNs    int64 `json:"crowd_ns"`     // how long it sleeps, not yields, where a program polls on its core
-	Misses     int   `json:"misses"`       // after so many yields in a row that did not let that program run
+	MinSleepNs int64 `json:"min_sleep_ns"` // the worker waits awake for what is due sooner
+	CrowdNs    int64 `json:"crowd_ns"`     // how long it sleeps instead of yielding if a program polls on its core
+	// number of yields in a row that did not run that program before the worker sleeps
+	Misses int `json:"misses"`
 }
 
-// Responder is what answers urdma ping of other hosts. Served and
-// Refused only grow.
+// Responder answers urdma ping of other hosts. Served and Refused are counters.
 type Responder struct {
 	Serves  string   `json:"serves"` // "off" or "ping"
-	Allow   []string `json:"allow"`  // networks; none: every host
-	Port    int      `json:"port"`   // of rdma_cm's number space
-	Open    int      `json:"open"`   // connections
+	Allow   []string `json:"allow"`  // networks; none: all hosts
+	Port    int      `json:"port"`   // in rdma_cm's port space
+	Open    int      `json:"open"`   // open connections
 	Served  uint64   `json:"served"`
 	Refused uint64   `json:"refused"`
 }
 
-// Worker is one of several poll loops, and who belongs to it.
+// Worker is one of several poll loops, with its clients.
 type Worker struct {
 	Number int `json:"number"`
 	Loop
@@ -119,7 +118,7 @@ type Worker struct {
 	QPs     int `json:"queue_pairs"`
 }
 
-// Loop is the worker's poll loop. All but Core and LongestGapNs only grow.
+// Loop is a worker's poll loop. All fields but Core and LongestGapNs are counters.
 type Loop struct {
 	Turns        uint64 `json:"turns" metric:"urdma_loop_turns_total" help:"Turns of the poll loop."`
 	BusyTurns    uint64 `json:"busy_turns" metric:"urdma_loop_busy_turns_total" help:"Turns of the poll loop that found work."`
@@ -133,13 +132,13 @@ type Loop struct {
 	MinorFaults  uint64 `json:"minor_faults" metric:"urdma_loop_page_faults_total{kind=minor}" help:"Page faults of the poll loop."`
 	MajorFaults  uint64 `json:"major_faults" metric:"urdma_loop_page_faults_total{kind=major}"`
 	Core         int    `json:"core"`
-	// Of several workers: packets that came to its own queues of the ports, and those of them
-	// that were another's and were copied on.
+	// With several workers: packets received on this worker's own queues of the ports, and how many of them
+	// belonged to another worker and were passed on.
 	Received uint64 `json:"packets_received" metric:"-"`
 	HandedOn uint64 `json:"packets_handed_on" metric:"-"`
 }
 
-// Totals counts over all connections and queue pairs, those gone included.
+// Totals counts over all connections and queue pairs, including those that no longer exist.
 type Totals struct {
 	QP                Work              `json:"work"`
 	Traffic           []Traffic         `json:"traffic"` // by port, in the order of Ports
@@ -167,7 +166,7 @@ type Totals struct {
 	RoCE
 }
 
-// RoCE counts what ports that speak RoCEv2 do; packets of theirs that were dropped, first.
+// RoCE counts for ports with RoCEv2; dropped packets come first.
 type RoCE struct {
 	RoCEMalformed   uint64 `json:"roce_malformed" metric:"urdma_roce_dropped_packets_total{reason=malformed}" help:"RoCEv2 packets that were dropped."`
 	RoCEWrongICRC   uint64 `json:"roce_wrong_icrc" metric:"urdma_roce_dropped_packets_total{reason=wrong CRC}"`
@@ -208,7 +207,7 @@ type Datagrams struct {
 	GroupWait     uint64 `json:"datagrams_group_wait" metric:"urdma_dropped_datagrams_total{reason=too many for large groups}"`
 }
 
-// Terminate is a cause of RFC 5040 and 5041 and how often it came.
+// Terminate is a cause of RFC 5040 and 5041 and its count.
 type Terminate struct {
 	Layer int    `json:"layer"`
 	Type  int    `json:"type"`
@@ -217,7 +216,7 @@ type Terminate struct {
 	Count uint64 `json:"count"`
 }
 
-// Handshakes counts what package cm did.
+// Handshakes counts connection management (package cm).
 type Handshakes struct {
 	Requested   uint64 `json:"requested" metric:"urdma_connection_requests_total" help:"Connection requests delivered to listeners."`
 	Accepted    uint64 `json:"accepted" metric:"urdma_connections_accepted_total" help:"Connection requests that clients accepted."`
@@ -232,26 +231,25 @@ type Handshakes struct {
 // Port is a network port.
 type Port struct {
 	Name      string `json:"name"`
-	Device    string `json:"device"` // that programs see
-	Number    int    `json:"number"` // of the port on it, from 1
+	Device    string `json:"device"` // the device that programs see
+	Number    int    `json:"number"` // number of the port on the device, from 1
 	Driver    string `json:"driver"`
-	Address   string `json:"address"` // with its prefix length
+	Address   string `json:"address"` // with prefix length
 	MAC       string `json:"mac"`
-	MTU       int    `json:"mtu"` // bytes of the largest IPv4 packet
+	MTU       int    `json:"mtu"` // largest IPv4 packet in bytes
 	Transport string `json:"transport"`
 	Protocol  string `json:"protocol"` // "trp" or "rocev2"
 	LinkUp    bool   `json:"link_up"`
-	Interface string `json:"interface"`   // the kernel's network interface below; "" for none
+	Interface string `json:"interface"`   // the kernel's network interface under the port; "" for none
 	Vdev      string `json:"vdev"`        // or PCI address, as in urdma.json
-	GID       string `json:"gid"`         // entry 0 of the table, as an IPv6 address is written
+	GID       string `json:"gid"`         // GID table entry 0, in the form of an IPv6 address
 	LID       uint16 `json:"lid"`         // 0: none
-	Rate      string `json:"rate"`        // as sysfs has it
-	QPs       int    `json:"queue_pairs"` // of the device
+	Rate      string `json:"rate"`        // in the form of sysfs
+	QPs       int    `json:"queue_pairs"` // queue pairs of the device
 	MaxQPs    int    `json:"max_queue_pairs"`
-	// Discarded counts packets by the reason for which they were not used; reasons that
-	// did not come are missing.
+	// Discarded counts dropped packets by reason; reasons with count 0 are missing.
 	Discarded map[string]uint64 `json:"discarded,omitempty"`
-	Offloads  string            `json:"offloads,omitempty"` // of the kernel's, in words; udp ports
+	Offloads  string            `json:"offloads,omitempty"` // offloads of the kernel in words; udp ports only
 	LinkUps   uint64            `json:"link_ups" metric:"-"`
 	LinkDowns uint64            `json:"link_downs" metric:"urdma_port_link_downs_total" help:"Times the link went down after it was up."`
 	RxPackets uint64            `json:"rx_packets" metric:"urdma_port_receive_packets_total" help:"Frames received."`
@@ -264,17 +262,17 @@ type Port struct {
 	NoBuffer  uint64            `json:"no_buffer" metric:"urdma_port_no_buffer_total" help:"Times no buffer was free."`
 }
 
-// Object is what all objects of a client have.
+// Object has the fields common to all objects of a client.
 type Object struct {
 	Client  uint64    `json:"client"` // Client.ID
-	PID     int       `json:"pid"`    // 0 where it is in another PID namespace
+	PID     int       `json:"pid"`    // 0 if the process is in another PID namespace
 	Command string    `json:"command"`
 	Handle  uint32    `json:"handle"`
-	Device  string    `json:"device"` // "" of an id that is bound to none
+	Device  string    `json:"device"` // "" for an id that is not bound
 	Created time.Time `json:"created"`
 }
 
-// Made orders objects as their clients have made them.
+// Made compares objects by the order in which their clients made them.
 func (o Object) Made(p Object) int {
 	return cmp.Or(cmp.Compare(o.Client, p.Client), cmp.Compare(o.Handle, p.Handle))
 }
@@ -284,8 +282,8 @@ type Client struct {
 	ID        uint64    `json:"id"`
 	PID       int       `json:"pid"`
 	UID       int       `json:"uid"`
-	Command   string    `json:"command"`      // program name, as the client says
-	Line      string    `json:"command_line"` // as /proc says
+	Command   string    `json:"command"`      // program name, reported by the client
+	Line      string    `json:"command_line"` // from /proc
 	Connected time.Time `json:"connected"`
 	Contexts  int       `json:"contexts"`
 	Domains   int       `json:"protection_domains"`
@@ -293,12 +291,12 @@ type Client struct {
 	CQs       int       `json:"completion_queues"`
 	QPs       int       `json:"queue_pairs"`
 	IDs       int       `json:"cm_ids"`
-	// Registered memory by how urdmad reaches it.
+	// Registered memory, by the way in which urdmad accesses it.
 	SharedRegions   int    `json:"shared_regions"`
 	FallbackRegions int    `json:"fallback_regions"`
 	SharedBytes     uint64 `json:"shared_bytes"`
 	FallbackBytes   uint64 `json:"fallback_bytes"`
-	EventsWaiting   int    `json:"events_waiting"` // events that it has not taken
+	EventsWaiting   int    `json:"events_waiting"` // events that the client has not read
 }
 
 // Domain is a protection domain.
@@ -313,18 +311,18 @@ type Domain struct {
 type Region struct {
 	Object
 	Domain uint64 `json:"protection_domain"`
-	Start  uint64 `json:"start"` // as work requests name it
+	Start  uint64 `json:"start"` // address in work requests
 	Length uint64 `json:"length"`
 	LKey   uint32 `json:"lkey"`
 	RKey   uint32 `json:"rkey"`
 	Access uint32 `json:"access"` // enum ibv_access_flags
 	// Path is "shared" or "fallback".
 	Path string `json:"path"`
-	// Reason says why it is "fallback", in the words of the program's library.
+	// Reason says why Path is "fallback", in the words of the program's library.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Window is a memory window. What it is bound to is 0 while it is not bound.
+// Window is a memory window. While it is not bound, the fields about its binding are 0.
 type Window struct {
 	Object
 	Domain uint64 `json:"protection_domain"` // Domain.Number
@@ -332,20 +330,20 @@ type Window struct {
 	RKey   uint32 `json:"rkey"`
 	Bound  bool   `json:"bound"`
 	Region uint32 `json:"region"` // Region.LKey
-	Start  uint64 `json:"start"`  // as peers name it
+	Start  uint64 `json:"start"`  // address in the peer's requests
 	Length uint64 `json:"length"`
 	Access uint32 `json:"access"` // enum ibv_access_flags
-	QPN    uint32 `json:"qpn"`    // type 2: of the only queue pair whose peer may use it
+	QPN    uint32 `json:"qpn"`    // type 2: the only queue pair whose peer may use the window
 }
 
 // CQ is a completion queue.
 type CQ struct {
 	Object
 	Depth   int    `json:"depth"`
-	Fill    int    `json:"fill"` // completions not polled yet
+	Fill    int    `json:"fill"` // completions not yet polled
 	Channel bool   `json:"channel"`
 	Armed   string `json:"armed"`  // "no", "solicited" or "any"
-	Events  uint64 `json:"events"` // sent on the channel
+	Events  uint64 `json:"events"` // events sent on the channel
 	Overrun bool   `json:"overrun"`
 	QPs     int    `json:"queue_pairs"`
 }
@@ -355,13 +353,13 @@ type SRQ struct {
 	Object
 	Domain uint64 `json:"protection_domain"` // Domain.Number
 	Depth  int    `json:"depth"`
-	Fill   int    `json:"fill"`  // receives posted and not taken
-	Limit  int    `json:"limit"` // fewer receives raise an event; 0: none does
+	Fill   int    `json:"fill"`  // receives posted and not yet used
+	Limit  int    `json:"limit"` // an event is raised below this number of receives; 0: never
 	QPs    int    `json:"queue_pairs"`
-	Number uint32 `json:"number"` // of one in an XRC domain, as peers name it; else 0
+	Number uint32 `json:"number"` // the number that peers use, for an SRQ in an XRC domain; otherwise 0
 }
 
-// Work is what a queue pair has done. All of it only grows.
+// Work counts what a queue pair has done.
 type Work struct {
 	SendsPosted  uint64 `json:"sends_posted" metric:"urdma_work_requests_posted_total{queue=send}" help:"Work requests posted."`
 	RecvsPosted  uint64 `json:"receives_posted" metric:"urdma_work_requests_posted_total{queue=receive}"`
@@ -372,34 +370,41 @@ type Work struct {
 	FallbackJobs uint64 `json:"fallback_jobs" metric:"-"`
 }
 
-// Traffic counts a connection's segments and packets. All of it only grows.
+// Traffic counts a connection's segments and packets.
 type Traffic struct {
-	TxPackets     uint64 `json:"tx_packets" metric:"-"`
-	RxPackets     uint64 `json:"rx_packets" metric:"-"`
-	Segments      uint64 `json:"segments" metric:"urdma_segments_sent_total" help:"New DDP segments sent; those sent again don't count."` // sent, without those sent again
-	Bytes         uint64 `json:"bytes" metric:"urdma_segment_bytes_sent_total" help:"Bytes of new DDP segments sent."`                    // of those
-	Resent        uint64 `json:"resent" metric:"urdma_retransmitted_segments_total" help:"Segments sent again, for all causes."`          // segments, for all causes
-	Lost          uint64 `json:"lost" metric:"urdma_lost_segments_total" help:"Segments found lost by selective acknowledgement."`        // found lost by selective acknowledgement
-	Timeouts      uint64 `json:"timeouts" metric:"urdma_retransmission_timeouts_total" help:"Retransmission timeouts."`                   // retransmission timeouts
-	TailProbes    uint64 `json:"tail_probes" metric:"urdma_tail_probes_total" help:"Tail loss probes."`
-	Needless      uint64 `json:"needless" metric:"urdma_needless_retransmissions_total" help:"Events that showed a retransmission to have been needless."` // retransmissions that were
-	Delivered     uint64 `json:"delivered" metric:"urdma_segments_received_total" help:"Segments received in order."`
-	Reordered     uint64 `json:"reordered" metric:"urdma_reordered_segments_total" help:"Segments received out of order."` // arrived out of order
+	TxPackets uint64 `json:"tx_packets" metric:"-"`
+	RxPackets uint64 `json:"rx_packets" metric:"-"`
+	// sent, without retransmissions
+	Segments uint64 `json:"segments" metric:"urdma_segments_sent_total" help:"New DDP segments sent; those sent again don't count."`
+	// of those segments
+	Bytes uint64 `json:"bytes" metric:"urdma_segment_bytes_sent_total" help:"Bytes of new DDP segments sent."`
+	// segments, for all reasons
+	Resent uint64 `json:"resent" metric:"urdma_retransmitted_segments_total" help:"Segments sent again, for all causes."`
+	// detected by selective acknowledgement
+	Lost uint64 `json:"lost" metric:"urdma_lost_segments_total" help:"Segments found lost by selective acknowledgement."`
+	// retransmission timeouts
+	Timeouts   uint64 `json:"timeouts" metric:"urdma_retransmission_timeouts_total" help:"Retransmission timeouts."`
+	TailProbes uint64 `json:"tail_probes" metric:"urdma_tail_probes_total" help:"Tail loss probes."`
+	// unnecessary retransmissions
+	Needless  uint64 `json:"needless" metric:"urdma_needless_retransmissions_total" help:"Events that showed a retransmission to have been needless."`
+	Delivered uint64 `json:"delivered" metric:"urdma_segments_received_total" help:"Segments received in order."`
+	// arrived out of order
+	Reordered     uint64 `json:"reordered" metric:"urdma_reordered_segments_total" help:"Segments received out of order."`
 	Duplicates    uint64 `json:"duplicates" metric:"urdma_duplicate_segments_total" help:"Segments received again."`
 	OutsideWindow uint64 `json:"outside_window" metric:"urdma_outside_window_segments_total" help:"Segments received outside the connection's window."`
 }
 
-// Wire is a connection's present state on the wire.
+// Wire is the current state of a connection over the wire.
 type Wire struct {
 	State     string `json:"state"`
 	Protocol  string `json:"protocol"`  // ProtocolUDP or ProtocolTCP
-	SilentNs  int64  `json:"silent_ns"` // since the peer was heard last; 0 before
+	SilentNs  int64  `json:"silent_ns"` // since the last packet of the peer; 0 before the first
 	Payload   int    `json:"payload"`   // bytes in a tagged segment
-	PathMTU   int    `json:"path_mtu"`  // largest IP packet that the path is known to take; the port's where nothing else is known
+	PathMTU   int    `json:"path_mtu"`  // largest IP packet known to pass; the port's MTU if nothing else is known
 	InFlight  int    `json:"in_flight"` // segments
 	Window    int    `json:"window"`    // congestion window, segments
-	Credits   int    `json:"credits"`   // what the peer still allows, segments
-	Held      int    `json:"held"`      // out of order, waiting for a gap to close
+	Credits   int    `json:"credits"`   // segments that the peer still accepts
+	Held      int    `json:"held"`      // received out of order, waiting for a gap to close
 	RTTNs     int64  `json:"rtt_ns"`    // smoothed; 0 before the first sample
 	RTTVarNs  int64  `json:"rtt_var_ns"`
 	MinRTTNs  int64  `json:"min_rtt_ns"`
@@ -414,15 +419,16 @@ type QP struct {
 	Domain uint64 `json:"protection_domain"`
 	Type   string `json:"type"`
 	State  string `json:"state"`
-	Error  string `json:"error,omitempty"` // in state ERR or SQE: why, a number of urdma explain and what it means
-	SendCQ uint32 `json:"send_cq"`         // handles
+	// in state ERR or SQE: the reason, as a number for urdma explain and in words
+	Error  string `json:"error,omitempty"`
+	SendCQ uint32 `json:"send_cq"` // handles
 	RecvCQ uint32 `json:"recv_cq"`
-	// Send and receive queue: slots, and those that are taken.
+	// Send and receive queue: number of slots, and of slots in use.
 	SendDepth int `json:"send_depth"`
 	SendFill  int `json:"send_fill"`
 	RecvDepth int `json:"recv_depth"`
 	RecvFill  int `json:"recv_fill"`
-	// Reads under way: asked for by us, and by the peer.
+	// Outstanding Reads: requested by us, and by the peer.
 	ReadsOut int `json:"reads_out"`
 	ReadsIn  int `json:"reads_in"`
 	// Path is "host" between two queue pairs of this urdmad, "wire", or ""
@@ -430,10 +436,10 @@ type QP struct {
 	Path  string `json:"path"`
 	Local string `json:"local"` // address:port
 	Peer  string `json:"peer"`
-	// FallbackWaiting counts jobs on the fallback path that have not ended.
+	// FallbackWaiting counts unfinished jobs on the fallback path.
 	FallbackWaiting uint64 `json:"fallback_waiting"`
 	Work
-	// Wire is missing for other paths.
+	// Wire is nil for other paths.
 	Wire *Wire `json:"wire,omitempty"`
 }
 
@@ -441,20 +447,20 @@ type QP struct {
 type Connection struct {
 	Object
 	State  string `json:"state"`
-	Side   string `json:"side"` // "active", "passive", SideNumber, or "" while neither
+	Side   string `json:"side"` // "active", "passive", SideNumber, or "" before it is either
 	Local  string `json:"local"`
 	Peer   string `json:"peer"`
 	QPN    uint32 `json:"qpn"` // 0: none
 	Path   string `json:"path"`
-	Reads  int    `json:"reads"`        // Reads we may have open (ORD)
-	Serves int    `json:"serves_reads"` // Reads we serve (IRD)
-	Tries  int    `json:"tries"`        // repetitions of the handshake's last message
+	Reads  int    `json:"reads"`        // Reads that we may have outstanding (ORD)
+	Serves int    `json:"serves_reads"` // Reads that we serve at once (IRD)
+	Tries  int    `json:"tries"`        // repetitions of the last handshake message
 	Work
 	Wire *Wire `json:"wire,omitempty"`
 }
 
-// SideNumber is the side of a connection that both programs make by queue pair
-// number (ibv_modify_qp(3)), not with rdma_cm.
+// SideNumber is the side of a connection that both programs make by queue pair number (ibv_modify_qp(3)), without
+// rdma_cm.
 const SideNumber = "number"
 
 // Listener is an rdma_cm id that listens.
@@ -462,40 +468,40 @@ type Listener struct {
 	Object
 	Local   string `json:"local"`
 	Backlog int    `json:"backlog"`
-	Pending int    `json:"pending"` // requests not answered yet
+	Pending int    `json:"pending"` // requests not yet answered
 }
 
-// Limit is how much of a resource somebody uses, and how much may be.
+// Limit is the use of a resource and its upper limit.
 type Limit struct {
 	Of      string `json:"of"`      // OfClient, OfUser or OfAll
-	Client  uint64 `json:"client"`  // Client.ID, of a client
-	PID     int    `json:"pid"`     // likewise
-	Command string `json:"command"` // likewise
-	UID     int    `json:"uid"`     // of a client or a user; else -1
-	Name    string `json:"name"`    // as limits in urdma.json call it, or of what the machine bounds
+	Client  uint64 `json:"client"`  // Client.ID, for OfClient
+	PID     int    `json:"pid"`     // for OfClient
+	Command string `json:"command"` // for OfClient
+	UID     int    `json:"uid"`     // for OfClient and OfUser; otherwise -1
+	Name    string `json:"name"`    // name as in limits of urdma.json, or of a resource that the machine limits
 	Used    uint64 `json:"used"`
 	Allowed uint64 `json:"allowed"` // 0: no limit
 }
 
-// Whose a Limit is.
+// Scope of a Limit.
 const (
 	OfClient = "client"
-	OfUser   = "user" // its clients together
-	OfAll    = "all"  // clients together
+	OfUser   = "user" // all clients of the user together
+	OfAll    = "all"  // all clients together
 )
 
 // Neighbour is a host on a port's link.
 type Neighbour struct {
 	Port    string `json:"port"`
 	Address string `json:"address"`
-	MAC     string `json:"mac"`   // "" while it is not known
-	State   string `json:"state"` // as ip-neighbour(8) has them: REACHABLE, PROBE or INCOMPLETE
+	MAC     string `json:"mac"`   // "" until it is known
+	State   string `json:"state"` // as in ip-neighbour(8): REACHABLE, PROBE or INCOMPLETE
 }
 
-// Group is a multicast group that a port takes packets of.
+// Group is a multicast group whose packets a port accepts.
 type Group struct {
 	Port    string `json:"port"`
 	Address string `json:"address"`
 	MAC     string `json:"mac"`
-	Joined  int    `json:"joined"` // times, by queue pairs and ids; 0: by the port for itself
+	Joined  int    `json:"joined"` // number of joins by queue pairs and ids; 0: the port itself joined
 }

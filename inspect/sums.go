@@ -12,15 +12,14 @@ var (
 	sumLoop    = counters.NewSum[Loop]("json")
 )
 
-// Add adds another worker's to l: the longest gap is that of the two.
+// Add adds another worker's counts to l. The longest gap is the longer of the two.
 func (l *Loop) Add(o *Loop) {
 	gap := max(l.LongestGapNs, o.LongestGapNs)
 	sumLoop.Into(l, o)
 	l.LongestGapNs = gap
 }
 
-// AllWorkers are the workers of an urdmad, also where there is one; of a restricted snapshot
-// none.
+// AllWorkers are the workers of a urdmad, even a single one; none for a restricted snapshot.
 func (s *Snapshot) AllWorkers() []Worker {
 	if len(s.Workers) == 0 && s.Loop != nil {
 		return []Worker{{Loop: *s.Loop, Clients: len(s.Clients), QPs: len(s.QPs)}}
@@ -28,7 +27,7 @@ func (s *Snapshot) AllWorkers() []Worker {
 	return s.Workers
 }
 
-// AddTerminates adds the counts of more to those of list with the same cause.
+// AddTerminates adds the counts of more to the entries of list with the same cause.
 func AddTerminates(list, more []Terminate) []Terminate {
 	for _, t := range more {
 		same := func(o Terminate) bool { return o.Layer == t.Layer && o.Type == t.Type && o.Code == t.Code }
@@ -47,8 +46,7 @@ func (t *Traffic) Add(u *Traffic) { sumTraffic.Into(t, u) }
 // Add adds the counts of u to w.
 func (w *Work) Add(u *Work) { sumWork.Into(w, u) }
 
-// AllWork is the work of every queue pair there is and was. Of a restricted
-// snapshot it is that of the queue pairs seen.
+// AllWork is the work of all present and past queue pairs. A restricted snapshot has only the visible queue pairs.
 func (s *Snapshot) AllWork() (w Work) {
 	if s.Totals != nil {
 		w = s.Totals.QP
@@ -59,8 +57,7 @@ func (s *Snapshot) AllWork() (w Work) {
 	return w
 }
 
-// AllTraffic is the traffic of every connection there is and was, by port in
-// the order of Ports.
+// AllTraffic is the traffic of all present and past connections, by port in the order of Ports.
 func (s *Snapshot) AllTraffic() []Traffic {
 	out := make([]Traffic, len(s.Ports))
 	at := map[string]*Traffic{}

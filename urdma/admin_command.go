@@ -37,8 +37,10 @@ func newReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "have urdmad read its configuration again",
-		Long: "Have urdmad read its configuration again, as SIGHUP does, and tell what it applied and what needs a restart. No connection is broken. " +
-			"Exits with status 1, and everything stays as it was, where the configuration is wrong. For urdmad's own user and root.",
+		Long: "Have urdmad read its configuration again, as SIGHUP does, and tell what it applied and what needs a " +
+			"restart. No connection is broken. " +
+			"Exits with status 1, and everything stays as it was, where the configuration is wrong. For urdmad's own user " +
+			"and root.",
 		Example: "  urdma reload\n  sudo urdma reload --socket /run/urdma/urdmad.sock",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.administer(cmd, abi.AdminReload, 0, "") },
@@ -53,9 +55,10 @@ func newLog() *cobra.Command {
 	var o lookOptions
 	all := strings.Join(logLevels, ", ")
 	cmd := &cobra.Command{
-		Use:       "log LEVEL",
-		Short:     "change how much a running urdmad logs",
-		Long:      "Have urdmad log lines of LEVEL and above: " + all + ". It lasts until urdmad ends or a reload changes log_level. For urdmad's own user and root.",
+		Use:   "log LEVEL",
+		Short: "change how much a running urdmad logs",
+		Long: "Have urdmad log lines of LEVEL and above: " + all +
+			". It lasts until urdmad ends or a reload changes log_level. For urdmad's own user and root.",
 		Example:   "  urdma log debug",
 		Args:      usage(cobra.ExactArgs(1)),
 		ValidArgs: logLevels,
@@ -77,9 +80,11 @@ func newEnd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "end qp|client ID",
 		Short: "end a queue pair or a client of a running urdmad",
-		Long: "End a queue pair, named by the number that urdma show qp prints, or a client, named by the CLIENT column of urdma show client. " +
+		Long: "End a queue pair, named by the number that urdma show qp prints, or a client, named by the CLIENT column " +
+			"of urdma show client. " +
 			"The queue pair moves to the error state: its program gets IBV_EVENT_QP_FATAL and what was posted is flushed. " +
-			"For the client it is as if urdmad had ended; the process goes on. For the owner of the process, urdmad's own user and root.",
+			"For the client it is as if urdmad had ended; the process goes on. For the owner of the process, urdmad's own " +
+			"user and root.",
 		Example:   "  urdma end qp 871cec\n  urdma end client 12",
 		Args:      usage(cobra.ExactArgs(2)),
 		ValidArgs: []string{"qp", "client"},
@@ -94,7 +99,8 @@ func newEnd() *cobra.Command {
 			}
 			id, err := strconv.ParseUint(strings.TrimPrefix(args[1], "0x"), base, bits)
 			if err != nil {
-				return withStatus(exitUsage, fmt.Errorf("the ID is %q, expected one that urdma show %s prints (%w)", args[1], args[0], errors.Unwrap(err)))
+				return withStatus(exitUsage, fmt.Errorf("the ID is %q, expected one that urdma show %s prints (%w)", args[1],
+					args[0], errors.Unwrap(err)))
 			}
 			return o.administer(cmd, op, id, "")
 		},

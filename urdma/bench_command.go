@@ -17,7 +17,8 @@ func newBench() *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "measure urdma beside kernel sockets on this machine",
-		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their peers: iperf3, sockperf, dpdk-testpmd. " +
+		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their " +
+			"peers: iperf3, sockperf, dpdk-testpmd. " +
 			"urdma-bench(1) and urdma bench --help list the flags.",
 		Example:            "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
 		DisableFlagParsing: true, // the flags belong to urdma-bench

@@ -41,11 +41,14 @@ func newCapture() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture -o FILE",
 		Short: "write the packets of a running urdmad to a pcapng file",
-		Long: "Write what the ports of a running urdmad receive and send to a pcapng file, until interrupted or a limit is reached. " +
-			"Connections and datagrams between programs of one urdmad put no packet on a wire; for them urdmad makes up those that a wire would carry, " +
+		Long: "Write what the ports of a running urdmad receive and send to a pcapng file, until interrupted or a limit " +
+			"is reached. " +
+			"Connections and datagrams between programs of one urdmad put no packet on a wire; for them urdmad makes up " +
+			"those that a wire would carry, " +
 			"on an interface called host. A packet that urdmad dropped, held back or refused has a comment that says why.\n\n" +
 			"urdmad's own user and root see everything; others see the connections of their own processes. " +
-			"Packets that come faster than they can be written are lost to the capture, not to urdmad, and counted; --snaplen and --buffer help. " +
+			"Packets that come faster than they can be written are lost to the capture, not to urdmad, and counted; " +
+			"--snaplen and --buffer help. " +
 			"Wireshark reads the file with the dissector that urdma dissector prints.",
 		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
 			"  urdma capture -o last.pcapng --file-size 100MB --files 5\n" +
@@ -57,14 +60,16 @@ func newCapture() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.output.Path, "output", "o", "", "`FILE` to write; - is standard output")
 	f.StringVar(&o.port, "port", "", "only the port of this `NAME`")
-	f.StringVar(&o.host, "host", "", "only connections with an end at `ADDRESS`, ADDRESS:PORT or :PORT, ours or the peer's; PORT is rdma_cm's or UDP's")
+	f.StringVar(&o.host, "host", "",
+		"only connections with an end at `ADDRESS`, ADDRESS:PORT or :PORT, ours or the peer's; PORT is rdma_cm's or UDP's")
 	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
 	f.IntVar(&o.pid, "pid", 0, "only connections of the process `PID`")
 	f.BoolVar(&o.all, "all", false, "also what a port receives that is not for urdmad, such as the kernel's")
 	f.Uint32Var(&o.snap, "snaplen", 0, "keep only the first `BYTES` of each packet (0: all)")
 	f.Uint64VarP(&o.limits.Frames, "count", "c", 0, "end after `N` packets")
 	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
-	f.StringVar(&o.fileBytes, "file-size", "", "begin another file when one has `SIZE`, such as 100MB; the files are numbered")
+	f.StringVar(&o.fileBytes, "file-size", "",
+		"begin another file when one has `SIZE`, such as 100MB; the files are numbered")
 	f.IntVar(&o.output.Files, "files", 0, "keep only the newest `N` files (with --file-size)")
 	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory in which packets wait to be written")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is captured")
@@ -100,7 +105,8 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 		return err
 	}
 	if filter.QPN != 0 && !slices.ContainsFunc(snapshot.QPs, func(q inspect.QP) bool { return q.QPN == filter.QPN }) {
-		return fmt.Errorf("--qp is %q, and urdmad has no such queue pair, or not for you to see; urdma show qp lists them", o.qp)
+		return fmt.Errorf("--qp is %q, and urdmad has no such queue pair, or not for you to see; urdma show qp lists them",
+			o.qp)
 	}
 	sink, err := to(snapshot)
 	if err != nil {
@@ -125,7 +131,8 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 	if err != nil && counts.Frames == 0 && !errors.Is(err, capture.ErrGone) {
 		return err
 	}
-	tell("%d %s, %d more were lost for want of time to write them; urdmad's worker spent %v on them", counts.Frames, what, counts.Lost, counts.Spent.Round(time.Microsecond))
+	tell("%d %s, %d more were lost for want of time to write them; urdmad's worker spent %v on them", counts.Frames, what,
+		counts.Lost, counts.Spent.Round(time.Microsecond))
 	return err
 }
 
@@ -141,7 +148,8 @@ func (o *captureOptions) check() (f abi.CaptureRequest, err error) {
 	case o.output.Files != 0 && o.fileBytes == "":
 		return f, errors.New("--files needs --file-size: when does one file end and the next begin?")
 	case o.output.Files < 0 || o.pid < 0 || o.limits.Time < 0:
-		return f, fmt.Errorf("--files is %d, --pid %d and --duration %v, expected none below 0", o.output.Files, o.pid, o.limits.Time)
+		return f, fmt.Errorf("--files is %d, --pid %d and --duration %v, expected none below 0", o.output.Files, o.pid,
+			o.limits.Time)
 	}
 	if o.fileBytes != "" {
 		size, err := sizeOf("--file-size", o.fileBytes, 4096, math.MaxInt64)
@@ -248,8 +256,10 @@ func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
 		Short: "print the Wireshark dissector for urdma's packets",
-		Long: "Print the Lua dissector with which Wireshark and tshark read urdma's packets: connection set-up, acknowledgement and loss, " +
-			"and what Wireshark itself knows of DDP and RDMAP. Either name the file to one run (-X lua_script:trp.lua) or put it into a directory of plugins " +
+		Long: "Print the Lua dissector with which Wireshark and tshark read urdma's packets: connection set-up, " +
+			"acknowledgement and loss, " +
+			"and what Wireshark itself knows of DDP and RDMAP. Either name the file to one run (-X lua_script:trp.lua) or " +
+			"put it into a directory of plugins " +
 			"(Wireshark: Help, About, Folders).",
 		Example: "  urdma dissector > ~/.local/lib/wireshark/plugins/trp.lua",
 		Args:    usage(cobra.NoArgs),

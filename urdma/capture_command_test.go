@@ -41,7 +41,8 @@ func TestCaptureRefuses(t *testing.T) {
 		}
 	}
 	socket := filepath.Join(t.TempDir(), "none.sock")
-	if r := run(t, nil, "capture", "-o", file, "--socket", socket); r.status.ExitStatus() != exitFailure || !strings.Contains(r.stderr, "no urdmad is running at "+socket) {
+	if r := run(t, nil, "capture", "-o", file, "--socket", socket); r.status.ExitStatus() != exitFailure ||
+		!strings.Contains(r.stderr, "no urdmad is running at "+socket) {
 		t.Errorf("without urdmad: %+v", r)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -53,7 +54,8 @@ func TestCaptureRefuses(t *testing.T) {
 // agreed.
 func TestCaptureAnnouncesWhatItHas(t *testing.T) {
 	socket := fakeDaemon(t, 100)
-	for _, file := range []string{filepath.Join(t.TempDir(), "no", "such", "x.pcapng"), filepath.Join(t.TempDir(), "x.pcapng")} {
+	for _, file := range []string{filepath.Join(t.TempDir(), "no", "such", "x.pcapng"),
+		filepath.Join(t.TempDir(), "x.pcapng")} {
 		r := run(t, nil, "capture", "-o", file, "--socket", socket, "--duration", "50ms")
 		if strings.Contains(r.stderr, "capturing from") || r.status.ExitStatus() != exitFailure {
 			t.Errorf("%s: %+v", file, r)
@@ -70,7 +72,8 @@ func TestTopWithoutUrdmad(t *testing.T) {
 }
 
 func TestDissectorIsPrinted(t *testing.T) {
-	if r := run(t, nil, "dissector"); r.status.ExitStatus() != 0 || r.stdout != string(wireshark.Script) || len(r.stdout) == 0 {
+	if r := run(t, nil, "dissector"); r.status.ExitStatus() != 0 || r.stdout != string(wireshark.Script) ||
+		len(r.stdout) == 0 {
 		t.Errorf("status %d, %d bytes, expected the script's %d", r.status.ExitStatus(), len(r.stdout), len(wireshark.Script))
 	}
 }
@@ -80,7 +83,9 @@ func TestCaptureOfAbsentQP(t *testing.T) {
 	for _, command := range []string{"capture", "trace"} {
 		file := filepath.Join(t.TempDir(), "x.pcapng")
 		r := run(t, nil, command, "-o", file, "--qp", "7777", "--socket", fakeDaemon(t, 1000))
-		if want := "urdma " + command + ": --qp is \"7777\", and urdmad has no such queue pair"; r.status.ExitStatus() != exitFailure || !strings.HasPrefix(r.stderr, want) {
+		if want := "urdma " + command +
+			": --qp is \"7777\", and urdmad has no such queue pair"; r.status.ExitStatus() != exitFailure ||
+			!strings.HasPrefix(r.stderr, want) {
 			t.Errorf("%+v", r)
 		}
 		if _, err := os.Stat(file); err == nil {

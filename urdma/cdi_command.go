@@ -47,12 +47,16 @@ func newCDI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cdi",
 		Short: "print a CDI specification, by which containers get a urdmad",
-		Long: "Print a specification of the Container Device Interface (CDI): podman run --device " + cdiKind + "=default IMAGE PROGRAM then runs PROGRAM on the urdmad of this host, " +
-			"without further mounts, variables or anything in the image. The package installs one for the system's urdmad in /etc/cdi/urdma.json. " +
-			"The container gets, read-only, liburdma.so and the directory of the control socket, at their own paths, and the environment that urdma exec would set. " +
+		Long: "Print a specification of the Container Device Interface (CDI): podman run --device " + cdiKind +
+			"=default IMAGE PROGRAM then runs PROGRAM on the urdmad of this host, " +
+			"without further mounts, variables or anything in the image. The package installs one for the system's urdmad in " +
+			"/etc/cdi/urdma.json. " +
+			"The container gets, read-only, liburdma.so and the directory of the control socket, at their own paths, and the " +
+			"environment that urdma exec would set. " +
 			"Its user must be one whom the socket lets in (socket_group in urdma.json(5)), and its libc as new as the host's.",
-		Example: "  urdma cdi >/etc/cdi/urdma.json\n  urdma cdi --name mine --socket /tmp/lab/urdmad.sock >/var/run/cdi/mine.json",
-		Args:    usage(cobra.NoArgs),
+		Example: "  urdma cdi >/etc/cdi/urdma.json\n  urdma cdi --name mine --socket /tmp/lab/urdmad.sock " +
+			">/var/run/cdi/mine.json",
+		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			spec, err := o.spec()
 			if err != nil {
@@ -65,7 +69,8 @@ func newCDI() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.socket, "socket", systemSocket, "`PATH` of urdmad's control socket")
-	f.StringVar(&o.lib, "lib", "", "`PATH` of liburdma.so on the host, which need not be there yet (default: as urdma exec finds it)")
+	f.StringVar(&o.lib, "lib", "",
+		"`PATH` of liburdma.so on the host, which need not be there yet (default: as urdma exec finds it)")
 	f.StringVar(&o.name, "name", "default", "`NAME` of the device: --device "+cdiKind+"=NAME")
 	return cmd
 }
@@ -75,7 +80,8 @@ var cdiName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
 
 func (o *cdiOptions) spec() (*cdiSpec, error) {
 	if !cdiName.MatchString(o.name) {
-		return nil, withStatus(exitUsage, fmt.Errorf("--name is %q, allowed: letters and digits, and between them \"_\", \".\", \":\" and \"-\"", o.name))
+		return nil, withStatus(exitUsage,
+			fmt.Errorf("--name is %q, allowed: letters and digits, and between them \"_\", \".\", \":\" and \"-\"", o.name))
 	}
 	lib := o.lib
 	if lib == "" {
@@ -97,10 +103,12 @@ func (o *cdiOptions) spec() (*cdiSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + preload(lib, malloc, ""), "LD_LIBRARY_PATH=" + names, "URDMA_SOCKET=" + o.socket}}
+	edits := cdiEdits{Env: []string{"LD_PRELOAD=" + preload(lib, malloc, ""), "LD_LIBRARY_PATH=" + names,
+		"URDMA_SOCKET=" + o.socket}}
 	// the socket's whole directory: a socket that is created again is another file
 	for _, path := range []string{lib, names, filepath.Dir(o.socket)} {
-		edits.Mounts = append(edits.Mounts, cdiMount{HostPath: path, ContainerPath: path, Options: []string{"bind", "ro", "nosuid", "nodev"}})
+		edits.Mounts = append(edits.Mounts,
+			cdiMount{HostPath: path, ContainerPath: path, Options: []string{"bind", "ro", "nosuid", "nodev"}})
 	}
 	return &cdiSpec{Version: "0.3.0", Kind: cdiKind, Devices: []cdiDevice{{Name: o.name, Edits: edits}}}, nil
 }

@@ -38,13 +38,19 @@ func TestConfigCommands(t *testing.T) {
 		stdout, stderr string
 	}{
 		{[]string{"config", "check", good}, 0, good + ": correct\n", ""},
-		{[]string{"config", "check", bad}, exitUsage, "", bad + `:2: stats_timer_intervall: found an unknown property; did you mean "stats_timer_interval"?` + "\n"},
-		{[]string{"config", "check", "/no/such.json"}, exitUsage, "", "/no/such.json: found a file that cannot be read (no such file or directory), allowed: a readable file\n"},
-		{[]string{"config", "check"}, exitUsage, "", "urdma config check: accepts 1 arg(s), received 0; use: urdma config check FILE\n"},
-		{[]string{"config", "show", "--nonsense"}, exitUsage, "", "urdma config show: unknown flag: --nonsense (urdma config show --help tells more)\n"},
+		{[]string{"config", "check", bad}, exitUsage, "",
+			bad + `:2: stats_timer_intervall: found an unknown property; did you mean "stats_timer_interval"?` + "\n"},
+		{[]string{"config", "check", "/no/such.json"}, exitUsage, "",
+			"/no/such.json: found a file that cannot be read (no such file or directory), allowed: a readable file\n"},
+		{[]string{"config", "check"}, exitUsage, "",
+			"urdma config check: accepts 1 arg(s), received 0; use: urdma config check FILE\n"},
+		{[]string{"config", "show", "--nonsense"}, exitUsage, "",
+			"urdma config show: unknown flag: --nonsense (urdma config show --help tells more)\n"},
 		{[]string{"nonsense"}, exitUsage, "", "urdma: unknown command \"nonsense\" for \"urdma\"; use: urdma [flags]\n"},
-		{[]string{"statsu"}, exitUsage, "", "urdma: unknown command \"statsu\" for \"urdma\"; did you mean \"status\"?; use: urdma [flags]\n"},
-		{[]string{"config", "chek"}, exitUsage, "", "urdma config: unknown command \"chek\" for \"urdma config\"; did you mean \"check\"?; use: urdma config [flags]\n"},
+		{[]string{"statsu"}, exitUsage, "",
+			"urdma: unknown command \"statsu\" for \"urdma\"; did you mean \"status\"?; use: urdma [flags]\n"},
+		{[]string{"config", "chek"}, exitUsage, "",
+			"urdma config: unknown command \"chek\" for \"urdma config\"; did you mean \"check\"?; use: urdma config [flags]\n"},
 		{[]string{"version"}, 0, "urdma devel\n", ""},
 		{[]string{"--version"}, 0, "urdma devel\n", ""},
 	} {
@@ -55,9 +61,11 @@ func TestConfigCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	odd := filepath.Join(dir, "odd.json")
-	write(t, odd, `{"ports":[{"vdev":"loopback","ipv4_address":"10.0.0.1/16"},{"vdev":"loopback","ipv4_address":"10.0.1.1/24"}],"workers":[{"core":4000}]}`, 0o600)
+	write(t, odd, `{"ports":[{"vdev":"loopback","ipv4_address":"10.0.0.1/16"},{"vdev":"loopback","ipv4_address":"10.0.`+
+		`1.1/24"}],"workers":[{"core":4000}]}`, 0o600)
 	r := run(t, nil, "config", "check", odd)
-	if r.status.ExitStatus() != 0 || strings.Count(r.stderr, "warning: "+odd+":1: ") != 2 || !strings.Contains(r.stderr, "workers[0].core: found 4000") {
+	if r.status.ExitStatus() != 0 || strings.Count(r.stderr, "warning: "+odd+":1: ") != 2 ||
+		!strings.Contains(r.stderr, "workers[0].core: found 4000") {
 		t.Errorf("check of what is seldom meant: %+v", r)
 	}
 	fifo := filepath.Join(dir, "fifo")
@@ -67,11 +75,13 @@ func TestConfigCommands(t *testing.T) {
 	if r := run(t, nil, "config", "check", fifo); r.status.ExitStatus() != exitUsage {
 		t.Errorf("check of a FIFO that nobody writes: %+v", r)
 	}
-	if r := run(t, nil, "config", "show", wrong); r.status.ExitStatus() != exitUsage || !strings.HasPrefix(r.stderr, "warning: "+wrong+":6:") {
+	if r := run(t, nil, "config", "show", wrong); r.status.ExitStatus() != exitUsage ||
+		!strings.HasPrefix(r.stderr, "warning: "+wrong+":6:") {
 		t.Errorf("show of a bad file: %+v", r)
 	}
 	r = run(t, nil, "config", "show", bad)
-	if r.status.ExitStatus() != 0 || !strings.Contains(r.stderr, "warning: "+bad+":2: ") || !strings.HasSuffix(r.stderr, "; it is ignored\n") {
+	if r.status.ExitStatus() != 0 || !strings.Contains(r.stderr, "warning: "+bad+":2: ") ||
+		!strings.HasSuffix(r.stderr, "; it is ignored\n") {
 		t.Errorf("show with an unknown property: %+v", r)
 	}
 }
@@ -80,7 +90,8 @@ func TestConfigShowGolden(t *testing.T) {
 	env := []string{"URDMA_SOCKET=/run/test/urdmad.sock"}
 	golden(t, "testdata/show-default.txt", run(t, env, "config", "show").stdout)
 	golden(t, "testdata/show-file.txt", run(t, env, "config", "show", "../config/testdata/good/c-urdma.json").stdout)
-	golden(t, "testdata/show-file.json", run(t, env, "config", "show", "--json", "../config/testdata/good/c-urdma.json").stdout)
+	golden(t, "testdata/show-file.json",
+		run(t, env, "config", "show", "--json", "../config/testdata/good/c-urdma.json").stdout)
 }
 
 func TestConfigInitWritesOnce(t *testing.T) {
@@ -172,12 +183,14 @@ func TestStartingFile(t *testing.T) {
 	if text, err = m.startingFile([]string{"lo"}); err != nil || !strings.Contains(string(text), `"mtu": 9600`) {
 		t.Errorf("an interface of a giant MTU: %v\n%s", err, text)
 	}
-	for name, says := range map[string]string{"slip": "its MTU is 296, urdmad needs at least 576", "eth9": "no such network interface", "a,b": "no name", "../x": "no name", "": "no name"} {
+	for name, says := range map[string]string{"slip": "its MTU is 296, urdmad needs at least 576",
+		"eth9": "no such network interface", "a,b": "no name", "../x": "no name", "": "no name"} {
 		if _, err := m.startingFile([]string{name}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("--interface %q: %v", name, err)
 		}
 	}
-	if _, err := m.startingFile([]string{"ens4"}); err == nil || !strings.Contains(err.Error(), "a different address for each port") {
+	if _, err := m.startingFile([]string{"ens4"}); err == nil ||
+		!strings.Contains(err.Error(), "a different address for each port") {
 		t.Errorf("one interface twice: %v", err)
 	}
 }

@@ -24,8 +24,10 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [-- PROGRAM]",
 		Short: "tell why something might not work here, and what helps",
-		Long: "Look at everything that RDMA through urdmad depends on: the urdmad that runs and its version, its ports and their links, " +
-			"the capabilities, interfaces and MTUs that a configuration's ports need, network cards and the commands that bind them, the kernel, limits, and, with PROGRAM, " +
+		Long: "Look at everything that RDMA through urdmad depends on: the urdmad that runs and its version, its ports " +
+			"and their links, " +
+			"the capabilities, interfaces and MTUs that a configuration's ports need, network cards and the commands that " +
+			"bind them, the kernel, limits, and, with PROGRAM, " +
 			"whether it can be preloaded. A problem keeps something from working; a note says what to know. " +
 			"The configuration is --config's, or that of the urdmad that runs. Exits with status 1 where there is a problem.",
 		Example: "  urdma doctor\n  urdma doctor --config urdma.json\n  urdma doctor -- ib_send_bw",
@@ -49,7 +51,8 @@ func newDoctor() *cobra.Command {
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.config, "config", "c", "", "configuration `FILE` to hold against this machine (default: that of the urdmad that runs)")
+	f.StringVarP(&o.config, "config", "c", "",
+		"configuration `FILE` to hold against this machine (default: that of the urdmad that runs)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of liburdma.so (default: as urdma exec finds it)")
 	f.BoolVar(&o.json, "json", false, "print the findings as a JSON array")
 	return cmd

@@ -36,14 +36,16 @@ func newExec() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "run a program on urdmad's RDMA devices",
-		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach urdmad, " +
+		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach " +
+			"urdmad, " +
 			"and so does what it loads under those names by dlopen. " +
 			"urdma becomes the program, so its process id, signals, exit status and standard streams are the program's own, " +
 			"and processes that the program starts are on urdmad as well.\n\n" +
 			"A program that is statically linked or gains privilege when started cannot be preloaded and is refused. " +
 			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked.\n\n" +
 			"To take a program that such a program starts off urdmad again: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM. " +
-			"urdma itself needs 1 GB of address space, as Go programs do; a smaller limit is set behind it: urdma exec -- sh -c 'ulimit -v 400000; exec PROGRAM'.",
+			"urdma itself needs 1 GB of address space, as Go programs do; a smaller limit is set behind it: urdma exec -- sh " +
+			"-c 'ulimit -v 400000; exec PROGRAM'.",
 		Example: "  urdma exec -- rping -s -v\n" +
 			"  urdma exec --transport roce -- ib_write_bw -R 10.2.0.100\n" +
 			"  urdma exec --log -- ibv_devices",
@@ -57,7 +59,8 @@ func newExec() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(cmd)
-	f.StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
+	f.StringVar(&o.socket, "socket", "",
+		"`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
 	addWait(cmd, &o.wait)
 	return cmd
 }
@@ -66,16 +69,27 @@ func newExec() *cobra.Command {
 func (o *execOptions) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the program's name belong to the program
-	f.StringVar(&o.transport, "transport", "", "`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
-	f.StringVar(&o.lib, "lib", "", "`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
-	f.StringVar(&o.inject, "inject", "", "`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
-	f.StringVar(&o.strict, "strict", "", "`BEHAVIOURS` that specifications allow and hardware seldom shows, for this program alone (URDMA_STRICT): all, or some and limits, separated by commas, as in --strict=srq-order,max_sge:3,seed:7")
+	f.StringVar(&o.transport, "transport", "",
+		"`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
+	f.StringVar(&o.lib, "lib", "",
+		"`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
+	f.StringVar(&o.inject, "inject", "",
+		"`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
+	f.StringVar(&o.strict, "strict", "",
+		"`BEHAVIOURS` that specifications allow and hardware seldom shows, for this program alone (URDMA_STRICT): all, or "+
+			"some and limits, separated by commas, as in --strict=srq-order,max_sge:3,seed:7")
 	f.Lookup("strict").NoOptDefVal = "all"
 	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
-	f.BoolVar(&o.explain, "explain", false, "let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
-	f.StringVar(&o.warn, "warn", "", "let the library warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error (--warn=error) the first ends the program with exit status 86")
+	f.BoolVar(&o.explain, "explain", false,
+		"let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
+	f.StringVar(&o.warn, "warn", "",
+		"let the library warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error "+
+			"(--warn=error) the first ends the program with exit status 86")
 	f.Lookup("warn").NoOptDefVal = "1"
-	f.StringVar(&o.shareMalloc, "share-malloc", "", "have malloc give memory that urdmad maps, too, for pieces of 128 KiB or more, and not only for those that are aligned to pages; `SIZE` at most, as in --share-malloc=4G (default: as much as the machine has), or 0 for none at all (URDMA_SHARE_MALLOC)")
+	f.StringVar(&o.shareMalloc, "share-malloc", "",
+		"have malloc give memory that urdmad maps, too, for pieces of 128 KiB or more, and not only for those that are "+
+			"aligned to pages; `SIZE` at most, as in --share-malloc=4G (default: as much as the machine has), or 0 for none "+
+			"at all (URDMA_SHARE_MALLOC)")
 	f.Lookup("share-malloc").NoOptDefVal = "1"
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -113,7 +127,8 @@ func (o execOptions) library() (string, error) {
 		return "", fmt.Errorf("--warn is %q, allowed: 1, error", o.warn)
 	}
 	if o.shareMalloc != "" && !sizeForm.MatchString(o.shareMalloc) {
-		return "", fmt.Errorf("--share-malloc is %q, allowed: 0, or a number of bytes with K, M, G or T behind it, as in 4G", o.shareMalloc)
+		return "", fmt.Errorf("--share-malloc is %q, allowed: 0, or a number of bytes with K, M, G or T behind it, as in 4G",
+			o.shareMalloc)
 	}
 	return findLibrary(o.lib)
 }

@@ -145,7 +145,8 @@ func TestExecKeepsSignalsLimitsAndEnvironment(t *testing.T) {
 func TestExecSocketAndOtherPreloads(t *testing.T) {
 	g := newGround(t)
 	second := compile(t, filepath.Join(g.dir, "second.so"), "int second_library;", "-shared", "-fPIC")
-	r := run(t, []string{"LD_PRELOAD=" + second + " " + g.lib, "URDMA_SOCKET=/a"}, "exec", "--lib", g.lib, "--socket", "here.sock", "--", g.program)
+	r := run(t, []string{"LD_PRELOAD=" + second + " " + g.lib, "URDMA_SOCKET=/a"}, "exec", "--lib", g.lib, "--socket",
+		"here.sock", "--", g.program)
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,8 @@ func TestExecSocketAndOtherPreloads(t *testing.T) {
 func makeNames(t *testing.T, lib string) string {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(lib), "liburdma.d")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Symlink("../"+filepath.Base(lib), filepath.Join(dir, "libibverbs.so.1"))); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o755),
+		os.Symlink("../"+filepath.Base(lib), filepath.Join(dir, "libibverbs.so.1"))); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -173,13 +175,16 @@ func TestExecGivesTheNames(t *testing.T) {
 	g := newGround(t)
 	copyFile(t, lib, g.lib)
 	dir := makeNames(t, g.lib)
-	for before, want := range map[string]string{"": dir, "/a:/b": dir + ":/a:/b", dir + ":/a": dir + ":/a", "/a:" + dir: dir + ":/a"} {
+	for before, want := range map[string]string{"": dir, "/a:/b": dir + ":/a:/b", dir + ":/a": dir + ":/a",
+		"/a:" + dir: dir + ":/a"} {
 		run(t, []string{"LD_LIBRARY_PATH=" + before}, "exec", "--lib", g.lib, "env").holds(t, "LD_LIBRARY_PATH="+want)
 	}
 	for before, want := range map[string]string{"": "", "detect_leaks=0": "detect_leaks=0:"} {
-		run(t, []string{"ASAN_OPTIONS=" + before}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS="+want+"verify_asan_link_order=0")
+		run(t, []string{"ASAN_OPTIONS=" + before}, "exec", "--lib", g.lib, "env").holds(t,
+			"ASAN_OPTIONS="+want+"verify_asan_link_order=0")
 	}
-	run(t, []string{"ASAN_OPTIONS=verify_asan_link_order=1"}, "exec", "--lib", g.lib, "env").holds(t, "ASAN_OPTIONS=verify_asan_link_order=1")
+	run(t, []string{"ASAN_OPTIONS=verify_asan_link_order=1"}, "exec", "--lib", g.lib, "env").holds(t,
+		"ASAN_OPTIONS=verify_asan_link_order=1")
 }
 
 // TestExecUnderOpenMPI: the settings that the openib component needs reach ranks and launchers that use it, and
@@ -205,16 +210,21 @@ func TestExecUnderOpenMPI(t *testing.T) {
 		{[]string{openib}, nil, []string{allow, transport}, "p"},
 		{[]string{rank, "OMPI_MCA_btl=^openib"}, nil, []string{allow, transport}, "p"},
 		{[]string{rank, "OMPI_MCA_pml=ucx"}, []string{"UCX_USE_MT_MUTEX=y"}, []string{allow, transport}, "p"},
-		{[]string{rank, "OMPI_MCA_pml=ucx", "UCX_USE_MT_MUTEX=n"}, []string{"UCX_USE_MT_MUTEX=n"}, []string{"UCX_USE_MT_MUTEX=y"}, "p"},
+		{[]string{rank, "OMPI_MCA_pml=ucx", "UCX_USE_MT_MUTEX=n"}, []string{"UCX_USE_MT_MUTEX=n"},
+			[]string{"UCX_USE_MT_MUTEX=y"}, "p"},
 		{[]string{rank, openib}, nil, []string{"UCX_USE_MT_MUTEX=y"}, "p"},
 		{[]string{rank, "OMPI_MCA_btl=tcp,self"}, nil, []string{allow, transport}, "p"},
-		{[]string{rank, openib, "URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"}, []string{"URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"}, []string{allow, transport}, "p"},
+		{[]string{rank, openib, "URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"},
+			[]string{"URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"}, []string{allow, transport}, "p"},
 		{[]string{rank, "HOME=" + home}, []string{transport}, []string{allow}, "p"},
 		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096"}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, nil, "p"},
-		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096", "OMPI_MCA_mpi_yield_when_idle=0"}, nil, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
+		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=4096", "OMPI_MCA_mpi_yield_when_idle=0"}, nil,
+			[]string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
 		{[]string{"PMIX_RANK=0", openib}, []string{allow, transport}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
-		{[]string{"PMIX_RANK=0", "SLURM_STEP_TASKS_PER_NODE=1,4096(x2),1"}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, nil, "p"},
-		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=1", "SLURM_STEP_TASKS_PER_NODE=4096"}, nil, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
+		{[]string{"PMIX_RANK=0", "SLURM_STEP_TASKS_PER_NODE=1,4096(x2),1"}, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, nil,
+			"p"},
+		{[]string{rank, "OMPI_COMM_WORLD_LOCAL_SIZE=1", "SLURM_STEP_TASKS_PER_NODE=4096"}, nil,
+			[]string{"OMPI_MCA_mpi_yield_when_idle=1"}, "p"},
 	} {
 		env, set := openMPI(slices.Clone(c.env), strings.Fields(c.program))
 		for _, e := range c.has {
@@ -317,7 +327,8 @@ func TestExecRefusals(t *testing.T) {
 		{[]string{"exec", "--lib", data, "true"}, exitCannotRun, "is no shared library"},
 	} {
 		r := run(t, nil, c.args...)
-		if r.status.ExitStatus() != c.status || !strings.Contains(r.stderr, c.says) || !strings.HasPrefix(r.stderr, "urdma exec: ") {
+		if r.status.ExitStatus() != c.status || !strings.Contains(r.stderr, c.says) ||
+			!strings.HasPrefix(r.stderr, "urdma exec: ") {
 			t.Errorf("%q: status %d, want %d saying %q; said %s", c.args, r.status.ExitStatus(), c.status, c.says, r.stderr)
 		}
 	}
@@ -325,10 +336,12 @@ func TestExecRefusals(t *testing.T) {
 
 func TestExecRunsScripts(t *testing.T) {
 	g := newGround(t)
-	for name, head := range map[string]string{"direct": "#!/bin/sh", "through env": "#!/usr/bin/env sh", "with spaces": "#!  /bin/sh -e"} {
+	for name, head := range map[string]string{"direct": "#!/bin/sh", "through env": "#!/usr/bin/env sh",
+		"with spaces": "#!  /bin/sh -e"} {
 		script := write(t, filepath.Join(g.dir, "script"), head+"\n"+g.program+" $1\n", 0o755)
 		r := run(t, nil, "exec", "--lib", g.lib, script, "5")
-		if r.status.ExitStatus() != 5 || r.stderr != "preloaded\npreloaded\n" && r.stderr != "preloaded\npreloaded\npreloaded\n" {
+		if r.status.ExitStatus() != 5 ||
+			r.stderr != "preloaded\npreloaded\n" && r.stderr != "preloaded\npreloaded\npreloaded\n" {
 			t.Errorf("%s: status %d, stderr %q", name, r.status.ExitStatus(), r.stderr)
 		}
 	}
@@ -435,27 +448,32 @@ func copyFile(t *testing.T, from, to string) {
 	write(t, to, string(src), 0o755)
 }
 
-// TestExecShareMalloc: the allocator is the last library preloaded, and absent with --share-malloc=no. A
+// TestExecShareMalloc: the allocator is the last library preloaded, and absent with --share-malloc 0. A
 // liburdma.so without it works, unless the user asks for the allocator.
 func TestExecShareMalloc(t *testing.T) {
 	g := newGround(t)
-	if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc", "--", g.program); r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "--share-malloc needs a library beside") {
+	if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc", "--", g.program); r.status.ExitStatus() != exitExec ||
+		!strings.Contains(r.stderr, "--share-malloc needs a library beside") {
 		t.Errorf("without its library: status %d, %s", r.status.ExitStatus(), r.stderr)
 	}
 	if err := os.Mkdir(filepath.Join(g.dir, "liburdma.d"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	malloc := compile(t, filepath.Join(g.dir, "liburdma.d", "liburdma-malloc.so"), "int urdma_malloc_test;", "-shared", "-fPIC")
+	malloc := compile(t, filepath.Join(g.dir, "liburdma.d", "liburdma-malloc.so"), "int urdma_malloc_test;", "-shared",
+		"-fPIC")
 	other := compile(t, filepath.Join(g.dir, "other.so"), "int other;", "-shared", "-fPIC")
 	for _, c := range []struct{ flag, env, size, last string }{
 		{"--share-malloc", "", "1", ":" + malloc}, {"--share-malloc=64M", "0", "64M", ":" + malloc},
-		{"--share-malloc=0", "1", "0", ""}, {"--log", "", "", ":" + malloc}, {"--log", "0", "0", ""}, {"--log", "2G", "2G", ":" + malloc},
+		{"--share-malloc=0", "1", "0", ""}, {"--log", "", "", ":" + malloc}, {"--log", "0", "0", ""},
+		{"--log", "2G", "2G", ":" + malloc},
 	} {
-		r := run(t, []string{"LD_PRELOAD=" + other, "URDMA_SHARE_MALLOC=" + c.env}, "exec", "--lib", g.lib, c.flag, "--", "/bin/sh", "-c", "echo LD_PRELOAD=$LD_PRELOAD; echo size $URDMA_SHARE_MALLOC.")
+		r := run(t, []string{"LD_PRELOAD=" + other, "URDMA_SHARE_MALLOC=" + c.env}, "exec", "--lib", g.lib, c.flag, "--",
+			"/bin/sh", "-c", "echo LD_PRELOAD=$LD_PRELOAD; echo size $URDMA_SHARE_MALLOC.")
 		r.holds(t, "LD_PRELOAD="+g.lib+":"+other+c.last, "size "+c.size+".")
 	}
 	for _, wrong := range []string{"2", "64", "64m", "4G ", "-1G", "G"} {
-		if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc="+wrong, "--", g.program); r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "as in 4G") {
+		if r := run(t, nil, "exec", "--lib", g.lib, "--share-malloc="+wrong, "--",
+			g.program); r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "as in 4G") {
 			t.Errorf("--share-malloc=%q: status %d, %s", wrong, r.status.ExitStatus(), r.stderr)
 		}
 	}

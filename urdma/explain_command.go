@@ -42,10 +42,13 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [qp QPN | NUMBER]",
 		Short: "say why something failed: what happened, what it usually means, what to change",
-		Long: "Say why completions failed, queue pairs went to the error state, and requests and connections were refused: the last ones that a running urdmad knows of, oldest first, " +
-			"also those of programs that have ended.\n\nqp QPN: those of one queue pair. NUMBER, such as 0x0412, is what programs find in vendor_err: its row of the table, without a urdmad; " +
+		Long: "Say why completions failed, queue pairs went to the error state, and requests and connections were " +
+			"refused: the last ones that a running urdmad knows of, oldest first, " +
+			"also those of programs that have ended.\n\nqp QPN: those of one queue pair. NUMBER, such as 0x0412, is what " +
+			"programs find in vendor_err: its row of the table, without a urdmad; " +
 			"--list prints the table. What happened is said at both ends: a peer whose urdmad you may ask has its side.\n\n" +
-			"urdmad's own user and root see everything; others see their own processes. urdma exec --explain has a program's standard error get it as it happens.",
+			"urdmad's own user and root see everything; others see their own processes. urdma exec --explain has a program's " +
+			"standard error get it as it happens.",
 		Example: "  urdma explain\n  urdma explain qp 7e\n  urdma explain 0x0102\n  urdma explain --pid 4711 --json",
 		Args:    usage(cobra.MaximumNArgs(2)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
@@ -151,7 +154,8 @@ func (o *explainOptions) past(filter abi.CaptureRequest) ([]explained, error) {
 func (o *explainOptions) table(w io.Writer, rows []reason.Reason) error {
 	list := []explained{}
 	for _, r := range rows {
-		list = append(list, explained{Event: event.Event{What: r.What, Reason: r.Number}, Number: r.Number.String(), Means: r.Means, Change: r.Change, See: r.See})
+		list = append(list, explained{Event: event.Event{What: r.What, Reason: r.Number}, Number: r.Number.String(),
+			Means: r.Means, Change: r.Change, See: r.See})
 	}
 	if o.json {
 		return report.PrintJSON(w, list)
@@ -181,7 +185,8 @@ func (e *explained) print(w io.Writer) error {
 		fmt.Fprintf(&b, ", %s, wr_id %#x", e.Status, *e.WRID)
 	}
 	b.WriteString("\n")
-	for _, part := range []struct{ head, text string }{{"what", e.What}, {"", e.Text}, {"means", e.Means}, {"change", e.Change}, {"see", e.See}} {
+	for _, part := range []struct{ head, text string }{{"what", e.What}, {"", e.Text}, {"means", e.Means},
+		{"change", e.Change}, {"see", e.See}} {
 		if part.text != "" {
 			fmt.Fprintf(&b, "  %-7s %s\n", part.head, part.text)
 		}

@@ -60,7 +60,8 @@ func answer(c *net.UnixConn, text []byte) bool {
 	}
 	defer unix.Close(fd)
 	_, _ = unix.Pwrite(fd, text, 0)
-	_, _ = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	_, _, err = c.WriteMsgUnix(abi.Bytes(&resp), unix.UnixRights(fd), nil)
 	return err == nil
 }

@@ -26,8 +26,10 @@ func newConfigInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "write a configuration file for the ports of this machine",
-		Long: "Write a configuration file to start from: a port for each NIC that is bound to a driver DPDK can use, and one for each --interface, " +
-			"or, where there are none, the loopback port that needs nothing. \"$comment\" properties explain it; urdmad ignores them.",
+		Long: "Write a configuration file to start from: a port for each NIC that is bound to a driver DPDK can use, and " +
+			"one for each --interface, " +
+			"or, where there are none, the loopback port that needs nothing. \"$comment\" properties explain it; urdmad " +
+			"ignores them.",
 		Example: "  urdma config init -o urdma.json\n" +
 			"  urdma config init --interface eth1",
 		Args: usage(cobra.NoArgs),
@@ -47,7 +49,9 @@ func newConfigInit() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (default: standard output)")
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
-	f.StringArrayVar(&o.interfaces, "interface", nil, "use the kernel's network interface `NAME` over AF_PACKET, which needs CAP_NET_RAW and CAP_NET_ADMIN; may be given several times")
+	f.StringArrayVar(&o.interfaces, "interface", nil,
+		"use the kernel's network interface `NAME` over AF_PACKET, which needs CAP_NET_RAW and CAP_NET_ADMIN; may be "+
+			"given several times")
 	return cmd
 }
 

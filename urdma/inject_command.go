@@ -28,29 +28,41 @@ func newInject() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject STATEMENT | list | clear [NUMBER]",
 		Short: "have something go wrong, to see what a program makes of it",
-		Long: "Have urdmad break something on purpose. An event happens at once; a rule is from then on asked about each that it is for, until it has hit " +
+		Long: "Have urdmad break something on purpose. An event happens at once; a rule is from then on asked about each " +
+			"that it is for, until it has hit " +
 			"count times, its time (for=) is over, urdma inject clear ends it, or the process that it names ends.\n\nEvents:\n" +
 			"cq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device NAME, port NAME down|up|EVENT: " +
-			"EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR; without one it is the object's error, which takes it, and the queue pairs that use it, into error. " +
+			"EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR; without one it is the object's error, which " +
+			"takes it, and the queue pairs that use it, into error. " +
 			"cq HANDLE event sends a completion event for nothing. " +
 			"Handles are each process's own; pid=PID says whose, where several have it.\n\n" +
-			"errors PORT COUNTER[=N]: a port of the InfiniBand subnet counts N more (1) of what /sys/class/infiniband/*/ports/*/counters names so, such as symbol_error. " +
-			"PORT is NODE, or NODE/NUMBER where it has several; NODE is a device, a NodeDescription of one word or a GUID behind 0x.\n\nRules:\n" +
-			"send status=STATUS [opcode=OPCODE]: a posted send ends with STATUS of enum ibv_wc_status, in its turn, and its queue pair goes to error.\n" +
+			"errors PORT COUNTER[=N]: a port of the InfiniBand subnet counts N more (1) of what " +
+			"/sys/class/infiniband/*/ports/*/counters names so, such as symbol_error. " +
+			"PORT is NODE, or NODE/NUMBER where it has several; NODE is a device, a NodeDescription of one word or a GUID " +
+			"behind 0x.\n\nRules:\n" +
+			"send status=STATUS [opcode=OPCODE]: a posted send ends with STATUS of enum ibv_wc_status, in its turn, and its " +
+			"queue pair goes to error.\n" +
 			"receive status=STATUS: so does a receive when its message arrives.\n" +
-			"respond answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses a message, or has it wait; " +
-			"the peer's send ends with REM_ACCESS_ERR, REM_OP_ERR, REM_INV_REQ_ERR, or RNR_RETRY_EXC_ERR once its patience is over.\n" +
+			"respond answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses a " +
+			"message, or has it wait; " +
+			"the peer's send ends with REM_ACCESS_ERR, REM_OP_ERR, REM_INV_REQ_ERR, or RNR_RETRY_EXC_ERR once its patience " +
+			"is over.\n" +
 			"call NAME errno=ERRNO|delay=TIME: a call such as ibv_reg_mr or rdma_connect fails, or takes a time; " +
 			"ibv_post_send, ibv_post_recv and ibv_post_srq_recv fail only by urdma exec --inject.\n" +
-			"event delay=TIME: a completion event comes late.\ncm delay=TIME [type=EVENT]: so does an event of rdma_cm, and those behind it.\n" +
+			"event delay=TIME: a completion event comes late.\ncm delay=TIME [type=EVENT]: so does an event of rdma_cm, and " +
+			"those behind it.\n" +
 			"cm reject: a listener refuses a connection request.\n" +
-			"wire PORT loss=P|duplicate=P|corrupt=P|reorder=P [late=TIME]|delay=TIME|jitter=TIME|rate=BITS|mtu=BYTES|partition: what becomes of a port's packets " +
+			"wire PORT loss=P|duplicate=P|corrupt=P|reorder=P " +
+			"[late=TIME]|delay=TIME|jitter=TIME|rate=BITS|mtu=BYTES|partition: what becomes of a port's packets " +
 			"(way=in|out|both, peer=ADDRESS, burst=N packets a loss).\n\n" +
-			"Each takes qp=QPN (send, receive, respond), pid=PID, nth=N (the first that it hits), p=PROBABILITY and seed=SEED, count=N|all (1, and all with p) and for=TIME. " +
+			"Each takes qp=QPN (send, receive, respond), pid=PID, nth=N (the first that it hits), p=PROBABILITY and " +
+			"seed=SEED, count=N|all (1, and all with p) and for=TIME. " +
 			"The same events meet the same fate with the same seed.\n\nScenarios, with -f FILE or semicolons: " +
-			"statements happen one after the other; wait TIME, and after with a rule that says nothing of what happens, hold up those behind them.\n\n" +
+			"statements happen one after the other; wait TIME, and after with a rule that says nothing of what happens, hold " +
+			"up those behind them.\n\n" +
 			"A user breaks what the own processes have, urdmad's own user and root everything, and ports. " +
-			"What was injected is logged, counted in urdma show inject and in metrics. While there is no rule, urdmad asks nobody.",
+			"What was injected is logged, counted in urdma show inject and in metrics. While there is no rule, urdmad asks " +
+			"nobody.",
 		Example: "  urdma inject send status=RETRY_EXC_ERR qp=7e nth=3\n" +
 			"  urdma inject respond answer=access opcode=RDMA_WRITE p=0.1 seed=7\n" +
 			"  urdma inject wire urdma0 loss=1% burst=3 delay=2ms peer=10.2.0.7 seed=7 for=10s\n" +
@@ -101,7 +113,8 @@ func statementsOf(text string) (string, error) {
 		return "", withStatus(exitUsage, err)
 	}
 	if len(text) >= abi.InjectBytes {
-		return "", withStatus(exitUsage, fmt.Errorf("%d bytes of statements, expected %d at most", len(text), abi.InjectBytes-1))
+		return "", withStatus(exitUsage,
+			fmt.Errorf("%d bytes of statements, expected %d at most", len(text), abi.InjectBytes-1))
 	}
 	return text, nil
 }
@@ -130,14 +143,17 @@ func (o *injectOptions) run(w io.Writer, text string) error {
 
 // refusals explains urdmad's errors.
 var refusals = map[syscall.Errno]string{
-	syscall.EPERM:      "ports are urdmad's own user's and root's to break",
-	syscall.ENOENT:     "you have no such object or rule; urdma show and urdma inject list have them",
-	syscall.ESRCH:      "no such process of yours uses urdmad; urdma show client lists them",
-	syscall.ENODEV:     "no such port; urdma show port lists urdmad's, ibnetdiscover those of the subnet",
-	syscall.ENOTUNIQ:   "several processes have an object with that handle, and pid=PID says whose; or several nodes that name, or the node several ports",
-	syscall.ENXIO:      "that completion queue has no channel",
-	syscall.EDQUOT:     "there are as many rules as may be; urdma inject clear ends them",
-	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, but with two workers in urdma.json programs of this machine exchange packets; a tcp port's is the kernel's (tc-netem(8)); and urdmad has to be as new as urdma",
+	syscall.EPERM:  "ports are urdmad's own user's and root's to break",
+	syscall.ENOENT: "you have no such object or rule; urdma show and urdma inject list have them",
+	syscall.ESRCH:  "no such process of yours uses urdmad; urdma show client lists them",
+	syscall.ENODEV: "no such port; urdma show port lists urdmad's, ibnetdiscover those of the subnet",
+	syscall.ENOTUNIQ: "several processes have an object with that handle, and pid=PID says whose; or several nodes " +
+		"that name, or the node several ports",
+	syscall.ENXIO:  "that completion queue has no channel",
+	syscall.EDQUOT: "there are as many rules as may be; urdma inject clear ends them",
+	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, but with two workers in " +
+		"urdma.json programs of this machine exchange packets; a tcp port's is the kernel's (tc-netem(8)); and urdmad has " +
+		"to be as new as urdma",
 }
 
 func (o *injectOptions) list(w io.Writer) error {

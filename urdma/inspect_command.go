@@ -24,7 +24,8 @@ type lookOptions struct {
 }
 
 func (o *lookOptions) addSocket(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.socket, "socket", "", "`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
+	cmd.Flags().StringVar(&o.socket, "socket", "",
+		"`PATH` of urdmad's control socket (default: $URDMA_SOCKET, or the first default place with a socket)")
 }
 
 // open connects to urdmad's socket.
@@ -101,10 +102,14 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "sum up a running urdmad",
-		Long: "Sum up the urdmad that runs: version, clients, connections, queue pairs, memory, losses and ports; with --verbose also the poll loop, and what yields and sleeps take here and what follows from it (polling in urdma.json(5)).\n\n" +
+		Long: "Sum up the urdmad that runs: version, clients, connections, queue pairs, memory, losses and ports; with " +
+			"--verbose also the poll loop, and what yields and sleeps take here and what follows from it (polling in " +
+			"urdma.json(5)).\n\n" +
 			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
-			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also other users', " +
-			"as far as you may; with --json as an array.\n\nExits with status 1 where no urdmad runs. --wait waits for one: urdmad & urdma status --wait.",
+			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also " +
+			"other users', " +
+			"as far as you may; with --json as an array.\n\nExits with status 1 where no urdmad runs. --wait waits for one: " +
+			"urdmad & urdma status --wait.",
 		Example: "  urdma status\n  urdma status --wait=10s\n  sudo urdma status --all",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -129,7 +134,8 @@ func newStatus() *cobra.Command {
 	o.addSocket(cmd)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the whole snapshot as JSON")
 	addWait(cmd, &o.wait)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also what yields and sleeps take here, and how the poll loop does")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false,
+		"also what yields and sleeps take here, and how the poll loop does")
 	cmd.Flags().BoolVar(&all, "all", false, "sum up every urdmad of this machine, of all users")
 	cmd.MarkFlagsMutuallyExclusive("all", "socket")
 	cmd.MarkFlagsMutuallyExclusive("all", "wait")

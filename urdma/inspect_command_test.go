@@ -26,11 +26,13 @@ func TestNoSocket(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, nil, "status", "--socket", file); r.status.ExitStatus() != exitFailure || !strings.HasPrefix(r.stderr, "urdma status: "+file+" is no socket") {
+	if r := run(t, nil, "status", "--socket", file); r.status.ExitStatus() != exitFailure ||
+		!strings.HasPrefix(r.stderr, "urdma status: "+file+" is no socket") {
 		t.Errorf("status: %+v", r)
 	}
 	o := execOptions{socket: file}
-	if _, err := o.environment(nil, "/lib/liburdma.so", []string{"true"}); err == nil || !strings.Contains(err.Error(), file+": it is no socket") {
+	if _, err := o.environment(nil, "/lib/liburdma.so", []string{"true"}); err == nil ||
+		!strings.Contains(err.Error(), file+": it is no socket") {
 		t.Errorf("exec: %v", err)
 	}
 }
@@ -42,12 +44,14 @@ func TestLookSaysWhere(t *testing.T) {
 	if strings.Contains(r.stdout, "urdmad") {
 		t.Skip("an urdmad of this machine runs")
 	}
-	for _, want := range []string{dir + "/urdma/urdmad.sock, ", "/run/user/" + strconv.Itoa(os.Getuid()) + "/urdma/urdmad.sock, ", "/run/urdma/urdmad.sock, ", "/tmp/urdma-"} {
+	for _, want := range []string{dir + "/urdma/urdmad.sock, ",
+		"/run/user/" + strconv.Itoa(os.Getuid()) + "/urdma/urdmad.sock, ", "/run/urdma/urdmad.sock, ", "/tmp/urdma-"} {
 		if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stderr, want) {
 			t.Errorf("no %q: %+v", want, r)
 		}
 	}
-	if r := run(t, []string{"URDMA_SOCKET=" + dir + "/none.sock"}, "status", "--all"); !strings.Contains(r.stderr, "no urdmad is running in any default place") && r.stdout == "" {
+	if r := run(t, []string{"URDMA_SOCKET=" + dir + "/none.sock"}, "status", "--all"); !strings.Contains(r.stderr,
+		"no urdmad is running in any default place") && r.stdout == "" {
 		t.Errorf("--all: %+v", r)
 	}
 }
@@ -58,10 +62,17 @@ func TestShowRefuses(t *testing.T) {
 		status int
 		stderr string
 	}{
-		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT [NAME] [flags]\n"},
-		{[]string{"show", "queue"}, exitUsage, "urdma show: \"queue\" is no kind of object, allowed: port, worker, client, pd, mr, mw, cq, qp, srq, ah, connection, listener, peer, neighbour, group, limit, inject, warning\n"},
-		{[]string{"show", "ah"}, exitFailure, "urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to show\n"},
-		{[]string{"show", "ah"}, exitFailure, "urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to show\n"},
+		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT " +
+			"[NAME] [flags]\n"},
+		{[]string{"show", "queue"}, exitUsage,
+			"urdma show: \"queue\" is no kind of object, allowed: port, worker, client, pd, mr, mw, cq, qp, srq, ah, " +
+				"connection, listener, peer, neighbour, group, limit, inject, warning\n"},
+		{[]string{"show", "ah"}, exitFailure,
+			"urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to " +
+				"show\n"},
+		{[]string{"show", "ah"}, exitFailure,
+			"urdma show: an address handle is its program's alone: each datagram brings its address, and urdmad has none to " +
+				"show\n"},
 	} {
 		r := run(t, nil, c.args...)
 		if r.status.ExitStatus() != c.status || r.stdout != "" || r.stderr != c.stderr {
@@ -90,7 +101,8 @@ func TestShow(t *testing.T) {
 	} {
 		r := run(t, nil, append([]string{"show", "--socket", socket}, c.args...)...)
 		text := r.stdout + r.stderr
-		if r.status.ExitStatus() != c.status || !strings.Contains(text, c.out) || c.not != "" && strings.Contains(text, c.not) {
+		if r.status.ExitStatus() != c.status || !strings.Contains(text, c.out) ||
+			c.not != "" && strings.Contains(text, c.not) {
 			t.Errorf("%q: %+v", c.args, r)
 		}
 	}
@@ -98,8 +110,10 @@ func TestShow(t *testing.T) {
 	if r.status.ExitStatus() != exitFailure || strings.Count(r.stdout, "871cec") != 3 {
 		t.Errorf("watch until urdmad ends: %+v", r)
 	}
-	for args, want := range map[string]string{"show qp": "871cec\n", "show": "listener\n", "show qp --port": "urdma1\n", "capture --qp": "871cec\n"} {
-		r := run(t, []string{"URDMA_SOCKET=" + socket}, append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
+	for args, want := range map[string]string{"show qp": "871cec\n", "show": "listener\n", "show qp --port": "urdma1\n",
+		"capture --qp": "871cec\n"} {
+		r := run(t, []string{"URDMA_SOCKET=" + socket},
+			append(append([]string{"__complete"}, strings.Fields(args)...), "")...)
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("completion of %q: %+v", args, r)
 		}
@@ -109,7 +123,8 @@ func TestShow(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.sock")
 	r := run(t, nil, "doctor", "--socket", none, "--", "true")
-	if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stdout, "problem  urdmad: programs find none") || !strings.Contains(r.stdout, "names neither libibverbs") ||
+	if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stdout, "problem  urdmad: programs find none") ||
+		!strings.Contains(r.stdout, "names neither libibverbs") ||
 		!strings.Contains(r.stderr, "are a problem") {
 		t.Errorf("without urdmad: %+v", r)
 	}

@@ -57,7 +57,8 @@ func libraryPlaces(self string) []string {
 // escape.
 func checkSeparators(lib string) error {
 	if strings.ContainsAny(lib, " :") {
-		return fmt.Errorf("%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and name it by --lib", lib)
+		return fmt.Errorf("%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and name "+
+			"it by --lib", lib)
 	}
 	return nil
 }
@@ -70,7 +71,8 @@ func namesDirectory(lib string) string {
 		return ""
 	}
 	ours := versions(lib)
-	for _, place := range []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
+	for _, place := range []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/usr/lib64", "/lib",
+		"/usr/lib"} {
 		for _, name := range []string{"libibverbs.so.1", "librdmacm.so.1"} {
 			installed, _ := filepath.Glob(filepath.Join(place, name))
 			if slices.ContainsFunc(installed, func(path string) bool { return !holds(ours, versions(path)) }) {

@@ -77,7 +77,8 @@ func unusedNote(c doctor.Card) string {
 	if c.Driver != "" {
 		driver, loss = "driver "+c.Driver, " (the kernel then loses it)"
 	}
-	note := fmt.Sprintf("Not used: NIC %s (%s): urdma doctor has the command that binds it to vfio-pci%s", c.Address, driver, loss)
+	note := fmt.Sprintf("Not used: NIC %s (%s): urdma doctor has the command that binds it to vfio-pci%s", c.Address,
+		driver, loss)
 	if c.Interface != "" {
 		note += fmt.Sprintf(", or share it with the kernel: urdma config init --interface %s", c.Interface)
 	}
@@ -115,12 +116,14 @@ func (m machine) interfacePort(name string, nth, index int) (startingPort, error
 	}
 	address, why := m.addressFor(name, index)
 	return startingPort{
-		Comment:        fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW and CAP_NET_ADMIN. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth),
+		Comment: fmt.Sprintf("Network interface %s over AF_PACKET: no NIC of its own, needs CAP_NET_RAW and "+
+			"CAP_NET_ADMIN. net_af_xdp%d is the faster choice where the kernel allows it.", name, nth),
 		Vdev:           fmt.Sprintf("net_af_packet%d,iface=%s", nth, name),
 		CommentAddress: why,
 		Address:        address,
-		CommentMTU:     fmt.Sprintf("%s has it. More than the interface has needs \"interface_mtu\": \"raise\", and every host of the network the same.", name),
-		MTU:            mtu,
+		CommentMTU: fmt.Sprintf("%s has it. More than the interface has needs \"interface_mtu\": \"raise\", and every "+
+			"host of the network the same.", name),
+		MTU: mtu,
 	}, nil
 }
 
@@ -137,7 +140,8 @@ func (m machine) addressFor(netdev string, index int) (address, why string) {
 func loopbackPort() startingPort {
 	p := config.Default().Ports[0]
 	return startingPort{
-		Comment: "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: \"memif,role=server|client,socket=PATH\" on this machine; \"udp\", a NIC or --interface across machines.",
+		Comment: "Programs of this machine only; needs neither root nor a NIC. To reach another urdmad: " +
+			"\"memif,role=server|client,socket=PATH\" on this machine; \"udp\", a NIC or --interface across machines.",
 		Vdev:    p.Vdev,
 		Address: p.Address.String(),
 	}

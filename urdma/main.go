@@ -89,7 +89,8 @@ func newRoot() *cobra.Command {
 		Use:   "urdma",
 		Short: "run programs on urdmad, look inside it and after its configuration",
 		Long: "urdma is the companion of urdmad(8), the daemon that gives RDMA to machines without RDMA hardware. " +
-			"It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows and starts its configuration.",
+			"It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows and starts its " +
+			"configuration.",
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -104,7 +105,9 @@ func newRoot() *cobra.Command {
 		}
 		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newMonitor(), newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(), newReport(), newCDI(), newDissector(), newConfig(), newVersion())
+	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newMonitor(),
+		newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(), newReport(),
+		newCDI(), newDissector(), newConfig(), newVersion())
 	return root
 }
 

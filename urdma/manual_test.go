@@ -61,28 +61,44 @@ var commandSections = []manualtest.Section{
 		{"other", "The program's own, under urdma exec and run; 128 + N where signal N ended it under urdma run."},
 	}},
 	{Title: "Environment", Items: [][2]string{
-		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, /run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
+		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first " +
+			"default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, " +
+			"/run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
 		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
 		{"NO_COLOR", "If set, urdma status and show print no colours on a terminal. Elsewhere they never do."},
 		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
-		{"URDMA_NAMES", "1: the library's lines on standard error name the program and its process. Set by urdma run --hosts 2."},
-		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the first. Set by urdma exec --warn."},
-		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. A process that urdmad refuses them to finds no devices."},
-		{"URDMA_SHARE_MALLOC", "Which pieces of malloc's urdmad maps, too: unset, those that are aligned to a page or more, as buffers of I/O are; 1 or a size (4G), those and all of 128 KiB or more, in all at most that size; 0, none. " +
-			"For the library that urdma exec preloads; set by --share-malloc. All other memory that a program registers stays where it is, and is reached through /proc, slower."},
-		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
-		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already, and liburdma-malloc.so behind them unless URDMA_SHARE_MALLOC is 0."},
-		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
-			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD out of its environment). " +
+		{"URDMA_NAMES", "1: the library's lines on standard error name the program and its process. Set by urdma run " +
+			"--hosts 2."},
+		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the " +
+			"first. Set by urdma exec --warn."},
+		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. " +
+			"A process that urdmad refuses them to finds no devices."},
+		{"URDMA_SHARE_MALLOC", "Which pieces of malloc's urdmad maps, too: unset, those that are aligned to a page or " +
+			"more, as buffers of I/O are; 1 or a size (4G), those and all of 128 KiB or more, in all at most that size; 0, " +
+			"none. " +
+			"For the library that urdma exec preloads; set by --share-malloc. All other memory that a program registers " +
+			"stays where it is, and is reached through /proc, slower."},
+		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by " +
+			"urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
+		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already, and liburdma-malloc.so " +
+			"behind them unless URDMA_SHARE_MALLOC is 0."},
+		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory " +
+			"beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
+			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD " +
+			"out of its environment). " +
 			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},
-		{"OMPI_MCA_*", "For a rank of Open MPI (of mpirun or srun --mpi=pmix) whose btl parameter names openib, and for mpirun, urdma exec sets URDMA_TRANSPORT=ib, btl_openib_allow_ib=1 and btl_openib_warn_no_device_params_found=0; " +
-			"mpi_yield_when_idle=1 where ranks fill the processors; UCX_USE_MT_MUTEX=y where pml names ucx. Whatever the user set, here or in Open MPI's files, stays. URDMA_LOG=1 says what was set."},
-		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer refuse a preload."},
+		{"OMPI_MCA_*", "For a rank of Open MPI (of mpirun or srun --mpi=pmix) whose btl parameter names openib, and for " +
+			"mpirun, urdma exec sets URDMA_TRANSPORT=ib, btl_openib_allow_ib=1 and btl_openib_warn_no_device_params_found=0; " +
+			"mpi_yield_when_idle=1 where ranks fill the processors; UCX_USE_MT_MUTEX=y where pml names ucx. Whatever the " +
+			"user set, here or in Open MPI's files, stays. URDMA_LOG=1 says what was set."},
+		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer " +
+			"refuse a preload."},
 	}},
 	{Title: "Examples", Items: [][2]string{
 		{"urdma run -- make check", "Tests that need RDMA devices, on a urdmad of their own."},
 		{"urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v", "rping between two urdmads."},
-		{"urdma exec -- rping -s -a 198.18.0.1 -v", "A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
+		{"urdma exec -- rping -s -a 198.18.0.1 -v",
+			"A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
 		{"urdma doctor -- ib_write_bw", "Why ib_write_bw might not work here."},
 		{"urdma ping -c 3 10.9.0.2", "Whether another urdmad answers, and how fast."},
 		{"urdma show qp --watch", "The queue pairs, over and over."},
@@ -93,12 +109,16 @@ var commandSections = []manualtest.Section{
 }
 
 var fileIntroduction = []manualtest.Section{
-	{Text: "urdmad(8) reads one configuration file, named by its option --config, and without one runs with a single loopback port. " +
+	{Text: "urdmad(8) reads one configuration file, named by its option --config, and without one runs with a single " +
+		"loopback port. " +
 		"The file is one JSON object (RFC 8259) in UTF-8. Only ports must be given; every other property has a default."},
-	{Text: "A property that is not described here stops urdma config check, which names the nearest known one; urdmad warns about it and goes on. " +
-		"Everything else that is wrong stops urdmad with exit status 2: a wrong type, a number out of range, a property given twice, bytes after the end, two ports with one address. " +
+	{Text: "A property that is not described here stops urdma config check, which names the nearest known one; urdmad " +
+		"warns about it and goes on. " +
+		"Everything else that is wrong stops urdmad with exit status 2: a wrong type, a number out of range, a property " +
+		"given twice, bytes after the end, two ports with one address. " +
 		"Each error names the file, the line, the property, what was found and what is allowed."},
-	{Text: "JSON has no comments. In every object a property whose name begins with \"$comment\" may hold a string or an array of strings; it is ignored."},
+	{Text: "JSON has no comments. In every object a property whose name begins with \"$comment\" may hold a string or " +
+		"an array of strings; it is ignored."},
 	{Text: "A file of the C urdma is valid as it stands."},
 }
 

@@ -24,10 +24,13 @@ func newPing() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ping PEER",
 		Short: "make RDMA Reads of another urdmad, and take the time",
-		Long: "Connect to the responder of the urdmad at PEER, an address or a name of one, and make one RDMA Read after the other: from urdmad to urdmad, " +
+		Long: "Connect to the responder of the urdmad at PEER, an address or a name of one, and make one RDMA Read after " +
+			"the other: from urdmad to urdmad, " +
 			"through everything that a program's message passes, but for the other program. Each answer's bytes are checked. " +
-			"A Read without an answer is lost; packets that were lost and sent again are counted as well. Whether the way carries packets of the port's MTU is tried once.\n\n" +
-			"Where nothing comes back, it says what is wrong. Every urdmad answers unless \"responder\" in its urdma.json is \"off\". " +
+			"A Read without an answer is lost; packets that were lost and sent again are counted as well. Whether the way " +
+			"carries packets of the port's MTU is tried once.\n\n" +
+			"Where nothing comes back, it says what is wrong. Every urdmad answers unless \"responder\" in its urdma.json is " +
+			"\"off\". " +
 			"Exits with status 1 where no Read was answered.",
 		Example: "  urdma ping 10.9.0.2\n  urdma ping -c 3 -s 8KiB 10.9.0.2\n  urdma ping -c 1 --json 10.9.0.2",
 		Args:    usage(cobra.ExactArgs(1)),
@@ -38,7 +41,8 @@ func newPing() *cobra.Command {
 			}
 			p.Bytes = int(n)
 			if p.Count < 0 || p.Interval <= 0 {
-				return withStatus(exitUsage, fmt.Errorf("--count %d, --interval %v: expected 0 or more, and more than 0", p.Count, p.Interval))
+				return withStatus(exitUsage, fmt.Errorf("--count %d, --interval %v: expected 0 or more, and more than 0", p.Count,
+					p.Interval))
 			}
 			if p.Timeout <= 0 {
 				return withStatus(exitUsage, fmt.Errorf("--timeout %v: expected more than 0", p.Timeout))

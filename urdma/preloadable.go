@@ -40,7 +40,8 @@ func checkPreloadable(program, lib string) error {
 		return fmt.Errorf("%s%s is statically linked: no library can be preloaded into it, so it would not reach urdmad; "+
 			"use a dynamically linked build (a Go program uses package verbs)", binary, via)
 	case errors.Is(err, errMusl):
-		return fmt.Errorf("%s%s is linked with musl, which cannot load a library that is built with glibc, so it would not reach urdmad; "+
+		return fmt.Errorf("%s%s is linked with musl, which cannot load a library that is built with glibc, so it would "+
+			"not reach urdmad; "+
 			"use a build for glibc (a container image of Debian instead of Alpine)", binary, via)
 	case err != nil:
 		return fmt.Errorf("%s%s: %w", binary, via, err)
@@ -110,7 +111,7 @@ func firstLine(path string) (string, error) {
 // mode (AT_SECURE, getauxval(3)); "" if it does not.
 func privileged(path string) string {
 	if noNew, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && noNew == 1 {
-		return "" // no_new_privs or a traced process: execve adds no privileges
+		return "" // execve then adds no privileges
 	}
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -153,7 +154,8 @@ func dynamicClass(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	class := fmt.Sprintf("%s %s", strings.TrimPrefix(f.Machine.String(), "EM_"), strings.TrimPrefix(f.Class.String(), "ELFCLASS"))
+	class := fmt.Sprintf("%s %s", strings.TrimPrefix(f.Machine.String(), "EM_"),
+		strings.TrimPrefix(f.Class.String(), "ELFCLASS"))
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			loader, _ := io.ReadAll(p.Open()) // execve reports a loader that can't be read

@@ -31,15 +31,19 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "collect what a bug report needs in one file",
-		Long: "Write a gzipped tar archive of what a bug report needs: versions, the machine, urdma status and every urdma show, urdma doctor, the configuration, " +
-			"and the last lines of urdmad's log where the journal has them. It holds no contents of memory or messages, no command lines, environments or secrets of a configuration; " +
-			"it does hold names of programs, addresses and interfaces. Look at it before you publish it. Where no urdmad runs it holds the rest.",
+		Long: "Write a gzipped tar archive of what a bug report needs: versions, the machine, urdma status and every " +
+			"urdma show, urdma doctor, the configuration, " +
+			"and the last lines of urdmad's log where the journal has them. It holds no contents of memory or messages, no " +
+			"command lines, environments or secrets of a configuration; " +
+			"it does hold names of programs, addresses and interfaces. Look at it before you publish it. Where no urdmad " +
+			"runs it holds the rest.",
 		Example: "  urdma report\n  sudo urdma report -o /tmp/urdma.tar.gz",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.addSocket(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "`FILE` to write, which must not exist yet (default: urdma-report-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "",
+		"`FILE` to write, which must not exist yet (default: urdma-report-TIME.tar.gz)")
 	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (default: that of the urdmad that runs)")
 	return cmd
 }
@@ -56,7 +60,8 @@ func (o *reportOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(o.output))
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is written; look at it before you publish it: tar -xzOf %[1]s | less\n", o.output)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is written; look at it before you publish it: tar -xzOf %[1]s | less\n",
+		o.output)
 	return err
 }
 
@@ -75,7 +80,8 @@ func (o *reportOptions) write(w io.Writer) error {
 			fmt.Fprintln(&b, "not to be had:", err)
 		}
 		text := withoutSecrets(b.Bytes())
-		if err := t.WriteHeader(&tar.Header{Name: "urdma-report/" + p.name, Mode: 0o600, Size: int64(len(text)), ModTime: time.Now()}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: "urdma-report/" + p.name, Mode: 0o600, Size: int64(len(text)),
+			ModTime: time.Now()}); err != nil {
 			return err
 		}
 		if _, err := t.Write(text); err != nil {
@@ -118,7 +124,8 @@ func (o *reportOptions) parts() []part {
 
 func machineText(w io.Writer) error {
 	fmt.Fprintf(w, "urdma %s\n", version)
-	for _, file := range []string{"/proc/version", "/etc/os-release", "/proc/cmdline", "/proc/self/limits", "/proc/meminfo"} {
+	for _, file := range []string{"/proc/version", "/etc/os-release", "/proc/cmdline", "/proc/self/limits",
+		"/proc/meminfo"} {
 		text, err := os.ReadFile(file)
 		fmt.Fprintf(w, "\n%s:\n%s", file, text)
 		if err != nil {
@@ -167,7 +174,8 @@ func (o *reportOptions) configText(w io.Writer) error {
 const journalLines = 500
 
 func journal(w io.Writer, pid int) error {
-	out, err := exec.Command("journalctl", "--no-pager", "-o", "short-precise", "-n", strconv.Itoa(journalLines), "_PID="+strconv.Itoa(pid)).CombinedOutput()
+	out, err := exec.Command("journalctl", "--no-pager", "-o", "short-precise", "-n", strconv.Itoa(journalLines),
+		"_PID="+strconv.Itoa(pid)).CombinedOutput()
 	if _, bad := w.Write(out); bad != nil {
 		return bad
 	}

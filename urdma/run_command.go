@@ -34,13 +34,18 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "run a program on a urdmad of its own",
-		Long: "Start a private urdmad, wait until it is ready, run PROGRAM on its RDMA devices as urdma exec does, and stop the urdmad. " +
-			"The port is loopback, with the addresses 198.18.0.1 and 127.0.0.1, unless --udp, --tcp or --config says otherwise. " +
+		Long: "Start a private urdmad, wait until it is ready, run PROGRAM on its RDMA devices as urdma exec does, and " +
+			"stop the urdmad. " +
+			"The port is loopback, with the addresses 198.18.0.1 and 127.0.0.1, unless --udp, --tcp or --config says " +
+			"otherwise. " +
 			"Processes that PROGRAM starts are on this urdmad too, and so are urdma status and the others there.\n\n" +
 			"Signals are passed on, and the exit status is the program's, or 128 + N after signal N. " +
-			"When urdma run is killed, urdmad ends too. Nothing is left behind, and several may run at once; ports of --udp and --tcp need a port number of the machine each (--udp=PORT).\n\n" +
-			"--hosts 2 runs two programs on two urdmads joined by memif: SERVER on the host 198.18.0.1, and, once it listens, CLIENT on the host 198.18.0.2. " +
-			"When the client ends, the server has 10 seconds to end too before it is stopped. The exit status is the client's, or else the server's.",
+			"When urdma run is killed, urdmad ends too. Nothing is left behind, and several may run at once; ports of --udp " +
+			"and --tcp need a port number of the machine each (--udp=PORT).\n\n" +
+			"--hosts 2 runs two programs on two urdmads joined by memif: SERVER on the host 198.18.0.1, and, once it " +
+			"listens, CLIENT on the host 198.18.0.2. " +
+			"When the client ends, the server has 10 seconds to end too before it is stopped. The exit status is the " +
+			"client's, or else the server's.",
 		Example: "  urdma run -- make check\n" +
 			"  urdma run -- ibv_devinfo\n" +
 			"  urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v",
@@ -59,8 +64,10 @@ func newRun() *cobra.Command {
 	for _, name := range []string{"udp", "tcp"} {
 		f.Lookup(name).NoOptDefVal = "30035"
 	}
-	f.DurationVar(&o.timeout, "timeout", 0, "stop a program, and what it has started, that still runs after `TIME` (90s, 5m); the exit status is then 124")
-	f.StringVarP(&o.config, "config", "c", "", "start urdmad with the configuration `FILE`, see urdma.json(5); its socket is a private one all the same")
+	f.DurationVar(&o.timeout, "timeout", 0,
+		"stop a program, and what it has started, that still runs after `TIME` (90s, 5m); the exit status is then 124")
+	f.StringVarP(&o.config, "config", "c", "",
+		"start urdmad with the configuration `FILE`, see urdma.json(5); its socket is a private one all the same")
 	f.IntVar(&o.hosts, "hosts", 1, "`NUMBER` of urdmads, 1 or 2; with 2: SERVER [ARGUMENT...] :: CLIENT [ARGUMENT...]")
 	f.Lookup("log").Usage = "show what urdmad logs, and let the library say what it does (URDMA_LOG=1)"
 	cmd.MarkFlagsMutuallyExclusive("udp", "tcp", "config")
@@ -81,7 +88,8 @@ func (o *runOptions) commands(args []string) (list [][]string, err error) {
 	case 2:
 		i := slices.Index(args, between)
 		if i < 1 || i == len(args)-1 {
-			return nil, errors.New("--hosts 2 needs two programs: urdma run --hosts 2 -- SERVER [ARGUMENT...] :: CLIENT [ARGUMENT...]")
+			return nil, errors.New("--hosts 2 needs two programs: urdma run --hosts 2 -- SERVER [ARGUMENT...] :: CLIENT " +
+				"[ARGUMENT...]")
 		}
 		return [][]string{args[:i], args[i+1:]}, nil
 	}
@@ -144,7 +152,8 @@ func findUrdmad() (string, error) {
 }
 
 // within calls fn while the urdmads run.
-func (o *runOptions) within(s *signals, urdmad string, fn func([]*private.Daemon) (syscall.WaitStatus, error)) (status syscall.WaitStatus, err error) {
+func (o *runOptions) within(s *signals, urdmad string,
+	fn func([]*private.Daemon) (syscall.WaitStatus, error)) (status syscall.WaitStatus, err error) {
 	dir, err := private.NewDirectory()
 	if err != nil {
 		return 0, err
@@ -196,13 +205,15 @@ func (o *runOptions) daemonArgs(dir string, host int) ([]string, error) {
 		return nil, nil
 	}
 	file := filepath.Join(dir, fmt.Sprintf("host%d.json", host+1))
-	text := fmt.Sprintf(`{ "ports": [ { "vdev": "memif,role=%s,socket=%s/wire.sock", "ipv4_address": "198.18.0.%d/24", "mtu": 9000 } ] }`,
+	text := fmt.Sprintf(`{ "ports": [ { "vdev": "memif,role=%s,socket=%s/wire.sock", "ipv4_address": "198.18.0.%d/24", `+
+		`"mtu": 9000 } ] }`,
 		[]string{"server", "client"}[host], dir, host+1)
 	return []string{"--config", file}, os.WriteFile(file, []byte(text), 0o600)
 }
 
 // programs runs each command on its urdmad.
-func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string, paths []string, commands [][]string) (syscall.WaitStatus, error) {
+func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string, paths []string,
+	commands [][]string) (syscall.WaitStatus, error) {
 	var started []*private.Program
 	start := func(host int, stdin *os.File) error {
 		its := o.execOptions

@@ -41,15 +41,18 @@ func newShow() *cobra.Command {
 		Short: "list the objects of a running urdmad, or show one in full",
 		Long: "List the objects of one kind: " + all + ". " +
 			"With NAME, as the list's QPN, NAME, PID, PD, LKEY or HANDLE column has it, show all that is known of one.\n\n" +
-			"Each belongs to the process named at its end. SEND and RECV are posted work requests and the queue's slots, FILL completions not polled, " +
+			"Each belongs to the process named at its end. SEND and RECV are posted work requests and the queue's slots, " +
+			"FILL completions not polled, " +
 			"WINDOW segments in flight and the congestion window, READS those we may have open and those we serve. " +
 			"PATH of a region is how urdmad reaches it: shared pages, or the fallback path through /proc; " +
 			"PATH of a connection is the wire, or host between two processes of one urdmad. " +
 			"ACCESS stands for local write, remote write, remote read, remote atomic, windows may be bound, zero based. " +
-			"(inside), the last row of port, is what programs of this urdmad send each other: messages, as there are no packets of them.\n\n" +
+			"(inside), the last row of port, is what programs of this urdmad send each other: messages, as there are no " +
+			"packets of them.\n\n" +
 			"ah (address handles) are their programs' alone; urdmad has none to show.",
-		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns qpn,state,peer --watch",
-		Args:    usage(cobra.RangeArgs(1, 2)),
+		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns " +
+			"qpn,state,peer --watch",
+		Args: usage(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args, all); err != nil {
 				return err
@@ -89,7 +92,8 @@ func (o *showOptions) check(args []string, all string) error {
 		o.id = args[1]
 	}
 	if o.filter.PID < 0 || o.every != 0 && o.every < shortestInterval {
-		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --watch %v, expected at least 0 and %v", o.filter.PID, o.every, shortestInterval))
+		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --watch %v, expected at least 0 and %v", o.filter.PID,
+			o.every, shortestInterval))
 	}
 	for _, c := range o.columns {
 		if !slices.ContainsFunc(o.kind.Heads(), func(h string) bool { return strings.EqualFold(h, c) }) {
@@ -101,7 +105,8 @@ func (o *showOptions) check(args []string, all string) error {
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(o.qp, "0x"), 16, 24)
 	if err != nil || n == 0 {
-		return withStatus(exitUsage, fmt.Errorf("--qp is %q, expected a hexadecimal number of 1 to ffffff, as urdma show qp prints it", o.qp))
+		return withStatus(exitUsage, fmt.Errorf("--qp is %q, expected a hexadecimal number of 1 to ffffff, as urdma show "+
+			"qp prints it", o.qp))
 	}
 	o.filter.QPN = uint32(n)
 	return nil

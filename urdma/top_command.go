@@ -17,22 +17,27 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "watch ports, rates and the busiest queue pairs",
-		Long: "Watch a running urdmad until interrupted: what its ports carry and lose, its workers if there are several, and its queue pairs, the busiest first. " +
-			"Where standard output is no terminal, and with --count, print lines instead: one for each port and each of several workers, and one for the busiest queue pair.",
+		Long: "Watch a running urdmad until interrupted: what its ports carry and lose, its workers if there are several, " +
+			"and its queue pairs, the busiest first. " +
+			"Where standard output is no terminal, and with --count, print lines instead: one for each port and each of " +
+			"several workers, and one for the busiest queue pair.",
 		Example: "  urdma top\n  urdma top --sort messages\n  urdma top --count 10 | tee log",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < shortestInterval || count < 0 {
-				return withStatus(exitUsage, fmt.Errorf("--interval is %v and --count %d, expected at least %v and 0", every, count, shortestInterval))
+				return withStatus(exitUsage, fmt.Errorf("--interval is %v and --count %d, expected at least %v and 0", every, count,
+					shortestInterval))
 			}
 			order := top.Order(by)
 			if order != top.ByBytes && order != top.ByMessages && order != top.ByResent {
-				return withStatus(exitUsage, fmt.Errorf("--sort is %q, expected %s, %s or %s", by, top.ByBytes, top.ByMessages, top.ByResent))
+				return withStatus(exitUsage, fmt.Errorf("--sort is %q, expected %s, %s or %s", by, top.ByBytes, top.ByMessages,
+					top.ByResent))
 			}
 			out := cmd.OutOrStdout()
 			return o.watch(cmd.Context(), every, count, func(last, now *inspect.Snapshot) error {
 				if width, height, ok := screen(out); ok && count == 0 {
-					_, err := io.WriteString(out, clear+top.View{Last: last, Now: now, Order: order, Width: width, Height: height}.Page())
+					_, err := io.WriteString(out, clear+top.View{Last: last, Now: now, Order: order, Width: width,
+						Height: height}.Page())
 					return err
 				}
 				if last == now {

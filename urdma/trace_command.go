@@ -33,24 +33,33 @@ func newTrace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "show what programs do with a running urdmad, as it happens",
-		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, beside the packets of urdmad's ports, " +
-			"one line an event, until interrupted or a limit is reached.\n\nKIND is API (a call, with its errno and how long urdmad took), SEND (a posted send was taken), " +
-			"RCV (a message begins to fill a receive), PLACE (bytes of a message were written to memory), COMP (a completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), " +
-			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), LINK (of a port), WHY (why something failed, as urdma explain says it), BOOKMARK or PACKET.\n\n" +
+		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, beside " +
+			"the packets of urdmad's ports, " +
+			"one line an event, until interrupted or a limit is reached.\n\nKIND is API (a call, with its errno and how long " +
+			"urdmad took), SEND (a posted send was taken), " +
+			"RCV (a message begins to fill a receive), PLACE (bytes of a message were written to memory), COMP (a " +
+			"completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), " +
+			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), " +
+			"LINK (of a port), WHY (why something failed, as urdma explain says it), BOOKMARK or PACKET.\n\n" +
 			"urdmad's own user and root see everything; others see their own processes.\n\n" +
 			"-o writes to a file: of a name that ends in .pcapng packets with the events before each as its comment, " +
-			"of one in .json what ui.perfetto.dev and chrome://tracing open, of one in .html a page for any browser, which needs no network: " +
-			"a sequence diagram with a lane for each program, queue pair and urdmad, to zoom and filter; a click on an event shows its fields. --html FILE is -o with any name.\n\n" +
-			"--dump writes what urdmad keeps of each program always: its last requests, states, events, failed completions, resent segments and reasons, also of programs that have failed and ended.\n\n" +
+			"of one in .json what ui.perfetto.dev and chrome://tracing open, of one in .html a page for any browser, which " +
+			"needs no network: " +
+			"a sequence diagram with a lane for each program, queue pair and urdmad, to zoom and filter; a click on an event " +
+			"shows its fields. --html FILE is -o with any name.\n\n" +
+			"--dump writes what urdmad keeps of each program always: its last requests, states, events, failed completions, " +
+			"resent segments and reasons, also of programs that have failed and ended.\n\n" +
 			"What comes faster than it can be written is lost to the trace, not to programs, and counted.",
-		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n  urdma trace --html rping.html\n" +
+		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n  urdma " +
+			"trace --html rping.html\n" +
 			"  urdma trace --mark 'second phase begins'",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output.Path, "output", "o", "-", "`FILE` to write, .pcapng, .json or .html; - is standard output, as text")
+	f.StringVarP(&o.output.Path, "output", "o", "-",
+		"`FILE` to write, .pcapng, .json or .html; - is standard output, as text")
 	f.StringVar(&o.html, "html", "", "`FILE` to write a page to that draws the events as a sequence diagram")
 	f.BoolVar(&o.json, "json", false, "an object of JSON a line")
 	f.StringVar(&o.port, "port", "", "only packets of the port of this `NAME`")

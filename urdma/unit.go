@@ -23,7 +23,8 @@ func failedUnit(socket string, since time.Duration) error {
 		if socket != "" && socket != own {
 			continue
 		}
-		out, _ := exec.Command("systemctl", scope, "show", "--property=ActiveState,InactiveEnterTimestampMonotonic,StatusText", "urdmad.service").Output()
+		out, _ := exec.Command("systemctl", scope, "show",
+			"--property=ActiveState,InactiveEnterTimestampMonotonic,StatusText", "urdmad.service").Output()
 		unit := map[string]string{}
 		for line := range strings.Lines(string(out)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -31,7 +32,8 @@ func failedUnit(socket string, since time.Duration) error {
 		}
 		at, err := strconv.ParseInt(unit["InactiveEnterTimestampMonotonic"], 10, 64)
 		if err == nil && unit["ActiveState"] == "failed" && time.Duration(at)*time.Microsecond >= since {
-			return fmt.Errorf("systemd's urdmad.service did not start: %s; journalctl %s --unit urdmad has its log", unit["StatusText"], scope)
+			return fmt.Errorf("systemd's urdmad.service did not start: %s; journalctl %s --unit urdmad has its log",
+				unit["StatusText"], scope)
 		}
 	}
 	return nil

@@ -30,19 +30,22 @@ func TestFailedUnit(t *testing.T) {
 		{"old", "", "--user", since - time.Second, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			script := fmt.Sprintf("#!/bin/sh\n[ $1 = %s ] && echo ActiveState=failed || echo ActiveState=inactive\necho InactiveEnterTimestampMonotonic=%d\n"+
+			script := fmt.Sprintf("#!/bin/sh\n[ $1 = %s ] && echo ActiveState=failed || echo ActiveState=inactive\necho "+
+				"InactiveEnterTimestampMonotonic=%d\n"+
 				"echo 'StatusText=failed: ports[0]: wrong'\n", c.scope, c.at.Microseconds()+1)
 			if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			err := failedUnit(c.socket, since)
-			if c.fails != (err != nil) || err != nil && !strings.Contains(err.Error(), "did not start: failed: ports[0]: wrong; journalctl "+c.scope) {
+			if c.fails != (err != nil) || err != nil &&
+				!strings.Contains(err.Error(), "did not start: failed: ports[0]: wrong; journalctl "+c.scope) {
 				t.Error(err)
 			}
 		})
 	}
 	t.Run("await", func(t *testing.T) {
-		script := fmt.Sprintf("#!/bin/sh\necho ActiveState=failed\necho InactiveEnterTimestampMonotonic=%d\n", time.Duration(1<<62).Microseconds())
+		script := fmt.Sprintf("#!/bin/sh\necho ActiveState=failed\necho InactiveEnterTimestampMonotonic=%d\n",
+			time.Duration(1<<62).Microseconds())
 		if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,8 @@ const shortestInterval = 100 * time.Millisecond
 
 // watch calls show with a new snapshot and the previous one, each time an interval has passed: count times, or
 // until interrupted if count is 0. In the first call both are the same.
-func (o *lookOptions) watch(ctx context.Context, every time.Duration, count int, show func(last, now *inspect.Snapshot) error) error {
+func (o *lookOptions) watch(ctx context.Context, every time.Duration, count int,
+	show func(last, now *inspect.Snapshot) error) error {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	source, err := o.open()

@@ -1,15 +1,13 @@
-/*
- * bytes: what moving bytes alone allows, without any protocol.
+/* bytes: the speed of moving bytes without any protocol.
  *
- *   bytes frames SIZE MS            two threads: one copies frames of SIZE bytes out of a block of
- *                                   64 KiB into a ring, the other out of the ring to another block
- *   bytes send ADDRESS PORT         sends datagrams to whoever asks there, until it is refused
- *   bytes receive ADDRESS PORT SIZE MS   asks for datagrams of SIZE bytes of payload until some come,
- *                                   and copies what comes from then on to its place
+ *   bytes frames SIZE MS            two threads: one copies frames of SIZE bytes from a block of
+ *                                   64 KiB into a ring, the other from the ring into another block
+ *   bytes send ADDRESS PORT         sends datagrams to the first that asks, until it is refused
+ *   bytes receive ADDRESS PORT SIZE MS   asks for datagrams with SIZE bytes of payload until some come,
+ *                                   then copies the received payloads to their place
  *
- * Each prints Gb/s; send prints nothing. The kernel cuts what is sent into datagrams and
- * joins them (UDP_SEGMENT, UDP_GRO: udp(7)), and neither side checks, counts or answers.
- */
+ * Each prints Gb/s; send prints nothing. The kernel splits large sends into datagrams and joins received datagrams
+ * (UDP_SEGMENT, UDP_GRO: udp(7)). Neither side checks, counts or answers. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,12 +26,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK 65536u /* bytes of a message */
-#define BLOCKS 128u  /* messages under way, as perftest's */
+#define BLOCK 65536u  /* bytes in a message */
+#define BLOCKS 128u  /* outstanding messages, as in perftest */
 #define BUFFERS 1024u
-#define STRIDE 9216u  /* room of a buffer */
-#define AT_ONCE 32u   /* frames between two looks at the other side's index */
-#define HEADERS 48u   /* bytes of a datagram that are not payload: of ours, about */
+#define STRIDE 9216u  /* bytes in a buffer */
+#define AT_ONCE 32u  /* frames between two checks of the other side's index */
+#define HEADERS 48u  /* header bytes of a datagram, about as many as ours */
 #define MOST_SENT 65000u
 #define ASK_EVERY_MS 10
 #define LONGEST_WAIT_NS 30000000000u
@@ -52,7 +50,7 @@ static int print_rate(uint64_t bytes, uint64_t ns)
 	return 0;
 }
 
-/* A ring of one producer and one consumer, each index on a line of its own. */
+/* A ring with one producer and one consumer, each index in a cache line of its own. */
 static struct {
 	alignas(64) _Atomic uint32_t prod;
 	alignas(64) _Atomic uint32_t cons;
@@ -84,7 +82,7 @@ static void *produce(void *block)
 	return NULL;
 }
 
-/* Bytes copied out of the ring until then. */
+/* Copies out of the ring until the time is over; returns the number of bytes. */
 static uint64_t consume(char *block, uint64_t until)
 {
 	uint64_t bytes = 0;
@@ -131,8 +129,7 @@ static int bound_socket(const char *address, const char *port, struct sockaddr_i
 	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Sends blocks in turn, as many whole datagrams a call as the kernel takes, to a
- * socket that it is connected with. */
+/* Sends blocks in turn to a connected socket, with as many whole datagrams per call as the kernel accepts. */
 static int send_all(int fd, uint32_t size)
 {
 	char *blocks = calloc(BLOCKS, BLOCK);
@@ -156,7 +153,8 @@ static int sender(const char *address, const char *port)
 	int fd = bound_socket(address, port, &self);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&self, sizeof self) != 0 ||
-	    recvfrom(fd, &size, sizeof size, 0, (struct sockaddr *)&asks, &len) != sizeof size || size <= HEADERS || size > MOST_SENT ||
+	    recvfrom(fd, &size, sizeof size, 0, (struct sockaddr *)&asks, &len) != sizeof size ||
+	    size <= HEADERS || size > MOST_SENT ||
 	    connect(fd, (struct sockaddr *)&asks, len) != 0)
 		return 1;
 	return send_all(fd, size);
@@ -175,8 +173,7 @@ static uint64_t place(char *to, const char *from, size_t n, size_t size)
 	return bytes;
 }
 
-/* Asks until there is something to receive: the sender may not have begun to listen
- * (ECONNREFUSED), and either way datagrams may be lost. */
+/* Asks until something can be received: the sender may not yet listen (ECONNREFUSED), and datagrams may be lost. */
 static int ask(int fd, uint32_t size)
 {
 	uint64_t end = now_ns() + LONGEST_WAIT_NS;
@@ -189,7 +186,7 @@ static int ask(int fd, uint32_t size)
 		poll(&p, 1, ASK_EVERY_MS);
 		if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
 			return 0;
-		if (errno == ECONNREFUSED) /* at once: poll() did not wait */
+		if (errno == ECONNREFUSED)  /* poll() returned at once */
 			usleep(ASK_EVERY_MS * 1000);
 	}
 	errno = ETIMEDOUT;
@@ -219,7 +216,8 @@ static int receiver(const char *address, const char *port, uint32_t size, uint64
 	uint64_t begin, bytes;
 
 	if (fd < 0 || setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) != 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room) != 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room) != 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
 	    connect(fd, (struct sockaddr *)&peer, sizeof peer) != 0 || ask(fd, size) != 0)
 		return 1;
 	begin = now_ns();
@@ -240,6 +238,7 @@ int main(int argc, char **argv)
 	else if (argc == 6 && !strcmp(argv[1], "receive"))
 		failed = receiver(argv[2], argv[3], (uint32_t)atoi(argv[4]), strtoull(argv[5], NULL, 10));
 	if (failed)
-		fprintf(stderr, "bytes: %s\n", failed == 2 ? "frames SIZE MS | send ADDRESS PORT | receive ADDRESS PORT SIZE MS" : strerror(errno));
+		fprintf(stderr, "bytes: %s\n", failed == 2 ?
+			"frames SIZE MS | send ADDRESS PORT | receive ADDRESS PORT SIZE MS" : strerror(errno));
 	return failed;
 }

@@ -1,5 +1,4 @@
-/* The client stand-in: what perftest's latency programs do, and what the
- * library does inside its post and its poll. */
+/* The simulated client: the loop of perftest's latency programs, with the post and poll functions of the library. */
 #include "policy.h"
 
 struct client {
@@ -31,7 +30,7 @@ static void post(struct client *c, uint32_t sequence)
 		yield();
 }
 
-/* A yield that met nobody is followed by a stretch of polling without one. */
+/* After a yield that ran no other thread, the client polls for a while without yielding. */
 static void poll_yields(struct client *c)
 {
 	uint64_t before, after;
@@ -49,7 +48,7 @@ static void poll_yields(struct client *c)
 		c->yield_at = after + c->policy->poll_alone_spin_ns;
 }
 
-/* The program's loop around ibv_poll_cq; the yield is the library's. */
+/* The program's loop around ibv_poll_cq; the library yields inside. */
 static int poll_until(struct client *c, uint32_t kind, uint32_t *pending)
 {
 	uint32_t empty = 0;
@@ -86,7 +85,7 @@ static int await(struct client *c, uint32_t sequence, uint32_t *pending)
 	return 1;
 }
 
-/* Takes away completions without waiting for one. */
+/* Removes completions without waiting for one. */
 static void discard(struct client *c)
 {
 	struct slot s;

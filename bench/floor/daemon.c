@@ -1,4 +1,4 @@
-/* The daemon stand-in: one poll loop and its ladder from spinning to sleep. */
+/* The simulated daemon: one poll loop that spins, then yields, then sleeps. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <string.h>
@@ -12,17 +12,16 @@ struct daemon {
 	const struct policy *policy;
 	const struct doors *doors;
 	int me, clients[2], client_count;
-	uint32_t placed;      /* last ping written to the client's memory */
-	uint32_t acked;       /* last ping acknowledged to the peer */
-	uint64_t owed_since;  /* when placed went past acked */
-	uint64_t placed_at;   /* last arrival */
-	int converses;        /* the last arrival was answered in good time */
-	struct { uint32_t sequence; uint64_t since; } held[2]; /* loopback: completions not told yet */
+	uint32_t placed;  /* last ping placed in the client's memory */
+	uint32_t acked;  /* last ping acknowledged to the peer */
+	uint64_t owed_since;  /* when placed became greater than acked */
+	uint64_t placed_at;  /* time of the last arrival */
+	int converses;  /* the last arrival was answered soon */
+	struct { uint32_t sequence; uint64_t since; } held[2];  /* loopback: completions not yet reported */
 };
 
-/* After the ring store and before the load of the flag stands a full fence; the
- * sleeper has one between setting the flag and its last look at the rings. So
- * one of the two sees the other's store: no wake-up is lost. */
+/* A full fence stands between the ring store and the load of the flag. The sleeper has one between setting the flag
+ * and its last check of the rings. So at least one of the two sees the other's store, and no wake-up is lost. */
 void wake(struct shared *sh, const struct doors *doors, int who)
 {
 	uint64_t one = 1;
@@ -117,8 +116,7 @@ static int forward(struct daemon *d, uint64_t now)
 	return busy;
 }
 
-/* Sends what acknowledgement has waited long enough, or all of it when the
- * daemon is about to sleep. */
+/* Sends the acknowledgements that have waited long enough, or all of them when the daemon is about to sleep. */
 static void acknowledge(struct daemon *d, uint64_t now, int all)
 {
 	struct slot s = { .kind = KIND_ACK };
@@ -162,13 +160,13 @@ static void sleep_a_while(struct daemon *d, uint64_t ns)
 	atomic_store(&door->sleeping, 0);
 }
 
-/* Where the daemon stands on its ladder. */
+/* The daemon's state between spinning and sleeping. */
 struct rung {
-	uint64_t busy_at;   /* the last turn with work */
-	uint64_t nap_ns;    /* length of the next nap */
-	uint64_t hog_until; /* till then a yield isn't tried */
-	uint64_t hog_for;   /* how long the next hog is avoided */
-	uint64_t yield_at;  /* after a yield that met nobody: the next one */
+	uint64_t busy_at;  /* last turn with work */
+	uint64_t nap_ns;  /* length of the next sleep */
+	uint64_t hog_until;  /* no yield before this time */
+	uint64_t hog_for;  /* how long the next hog is avoided */
+	uint64_t yield_at;  /* time of the next yield after one that ran no other thread */
 	int short_slice;
 };
 
@@ -182,8 +180,7 @@ static void slice(struct daemon *d, struct rung *r, int napping)
 	r->short_slice = napping;
 }
 
-/* Yields, and learns from the time it took whether the core is shared with
- * someone who doesn't give it back. */
+/* Yields, and judges by the time taken whether another thread shares the core without giving it back. */
 static void yield_and_judge(struct daemon *d, struct rung *r)
 {
 	const struct ladder *l = &d->policy->ladder;

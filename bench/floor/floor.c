@@ -1,5 +1,5 @@
-/* floor: the latency floor of the thread layout alone. With words it runs the
- * row they describe; without, the table. */
+/* floor: the lowest latency that a layout of threads on cores allows. With arguments it runs the row that they
+ * describe; without, the whole table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

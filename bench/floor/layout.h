@@ -1,6 +1,5 @@
-/* The shared memory of the floor bench: two clients, one or two daemons, and
- * the wire between the daemons. Everything a thread writes often has a cache
- * line of its own. */
+/* The shared memory of the floor bench: two clients, one or two daemons, and the wire between the daemons. Every
+ * frequently written field has a cache line of its own. */
 #ifndef FLOOR_LAYOUT_H
 #define FLOOR_LAYOUT_H
 
@@ -8,46 +7,44 @@
 #include <stdint.h>
 
 #define LINE 64
-#define SLOTS 64u /* power of two */
+#define SLOTS 64u  /* a power of two */
 
 enum kind { KIND_DATA = 1, KIND_ACK = 2 };
 
-/* One message: a work request in a client's ring, a packet on the wire, a
- * completion on the way back. */
+/* One message: a work request in a client's ring, a packet on the wire, or a completion. */
 struct slot {
 	uint32_t kind;
-	uint32_t sequence;  /* which ping this is, from 1 */
-	uint32_t ack;       /* wire: all pings up to this one have been placed */
-	uint32_t solicits;  /* data: the receiver's program waits on its CQ */
+	uint32_t sequence;  /* number of the ping, from 1 */
+	uint32_t ack;  /* wire: all pings up to this one have been placed */
+	uint32_t solicits;  /* data: the receiving program waits on its CQ */
 	uint8_t payload[LINE - 16];
 };
 
-/* Single producer, single consumer. The producer publishes a filled slot by a
- * release store of head, which pairs with the consumer's acquire load; the
- * consumer returns a slot by a release store of tail. */
+/* Single producer, single consumer. The producer publishes a filled slot by a release store of head, which pairs
+ * with the consumer's acquire load. The consumer returns a slot by a release store of tail. */
 struct ring {
 	_Alignas(LINE) _Atomic uint32_t head;
 	_Alignas(LINE) _Atomic uint32_t tail;
 	_Alignas(LINE) struct slot slots[SLOTS];
 };
 
-/* What a daemon shows to those who may have to wake it. */
+/* The state of a daemon that clients need to wake it. */
 struct door {
-	_Alignas(LINE) _Atomic uint32_t sleeping; /* 1: kick me after a post */
-	_Atomic int32_t core;                     /* where it last ran */
+	_Alignas(LINE) _Atomic uint32_t sleeping;  /* 1: kick the daemon after a post */
+	_Atomic int32_t core;  /* the core on which it last ran */
 	_Alignas(LINE) _Atomic uint64_t turns;
 	_Atomic uint64_t naps, yields, kicks, cpu_ns;
 };
 
 struct program {
 	struct ring post, complete;
-	_Alignas(LINE) _Atomic uint32_t landed; /* the byte ib_write_lat spins on */
+	_Alignas(LINE) _Atomic uint32_t landed;  /* the byte that ib_write_lat polls */
 };
 
 struct shared {
 	struct door door[2];
 	struct program program[2];
-	struct ring wire[2]; /* wire[i] carries what daemon i sends */
+	struct ring wire[2];  /* wire[i] carries packets from daemon i */
 	_Alignas(LINE) _Atomic uint32_t ready;
 	_Atomic uint32_t go, stop;
 };

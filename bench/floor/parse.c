@@ -1,5 +1,4 @@
-/* A row is written as words, "traffic=send cores=pair nap=20us": the table and
- * the command line speak the same language. */
+/* A row is written as words, "traffic=send cores=pair nap=20us", in the table as on the command line. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 
 #include "parse.h"
 
-/* A run's end isn't kicked, so for ever ends now and then. */
+/* The end of a run sends no kick, so "for ever" must end now and then. */
 #define FOREVER_NS 50000000u
 
 static const struct policy base = {

@@ -3,8 +3,7 @@
 
 #include "policy.h"
 
-/* Fills p from words such as "post=yields poll=1 nap=20us"; -1 and a line on
- * stderr for a word it doesn't know. */
+/* Fills p from words such as "post=yields poll=1 nap=20us". Returns -1, with a line on stderr, for an unknown word. */
 int parse_policy(const char *text, struct policy *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* One row of the table: who yields, who sleeps, where and in which class. */
+/* A row of the table: which threads yield and sleep, on which cores and in which scheduling class. */
 #ifndef FLOOR_POLICY_H
 #define FLOOR_POLICY_H
 
@@ -6,24 +6,24 @@
 #include "layout.h"
 
 enum traffic {
-	TRAFFIC_WRITE, /* ib_write_lat: spin on memory, post, poll the CQ */
-	TRAFFIC_SEND,  /* ib_send_lat: everything is a CQ poll */
-	TRAFFIC_ONEWAY, /* nobody answers: post, wait for the completion, again */
-	TRAFFIC_MEMORY, /* a server that only ever spins on memory and posts */
+	TRAFFIC_WRITE,  /* ib_write_lat: poll memory, post, poll the CQ */
+	TRAFFIC_SEND,  /* ib_send_lat: only poll the CQ */
+	TRAFFIC_ONEWAY,  /* no answers: post, wait for the completion, repeat */
+	TRAFFIC_MEMORY,  /* a server that only polls memory and posts */
 };
 
 enum cores {
-	CORES_FREE,    /* the kernel decides */
-	CORES_PAIR,    /* each daemon with its own client */
-	CORES_CROSS,   /* each daemon with the other's client */
+	CORES_FREE,  /* the kernel chooses */
+	CORES_PAIR,  /* each daemon on the core of its own client */
+	CORES_CROSS,  /* each daemon on the core of the other client */
 	CORES_SPLIT,   /* daemons on core 0, clients on core 1 */
-	CORES_OWN,     /* a core for each thread, where there are four */
+	CORES_OWN,  /* a core for each thread, if there are four */
 };
 
 enum post {
-	POST_RETURNS,  /* post only writes the ring */
-	POST_YIELDS,   /* and gives the core away */
-	POST_YIELDS_SAME, /* only if the daemon last ran on the caller's core */
+	POST_RETURNS,  /* post only writes to the ring */
+	POST_YIELDS,  /* post also yields the core */
+	POST_YIELDS_SAME,  /* post yields only if the daemon last ran on the caller's core */
 };
 
 enum class { CLASS_OTHER, CLASS_BATCH, CLASS_FIFO, CLASS_RR };
@@ -31,20 +31,20 @@ enum class { CLASS_OTHER, CLASS_BATCH, CLASS_FIFO, CLASS_RR };
 struct placement {
 	enum class class;
 	int nice;
-	uint64_t slice_ns; /* EEVDF slice wished for, 0: the system's */
+	uint64_t slice_ns;  /* requested EEVDF slice, 0: the system's */
 };
 
-/* The daemon's ladder: spin, then yield, then sleep; each rung lasts a time. */
+/* The daemon's stages when idle: spin, then yield, then sleep, each for a time. */
 struct ladder {
 	uint64_t spin_ns;
 	uint64_t yield_ns;
-	uint64_t nap_ns;      /* first sleep; 0: never sleeps */
-	uint64_t nap_max_ns;  /* doubles up to this; UINT64_MAX: until kicked */
-	uint64_t hog_ns;      /* a yield that took longer met a hog: nap for a while */
-	uint64_t hog_first_ns, hog_most_ns; /* for so long, doubling while it recurs */
-	uint64_t alone_ns;      /* a yield that took less met nobody */
-	uint64_t alone_spin_ns; /* and the next comes after so long a spin */
-	uint64_t nap_slice_ns; /* EEVDF slice while napping, 0: unchanged */
+	uint64_t nap_ns;  /* first sleep; 0: never sleeps */
+	uint64_t nap_max_ns;  /* sleeps double up to this; UINT64_MAX: until kicked */
+	uint64_t hog_ns;  /* a longer yield met a hog: sleep for a while */
+	uint64_t hog_first_ns, hog_most_ns;  /* for how long, doubling while it recurs */
+	uint64_t alone_ns;  /* a shorter yield ran no other thread */
+	uint64_t alone_spin_ns;  /* then spin this long before the next yield */
+	uint64_t nap_slice_ns;  /* EEVDF slice while sleeping, 0: unchanged */
 };
 
 struct policy {
@@ -53,20 +53,20 @@ struct policy {
 	int daemons;
 	enum cores cores;
 	enum post post;
-	uint32_t poll_yield_after; /* empty polls before a yield, 0: never */
-	uint64_t poll_alone_ns, poll_alone_spin_ns; /* as the ladder's */
-	uint64_t ack_defer_ns;     /* 0: at once */
-	int go;                    /* the daemons are Go's, with its policy */
-	int echo;                  /* one daemon and one client, the daemon answers */
-	uint64_t ack_reply_ns;     /* defer only while replies come within this; 0: always */
-	int kick;                  /* wake a sleeping daemon */
+	uint32_t poll_yield_after;  /* empty polls before a yield, 0: never */
+	uint64_t poll_alone_ns, poll_alone_spin_ns;  /* as in struct ladder */
+	uint64_t ack_defer_ns;  /* 0: at once */
+	int go;  /* use the Go daemons, with their policy */
+	int echo;  /* one daemon and one client; the daemon answers */
+	uint64_t ack_reply_ns;  /* defer only while replies come within this time; 0: always */
+	int kick;  /* kick a sleeping daemon */
 	struct ladder ladder;
 	struct placement daemon, client;
-	uint64_t pause_ns;         /* client 0 sleeps so long between pings */
+	uint64_t pause_ns;  /* client 0 sleeps this long between pings */
 };
 
 struct doors {
-	int kick[2]; /* eventfd of each daemon */
+	int kick[2];  /* eventfd of each daemon */
 };
 
 uint64_t now_ns(void);

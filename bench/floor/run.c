@@ -33,7 +33,7 @@ static int core_of(enum cores cores, int is_client, int who)
 	}
 }
 
-/* Becomes the Go daemon: build/floord beside this program, see floord/doc.go. */
+/* Executes the Go daemon: build/floord next to this program, see floord/doc.go. */
 static void become_go(const struct policy *p, const struct doors *doors, int memory, int who)
 {
 	char path[4096], args[6][24];
@@ -146,7 +146,7 @@ int run_policy(const struct policy *p, uint64_t limit_ns, struct result *r)
 	begun = now_ns();
 	atomic_store(&a->sh.go, 1);
 	wait_for(a, pid[n - 1], limit_ns);
-	for (int i = 0; i < n; i++) /* the first client may be reaped already */
+	for (int i = 0; i < n; i++)  /* the first client may have been reaped already */
 		while (waitpid(pid[i], NULL, 0) < 0 && errno == EINTR)
 			;
 	summarise(a, now_ns() - begun, r);

@@ -3,11 +3,11 @@
 
 #include "policy.h"
 
-/* Half round trips, and what the daemons took of one core. */
+/* Half round trips, and the processor use of the daemons. */
 struct result {
 	uint32_t pings;
 	double mean_us, median_us, p90_us, p99_us, worst_us;
-	double daemon_share; /* both daemons' processor time over wall time */
+	double daemon_share;  /* processor time of both daemons divided by wall time */
 	double switches;     /* context switches of all threads per half round trip */
 };
 

@@ -1,4 +1,4 @@
-/* The table: each policy that was in question, and the chosen one. */
+/* The table: the policies that were compared, and the chosen one. */
 #define _DEFAULT_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -60,8 +60,8 @@ static int policy_of(enum class c)
 	}
 }
 
-/* Pins the caller (core < 0: anywhere) and gives it its class. Answers -1 and
- * says why when the kernel refuses. */
+/* Pins the caller (core < 0: no pinning) and sets its scheduling class. Returns -1, with a message, if the kernel
+ * refuses. */
 int place(const struct placement *p, int core)
 {
 	struct attr a = { .size = sizeof a, .policy = (uint32_t)policy_of(p->class) };
@@ -87,8 +87,8 @@ int place(const struct placement *p, int core)
 	return 0;
 }
 
-/* Asks EEVDF for a slice (0: the system's) and keeps the class and the nice
- * value; the kernel takes it from anyone, see sched_setattr(2). */
+/* Asks EEVDF for a slice (0: the system's) without changing class and nice value. The kernel allows this without
+ * privileges, see sched_setattr(2). */
 void set_slice(uint64_t ns)
 {
 	struct attr a = { .size = sizeof a };

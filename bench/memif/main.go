@@ -13,7 +13,7 @@ import (
 	"urdma/bench/testpmd"
 )
 
-// options are the command line; the child gets the same ones and -child.
+// options are the command line; the child gets the same options and -child.
 type options struct {
 	seconds float64
 	sizes   string

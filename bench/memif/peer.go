@@ -17,12 +17,12 @@ import (
 
 const (
 	burst = 32
-	// The best window counts: other load on the machine can only take away.
+	// The best window counts: other load on the machine can only slow a window down.
 	window   = 50 * time.Millisecond
 	linkWait = 10 * time.Second
 )
 
-// pin binds this thread to a core, if there is one of that number.
+// pin binds this thread to a core, if that core exists.
 func pin(cpu int) {
 	runtime.LockOSThread()
 	var set unix.CPUSet
@@ -60,8 +60,7 @@ func stopChild(cmd *exec.Cmd) {
 	cmd.Wait()
 }
 
-// runChild sends or echoes until it is killed; if it comes to an end, that is an
-// error.
+// runChild sends or echoes until it is killed; returning is always an error.
 func (o *options) runChild() error {
 	pin(1)
 	p, err := o.open(o.child, o.server, o.size)
@@ -73,7 +72,7 @@ func (o *options) runChild() error {
 	} else {
 		send(p, o.size, o.mode == "copy")
 	}
-	return errors.New("link lost") // the parent went without killing us
+	return errors.New("link lost") // the parent ended without killing us
 }
 
 func send(p port.Port, size int, full bool) {
@@ -117,7 +116,7 @@ func echo(p port.Port) {
 	}
 }
 
-// oneWay measures frames per second that arrive here from a child.
+// oneWay returns the frames per second that arrive here from a child.
 func (o *options) oneWay(path, mode string, size int, server bool) (pps float64, err error) {
 	child, err := o.startChild(path, mode, !server, size)
 	if err != nil {
@@ -158,7 +157,7 @@ func drain(p port.Port, size int, full bool, d time.Duration) (n int) {
 	return n
 }
 
-// latency is half a round trip with both sides spinning.
+// latency is half a round trip with both sides polling.
 func (o *options) latency(path string) (time.Duration, error) {
 	child, err := o.startChild(path, "echo", false, 64)
 	if err != nil {

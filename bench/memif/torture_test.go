@@ -32,8 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// peer loads the link both ways until it is killed, and ends by itself if the
-// parent is gone.
+// peer loads the link in both directions until it is killed, or until its parent has ended.
 func peer(server bool, path string) error {
 	p, err := memif.Open(memif.Options{Name: "peer", SocketPath: path, Server: server, MTU: 9000, RingSize: 256})
 	if err != nil {
@@ -81,8 +80,8 @@ func kills() int {
 	return 25
 }
 
-// TestPeerKilled kills the peer under load, in both roles. The survivor must
-// live, get a link with each new peer, and not grow.
+// TestPeerKilled kills the peer under load, in both roles. The survivor must keep running, link with each new peer,
+// and not grow.
 func TestPeerKilled(t *testing.T) {
 	for _, role := range []string{"client", "server"} {
 		t.Run("peer is "+role, func(t *testing.T) { torture(t, role) })
@@ -134,9 +133,8 @@ func startPeer(t *testing.T, role, path string) *exec.Cmd {
 	return cmd
 }
 
-// loadUntilKill runs traffic until frames pass, kills the peer at a random
-// moment, and returns packets it keeps across the death. Those kept from the
-// last one are checked and given back only now.
+// loadUntilKill runs traffic until frames pass, kills the peer at a random moment, and returns packets that it
+// still holds. It checks and releases the packets held since the previous call.
 func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, held []port.Packet) []port.Packet {
 	t.Helper()
 	defer child.Wait()

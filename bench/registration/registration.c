@@ -1,17 +1,14 @@
-// registration - what ibv_reg_mr and ibv_dereg_mr take, beside a copy of the
-// same memory, beside mlock(2) and munlock(2), and, for memory that was never touched,
-// beside entering as much of it.
+// registration - the time of ibv_reg_mr and ibv_dereg_mr, compared with a copy of the same memory, with mlock(2)
+// and munlock(2), and, for untouched memory, with the page faults for as much memory.
 //
-//	urdma exec -- build/registration [BYTES]
+// 	urdma exec -- build/registration [BYTES]
 //
-// Prints, each on a line with its name: medians in µs for one page that was
-// written to; ms for BYTES (1 GiB) of memory that was written to, and for
-// copying them to other memory of the process; the registration of the same
-// pages again while they are registered, of one page and of all; and ms for BYTES that
-// were never touched: registered, entered (MADV_POPULATE_WRITE, or a write to each page),
-// locked and unlocked. mib: medians in µs of the same for 1 MiB. born: ms for
-// BYTES of memory of urdma_alloc, which is shared from the start. pin is mlock of memory that
-// was never touched and one copy of as much.
+// Prints one result per line with its name: medians in µs for one page that was written to before; ms for BYTES (1
+// GiB) of memory that was written to, and for copying them to other memory of the process; for a second
+// registration of the same pages while they are registered, of one page and of all; ms for BYTES of untouched
+// memory: registered, entered (MADV_POPULATE_WRITE, or a write to each page), locked and unlocked. mib: medians in
+// µs of the same for 1 MiB. born: ms for BYTES of memory of urdma_alloc, which is shared from the start. pin is
+// mlock of untouched memory and one copy of as much.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,7 +57,7 @@ static char *touched(size_t bytes)
 	return p;
 }
 
-// timed_reg and timed_dereg give what the call took, in µs.
+// timed_reg and timed_dereg return the duration of the call in µs.
 static double timed_reg(struct ibv_pd *pd, void *at, size_t bytes, struct ibv_mr **mr)
 {
 	double start = now_us();
@@ -78,15 +75,16 @@ static double timed_dereg(struct ibv_mr *mr)
 	return now_us() - start;
 }
 
-// fail_lock says why mlock(2) of so many bytes failed.
+// fail_lock explains the failure of mlock(2) for so many bytes.
 static void fail_lock(size_t bytes)
 {
 	int error = errno;
 	struct rlimit limit;
-	if ((error == ENOMEM || error == EPERM || error == EAGAIN) && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur < bytes) {
+	if ((error == ENOMEM || error == EPERM || error == EAGAIN) && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur < bytes) {
 		fprintf(stderr,
-			"mlock of %zu KiB: %s: RLIMIT_MEMLOCK is %llu KiB; raise it (ulimit -l %zu, or memlock in limits.conf), measure fewer BYTES, or run "
-			"as root\n",
+			"mlock of %zu KiB: %s: RLIMIT_MEMLOCK is %llu KiB; raise it (ulimit -l %zu, or memlock in limits.conf), "
+			"measure fewer BYTES, or run as root\n",
 			bytes >> 10, strerror(error), (unsigned long long)limit.rlim_cur >> 10, bytes >> 10);
 		exit(1);
 	}
@@ -94,8 +92,8 @@ static void fail_lock(size_t bytes)
 	fail("mlock");
 }
 
-// timed_lock gives what mlock(2) of memory that was never touched takes, in µs, and what
-// munlock(2) of it does.
+// timed_lock returns the duration of mlock(2) for untouched memory in µs, and sets *unlock to the duration of
+// munlock(2).
 static double timed_lock(size_t bytes, double *unlock)
 {
 	char *memory = untouched(bytes);
@@ -123,7 +121,7 @@ static double median(double *v)
 	return v[rounds / 2];
 }
 
-// pages registers one page after the other, each of them new to it.
+// pages registers one new page after the other.
 static void pages(struct ibv_pd *pd)
 {
 	static double reg[rounds], again[rounds], dereg[rounds], pin[rounds], unlock[rounds];
@@ -139,11 +137,11 @@ static void pages(struct ibv_pd *pd)
 		dereg[i] = timed_dereg(second);
 		timed_dereg(mr);
 	}
-	printf("page.reg %.3f\npage.again %.3f\npage.dereg %.3f\npage.pin %.3f\npage.unlock %.3f\n", median(reg), median(again),
-	       median(dereg), median(pin), median(unlock));
+	printf("page.reg %.3f\npage.again %.3f\npage.dereg %.3f\npage.pin %.3f\npage.unlock %.3f\n",
+	       median(reg), median(again), median(dereg), median(pin), median(unlock));
 }
 
-// mebibytes registers 1 MiB after the other, each of them new to it.
+// mebibytes registers one new MiB after the other.
 static void mebibytes(struct ibv_pd *pd)
 {
 	static double reg[rounds], dereg[rounds], pin[rounds], unlock[rounds];
@@ -187,7 +185,7 @@ static void all(struct ibv_pd *pd, size_t bytes)
 	munmap(memory, bytes);
 }
 
-// timed_enter gives what it takes to have fresh memory exist, in µs.
+// timed_enter returns the duration of the page faults for new memory, in µs.
 static double timed_enter(size_t bytes)
 {
 	char *memory = untouched(bytes);
@@ -200,8 +198,8 @@ static double timed_enter(size_t bytes)
 	return took;
 }
 
-// warm has a virtual machine's memory exist on its host: the first use of a page there takes
-// several times as long as all that is measured here. Huge pages come from elsewhere in it.
+// warm lets the host of a virtual machine allocate the memory: the first use of a page there takes several times as
+// long as all that is measured here. Huge pages come from another part of the memory.
 static void warm(size_t bytes)
 {
 	timed_enter(3 * bytes);
@@ -227,7 +225,7 @@ static void born(struct ibv_pd *pd, size_t bytes)
 {
 	void *(*alloc)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "urdma_alloc");
 	if (!alloc)
-		return; // another library than urdma's
+		return;  // the library is not urdma's
 	double start = now_us();
 	char *memory = alloc(bytes);
 	double took = now_us() - start;

@@ -1,2 +1,2 @@
-// Package report puts what the bench found into tables, files and plots.
+// Package report writes the results of the bench as tables, files and plots.
 package report

@@ -17,8 +17,8 @@ const (
 	height = 9 * vg.Centimeter
 )
 
-// Plots draws each sweep of the run into dir, as ID.svg, and history.svg if runs
-// (the earlier ones, any order) make a history.
+// Plots draws each sweep of the run into dir, as ID.svg, and history.svg if there are several runs. The order of
+// the earlier runs does not matter.
 func Plots(dir string, r *results.Run, runs []*results.Run) error {
 	for _, s := range r.Sweeps {
 		if err := drawSweep(filepath.Join(dir, s.ID+".svg"), s); err != nil {
@@ -47,8 +47,8 @@ func drawSweep(path string, s results.Sweep) error {
 
 func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, plot.LogTicks{} }
 
-// draw saves a plot with the curves. A logarithm knows no zeros, so points
-// without a value are left out; without any point there is no plot.
+// draw saves a plot with the curves. A logarithmic axis has no zero, so points without a value are left out;
+// without any point no plot is saved.
 func draw(p *plot.Plot, curves []results.Curve, w, h vg.Length, path string) error {
 	p.Add(plotter.NewGrid())
 	some := false
@@ -80,16 +80,14 @@ func draw(p *plot.Plot, curves []results.Curve, w, h vg.Length, path string) err
 	return p.Save(w, h, path)
 }
 
-// widen makes room around a single value, which a logarithmic axis can't do for
-// itself: it would go down by 1, to 0 from 1.
+// widen adds room around a single value. A logarithmic axis would do it by subtracting 1, which gives 0 for 1.
 func widen(a *plot.Axis) {
 	if _, log := a.Scale.(plot.LogScale); log && a.Min == a.Max {
 		a.Min, a.Max = a.Min/2, a.Max*2
 	}
 }
 
-// drawHistory draws, for each target, the ratio of run after run relative to the
-// bound: above 1 it is met.
+// drawHistory draws, for each target and run, the ratio relative to the bound: above 1 the target is met.
 func drawHistory(path string, runs []*results.Run) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Ratios to the targets, run by run", "run", "above 1: met"
@@ -102,7 +100,7 @@ func drawHistory(path string, runs []*results.Run) error {
 	return draw(p, curves, 2*width, 2*height, path)
 }
 
-// pastOf is how a target fared in run after run.
+// pastOf is the history of a target over the runs.
 func pastOf(t results.Target, runs []*results.Run) results.Curve {
 	c := results.Curve{Name: t.Title}
 	for n, r := range runs {

@@ -16,8 +16,10 @@ func sample() *results.Run {
 		Commit: "0.1.0-gabc", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Rounds: 2, Seconds: 2,
 		Machine: results.Machine{Processor: "A CPU", Processors: 2, MemoryMiB: 1000, Kernel: "Linux 6.1"},
 		Figures: []*results.Figure{
-			{ID: "a", Title: "ours", Unit: "Gb/s", Better: results.Higher, Values: []results.Value{{Round: 0, Value: 40}, {Round: 1, Value: 60}}},
-			{ID: "b", Title: "theirs", Unit: "Gb/s", Better: results.Higher, Values: []results.Value{{Round: 0, Value: 10}, {Round: 1, Value: 20}}},
+			{ID: "a", Title: "ours", Unit: "Gb/s", Better: results.Higher,
+				Values: []results.Value{{Round: 0, Value: 40}, {Round: 1, Value: 60}}},
+			{ID: "b", Title: "theirs", Unit: "Gb/s", Better: results.Higher,
+				Values: []results.Value{{Round: 0, Value: 10}, {Round: 1, Value: 20}}},
 		},
 		Targets: []results.Target{
 			{Title: "beside theirs", Ours: "a", Peer: "b", Least: 3.5},
@@ -46,7 +48,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Figures and ratios that not every round has say of how many they are.
+// Figures and ratios that are missing in some rounds show their number of rounds.
 func TestRoundsThatLackAFigure(t *testing.T) {
 	r := sample()
 	r.Rounds = 3
@@ -58,7 +60,8 @@ func TestRoundsThatLackAFigure(t *testing.T) {
 	}
 	for _, want := range []string{"| ours | 50 (40 to 60; 2 of 3 rounds) |", "| theirs | 10 (1 of 3 rounds) |",
 		"| beside theirs | ≥ 3.5 | 4 (1 of 3 rounds) | met |", "| steady | ≥ 0.5 | 0.667 (2 of 3 rounds) | met |",
-		"# Benchmarks\n" + asked + "\n\n| ratio | median (least to most) |\n|---|---|\n| steady | 0.667 (2 of 3 rounds) |\n\n"} {
+		"# Benchmarks\n" + asked + "\n\n| ratio | median (least to most) |\n|---|---|\n| steady | 0.667 (2 of 3 rounds) " +
+			"|\n\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, &out)
 		}
@@ -73,7 +76,8 @@ func TestMarkdownHasTables(t *testing.T) {
 	if strings.Contains(out.String(), "nothing.svg") {
 		t.Errorf("shows a plot that nobody drew:\n%s", &out)
 	}
-	for _, want := range []string{"# Benchmarks\n", "| ours | 50 (40 to 60) | Gb/s |\n", "|---|---|---|\n", "![by size](benchmarks/bandwidth.svg)"} {
+	for _, want := range []string{"# Benchmarks\n", "| ours | 50 (40 to 60) | Gb/s |\n", "|---|---|---|\n",
+		"![by size](benchmarks/bandwidth.svg)"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, &out)
 		}
@@ -96,8 +100,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// Points at 0 have no logarithm, curves may be empty, and a first run has no
-// history.
+// Points at 0 have no logarithm, curves may be empty, and a first run has no history.
 func TestPlots(t *testing.T) {
 	dir := t.TempDir()
 	if err := Plots(dir, sample(), nil); err != nil {

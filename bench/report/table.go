@@ -31,8 +31,8 @@ func Text(to io.Writer, r *results.Run) error {
 	return nil
 }
 
-// Markdown prints the run as docs/BENCHMARKS.md has it. The plots are expected
-// in the directory plots, as Plots names them.
+// Markdown prints the run in the form of docs/BENCHMARKS.md. Plots must be in the directory plots, under the names
+// that Plots gives.
 func Markdown(to io.Writer, r *results.Run, plots string) error {
 	fmt.Fprintf(to, "# Benchmarks\n%s\n\n", asked)
 	table(to, askedHead, askedRows(r))
@@ -52,8 +52,9 @@ func Markdown(to io.Writer, r *results.Run, plots string) error {
 	return nil
 }
 
-// asked says what the table at the beginning of docs/BENCHMARKS.md is.
-const asked = "What most ask for: urdma's figure, divided by that of the peer. More is better, but for latency, where less is."
+// asked introduces the first table of docs/BENCHMARKS.md.
+const asked = "What most ask for: urdma's figure, divided by that of the peer. More is better, but for latency, " +
+	"where less is."
 
 var askedHead = []string{"ratio", "median (least to most)"}
 
@@ -66,9 +67,11 @@ func askedRows(r *results.Run) (rows [][]string) {
 	return rows
 }
 
-// preface says how to read docs/BENCHMARKS.md.
-const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; every value is in the JSON and CSV files that it leaves in build/bench. " +
-	"A figure is taken once a round beside its peers, so what slows the machine down slows both. A target is met if it is in every round, missed if it is in none; " +
+// preface explains docs/BENCHMARKS.md.
+const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; every value is in the JSON and " +
+	"CSV files that it leaves in build/bench. " +
+	"A figure is taken once a round beside its peers, so what slows the machine down slows both. A target is met if it " +
+	"is in every round, missed if it is in none; " +
 	"what lies between is said to lie within the spread. Older kernels are not measured here but in virtual machines."
 
 func table(to io.Writer, head []string, rows [][]string) {
@@ -78,15 +81,17 @@ func table(to io.Writer, head []string, rows [][]string) {
 	}
 }
 
-// heading says what was measured where.
+// heading says what was measured, and on which machine.
 func heading(r *results.Run) string {
 	m := r.Machine
 	governor := m.Governor
 	if governor == "" {
 		governor = "none"
 	}
-	return fmt.Sprintf("urdma %s, %s. %s, %d processors, %d MiB; %s; frequency governor: %s; load before %s, after %s (the bench's own included). "+
-		"Medians of %d rounds of %g s, least to most in parentheses, and of how many rounds where not of all; ratios are of figures of one round.",
+	return fmt.Sprintf("urdma %s, %s. %s, %d processors, %d MiB; %s; frequency governor: %s; load before %s, after %s "+
+		"(the bench's own included). "+
+		"Medians of %d rounds of %g s, least to most in parentheses, and of how many rounds where not of all; ratios are "+
+		"of figures of one round.",
 		r.Commit, r.Started.Format("2006-01-02 15:04 UTC"), m.Processor, m.Processors, m.MemoryMiB, m.Kernel, governor,
 		loads(m.LoadBefore), loads(m.LoadAfter), r.Rounds, r.Seconds)
 }
@@ -108,7 +113,7 @@ func targetRows(r *results.Run) (rows [][]string) {
 	for _, t := range r.Targets {
 		s, verdict := r.Judge(t)
 		if verdict == results.Unmeasured {
-			continue // what was left out stands below
+			continue // listed below
 		}
 		rows = append(rows, []string{t.Title, t.Bound(), spread(s, r.RoundsOf(t), r.Rounds), words(verdict)})
 	}
@@ -125,7 +130,7 @@ func words(v results.Verdict) string {
 	return string(v)
 }
 
-// spread tells of how many rounds it is unless of all.
+// spread adds the number of rounds if it is less than all.
 func spread(s results.Spread, n, rounds int) string {
 	var beside []string
 	if s.N > 1 || n == rounds {
@@ -137,7 +142,7 @@ func spread(s results.Spread, n, rounds int) string {
 	return fmt.Sprintf("%s (%s)", number(s.Median), strings.Join(beside, "; "))
 }
 
-// number has three digits that count.
+// number has three significant digits.
 func number(v float64) string {
 	if v >= 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -150,7 +155,7 @@ func firstLine(s string) string {
 	return first
 }
 
-// CSV prints every value that was measured, a line each.
+// CSV prints every measured value, one per line.
 func CSV(to io.Writer, r *results.Run) error {
 	w := csv.NewWriter(to)
 	_ = w.Write([]string{"commit", "started", "figure", "title", "unit", "round", "value"}) // Error tells

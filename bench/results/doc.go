@@ -1,4 +1,3 @@
-// Package results has what a run of the bench found, and what may be said of
-// it: medians, spreads, and whether a ratio is one that the spread carries. It
-// measures nothing and prints nothing.
+// Package results has the results of a bench run and judges them: medians, spreads, and whether a ratio is
+// significant against the spread. It measures nothing and prints nothing.
 package results

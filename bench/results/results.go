@@ -9,32 +9,32 @@ import (
 
 // Run is one run of the bench.
 type Run struct {
-	Commit  string     `json:"commit"` // of the binaries measured, as urdmad --version has it
+	Commit  string     `json:"commit"` // commit of the measured binaries, as in urdmad --version
 	Started time.Time  `json:"started"`
 	Machine Machine    `json:"machine"`
 	Rounds  int        `json:"rounds"`
-	Seconds float64    `json:"seconds"` // of one measurement
+	Seconds float64    `json:"seconds"` // length of one measurement
 	Figures []*Figure  `json:"figures"`
 	Targets []Target   `json:"targets"`
 	Sweeps  []Sweep    `json:"sweeps,omitempty"`
 	Left    []Omission `json:"left_out,omitempty"`
 }
 
-// Machine is where it ran.
+// Machine describes the machine of a run.
 type Machine struct {
 	Processor  string     `json:"processor"`
 	Processors int        `json:"processors"`
 	MemoryMiB  int        `json:"memory_mib"`
 	Kernel     string     `json:"kernel"`
-	Governor   string     `json:"governor"` // of CPU 0; empty where the kernel scales no frequency
+	Governor   string     `json:"governor"` // of CPU 0; empty without frequency scaling
 	LoadBefore [3]float64 `json:"load_before"`
 	LoadAfter  [3]float64 `json:"load_after"`
 }
 
-// Better says which of two values is the better one.
+// Better says whether larger or smaller values are better.
 type Better string
 
-// The two there are.
+// Values of Better.
 const (
 	Higher Better = "higher"
 	Lower  Better = "lower"
@@ -49,41 +49,41 @@ type Figure struct {
 	Values []Value `json:"values"`
 }
 
-// Value is a figure's in one round.
+// Value is a figure's value in one round.
 type Value struct {
 	Round int     `json:"round"`
 	Value float64 `json:"value"`
 }
 
-// Omission is what was not measured, and why.
+// Omission names a measurement that was left out, and the reason.
 type Omission struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
-// Target is what a figure should be, beside another of the same round.
+// Target is a requirement on a figure, compared with another figure of the same round.
 type Target struct {
 	Title string  `json:"title"`
-	Ours  string  `json:"ours"`            // a figure's ID
-	Peer  string  `json:"peer,omitempty"`  // another's; empty: Limit is in Ours' own unit
-	Least float64 `json:"least,omitempty"` // the ratio, or the value, is at least this; 0: no such bound
-	Most  float64 `json:"most,omitempty"`  // and at most this
-	Every bool    `json:"every,omitempty"` // in every round: the median's is not enough
-	// Steady asks for the least of Ours' values over the most, of all rounds.
+	Ours  string  `json:"ours"`            // ID of a figure
+	Peer  string  `json:"peer,omitempty"`  // ID of the other figure; empty: Least and Most are in the unit of Ours
+	Least float64 `json:"least,omitempty"` // minimum of the ratio or value; 0: no bound
+	Most  float64 `json:"most,omitempty"`  // maximum; 0: no bound
+	Every bool    `json:"every,omitempty"` // required in every round, not only of the median
+	// Steady compares the smallest value of Ours with the largest, over all rounds.
 	Steady bool `json:"steady,omitempty"`
-	Asked  bool `json:"asked,omitempty"` // one of the few that users ask for
+	Asked  bool `json:"asked,omitempty"` // one of the few that most users ask for
 }
 
-// Sweep is a figure over something that was varied, measured once.
+// Sweep is a figure measured once for each value of a parameter.
 type Sweep struct {
 	ID     string  `json:"id"`
 	Title  string  `json:"title"`
-	X      string  `json:"x"` // what was varied, with its unit
+	X      string  `json:"x"` // the parameter, with its unit
 	Unit   string  `json:"unit"`
 	Curves []Curve `json:"curves"`
 }
 
-// Drawn tells whether there is anything to draw.
+// Drawn reports whether there is anything to draw.
 func (s *Sweep) Drawn() bool {
 	for _, c := range s.Curves {
 		for _, p := range c.Points {
@@ -101,13 +101,13 @@ type Curve struct {
 	Points []Point `json:"points"`
 }
 
-// Point is one of its points.
+// Point is a point of a curve.
 type Point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
 }
 
-// Figure returns the figure of that ID, or nil.
+// Figure returns the figure with that ID, or nil.
 func (r *Run) Figure(id string) *Figure {
 	for _, f := range r.Figures {
 		if f.ID == id {
@@ -117,7 +117,7 @@ func (r *Run) Figure(id string) *Figure {
 	return nil
 }
 
-// Write puts r into a file, as JSON.
+// Write writes r to a file, as JSON.
 func (r *Run) Write(path string) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Run) Write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Read takes a run from a file that Write made.
+// Read reads a run from a file that Write wrote.
 func Read(path string) (*Run, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 func figure(id string, values ...float64) *Figure {
 	f := &Figure{ID: id, Better: Higher}
 	for i, v := range values {
-		if v != 0 { // 0: that round has none
+		if v != 0 { // 0: no value in that round
 			f.Values = append(f.Values, Value{Round: i, Value: v})
 		}
 	}
@@ -32,8 +32,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// A ratio is of figures of one round: a round that is slow for both, or that
-// one of them lacks, changes nothing.
+// A ratio compares figures of the same round. A round that is slow for both, or that lacks one of them, changes
+// nothing.
 func TestJudgePairsRounds(t *testing.T) {
 	r := &Run{Figures: []*Figure{figure("ours", 40, 4, 44), figure("peer", 10, 1, 0, 7)}}
 	s, v := r.Judge(Target{Ours: "ours", Peer: "peer", Least: 4})
@@ -72,7 +72,8 @@ func TestVerdicts(t *testing.T) {
 
 func TestBound(t *testing.T) {
 	for want, target := range map[string]Target{
-		"≥ 5000": {Least: 5000}, "≤ 0.667": {Most: 2. / 3}, "1 to 2": {Least: 1, Most: 2}, "≤ 1.5 in every round": {Most: 1.5, Every: true},
+		"≥ 5000": {Least: 5000}, "≤ 0.667": {Most: 2. / 3}, "1 to 2": {Least: 1, Most: 2},
+		"≤ 1.5 in every round": {Most: 1.5, Every: true},
 	} {
 		if got := target.Bound(); got != want {
 			t.Errorf("%+v: %q, want %q", target, got, want)

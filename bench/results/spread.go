@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Spread is what several measurements of one quantity amount to.
+// Spread sums up several measurements of one quantity.
 type Spread struct {
 	Least, Median, Most float64
 	N                   int
 }
 
-// SpreadOf sums values up; without any, N is 0.
+// SpreadOf sums up values; N is 0 if there are none.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -34,10 +34,10 @@ func (f *Figure) Spread() Spread {
 	return SpreadOf(v)
 }
 
-// Verdict is what may be said of a target.
+// Verdict is the result for a target.
 type Verdict string
 
-// The verdicts.
+// Values of Verdict.
 const (
 	Met        Verdict = "met"            // in every round
 	Missed     Verdict = "missed"         // in every round
@@ -46,9 +46,8 @@ const (
 	Unmeasured Verdict = "not measured"
 )
 
-// Judge holds a target against what was measured. A ratio is that of two
-// figures of the same round, so what slows a whole round down counts for
-// neither; rounds that lack one of the two don't count.
+// Judge compares a target with the measurements. A ratio is computed from two figures of the same round, so that
+// whatever slows a whole round down has no effect. Rounds that lack one of the two are skipped.
 func (r *Run) Judge(t Target) (Spread, Verdict) {
 	ratios := r.ratios(t)
 	s := SpreadOf(ratios)
@@ -72,9 +71,9 @@ func (r *Run) Judge(t Target) (Spread, Verdict) {
 	return s, MostlyMiss
 }
 
-// RoundsOf is in how many rounds there is what the target is held against.
+// RoundsOf is the number of rounds in which the target's figures were measured.
 func (r *Run) RoundsOf(t Target) int {
-	t.Steady = false // that would be one ratio of all rounds
+	t.Steady = false // it would give one ratio for all rounds
 	return len(r.ratios(t))
 }
 
@@ -82,7 +81,7 @@ func (t Target) meets(x float64) bool {
 	return (t.Least == 0 || x >= t.Least) && (t.Most == 0 || x <= t.Most)
 }
 
-// Bound says what is asked for: "≥ 4", or "≤ 1.2 in every round".
+// Bound is the target's bound in words: "≥ 4", or "≤ 1.2 in every round".
 func (t Target) Bound() string {
 	if t.Every {
 		return t.bounds() + " in every round"
@@ -100,7 +99,7 @@ func (t Target) bounds() string {
 	return "≤ " + digits(t.Most)
 }
 
-// digits writes three that count, and no exponent: 0.667, 5000.
+// digits formats three significant digits without an exponent: 0.667, 5000.
 func digits(v float64) string {
 	if v >= 1000 {
 		return fmt.Sprintf("%.0f", v)
@@ -128,7 +127,7 @@ func (r *Run) ratios(t Target) (ratios []float64) {
 	return ratios
 }
 
-// steadiness is the least value over the most; one round has none.
+// steadiness is the smallest value divided by the largest; empty for a single round.
 func (f *Figure) steadiness() []float64 {
 	s := f.Spread()
 	if s.N < 2 || s.Most == 0 {
@@ -137,7 +136,7 @@ func (f *Figure) steadiness() []float64 {
 	return []float64{s.Least / s.Most}
 }
 
-// value of a figure in a round, or 0.
+// value is a figure's value in a round, or 0.
 func (r *Run) value(id string, round int) float64 {
 	if f := r.Figure(id); f != nil {
 		for _, v := range f.Values {

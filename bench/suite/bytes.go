@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// What moving bytes takes without any protocol, by bench/floor's bytes: a core for
-// the sender and one for the receiver, nobody who posts or polls, nothing checked
-// and nothing answered. What is above these can't be had on the machine.
+// The speed of moving bytes without any protocol, measured by bench/floor's bytes: a core each for sender and
+// receiver, without posting, polling, checking or answers. This is an upper bound on the machine.
 
-// bytesProgram is where that program was built.
+// bytesProgram is the path of that program.
 func (b *bench) bytesProgram() (string, error) {
 	program := filepath.Join(b.Build, "bytes")
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
@@ -25,8 +24,7 @@ func (b *bench) bytesProgram() (string, error) {
 	return program, nil
 }
 
-// bareFrames measures two threads that copy frames of size bytes into shared memory
-// and out of it: Gb/s.
+// bareFrames measures two threads that copy frames of size bytes into and out of shared memory: Gb/s.
 func bareFrames(size int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		program, err := b.bytesProgram()
@@ -41,8 +39,8 @@ func bareFrames(size int) func(*bench) ([]float64, error) {
 	}
 }
 
-// bareDatagrams measures datagrams as long as the MTU allows, over veth, which the
-// kernel cuts from one send and joins for one receive: Gb/s of payload at its place.
+// bareDatagrams measures datagrams of the MTU's length over veth. The kernel splits large sends into datagrams and
+// joins received ones. The result is Gb/s of payload copied to its place.
 func bareDatagrams(mtu int) func(*bench) ([]float64, error) {
 	const ipAndUDP = 28
 	return func(b *bench) ([]float64, error) {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// TestBytesAsksAgain: who receives gets something also where the sender begins to listen
-// long after it was asked first.
+// TestBytesAsksAgain: the receiver gets datagrams even if the sender begins to listen long after the first request.
 func TestBytesAsksAgain(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		t.Skip("needs a C compiler: ", err)
 	}
 	program := filepath.Join(t.TempDir(), "bytes")
-	if out, err := exec.Command(cc, "-O2", "-std=c11", "-pthread", "-o", program, "../floor/bytes.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-O2", "-std=c11", "-pthread", "-o", program,
+		"../floor/bytes.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	free, err := net.ListenPacket("udp4", "127.0.0.1:0")

@@ -9,8 +9,8 @@ import (
 	"urdma/test/lab"
 )
 
-// setUps measures how many connections a second programs make through rdma_cm:
-// cmtime's steps from creating an id to the established connection.
+// setUps measures how many connections per second programs make through rdma_cm: cmtime's steps from creating an id
+// to the established connection.
 func setUps(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -23,7 +23,7 @@ func setUps(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer server.Kill() // it serves whoever comes, without end
+		defer server.Kill() // it serves without end
 		out, err := hosts.b.Run(time.Minute, append([]string{"cmtime", "-s", hosts.a.Address}, count...)...)
 		if err != nil {
 			return nil, err
@@ -37,12 +37,11 @@ var (
 	cmtimeSteps = []string{"create id", "resolve addr", "resolve route", "create qp", "connect"}
 )
 
-// parseCmtime adds up the first column, ms that all connections took together.
-// cmtime takes the steps one after the other, each for all connections.
+// parseCmtime adds up the first column, the ms that all connections took together in each step.
 func parseCmtime(out string, connections int) ([]float64, error) {
 	took := map[string]float64{}
 	for _, m := range cmtimeRow.FindAllStringSubmatch(out, -1) {
-		took[m[1]], _ = strconv.ParseFloat(m[2], 64) // the pattern's digits
+		took[m[1]], _ = strconv.ParseFloat(m[2], 64) // the pattern matches digits
 	}
 	total := 0.0
 	for _, step := range cmtimeSteps {

@@ -10,12 +10,11 @@ import (
 	"urdma/verbs"
 )
 
-// This file has two programs in one, made with package verbs: perftest tells
-// neither what one of many queue pairs gets nor how long a completion is waited
-// for.
+// This file has two programs in one, made with package verbs. They measure two things that perftest does not show:
+// the share of one of many queue pairs, and the waiting time for a completion.
 
-// ends are queue pairs of a client of one urdmad, connected by number with those
-// of a client of another, or of the same.
+// ends are queue pairs of a client of one urdmad, connected by number with queue pairs of a client of another
+// urdmad, or of the same.
 type ends struct {
 	clients [2]*verbs.Client
 	queues  [2]*verbs.CQ
@@ -26,11 +25,10 @@ type ends struct {
 // patience is how long urdmad may take for a call.
 const patience = 10 * time.Second
 
-// mostCompletions is more than stream ever has under way.
+// mostCompletions is more than stream ever has outstanding.
 const mostCompletions = 4096
 
-// connect makes n queue pairs at each end, with slots for so many work requests
-// in each direction, and room for size bytes.
+// connect makes n queue pairs at each end, with slots work requests in each direction and a buffer of size bytes.
 func connect(hosts pair, n, slots, size int) (*ends, error) {
 	e := &ends{}
 	for side, node := range []*lab.Node{hosts.a, hosts.b} {
@@ -79,7 +77,8 @@ func (e *ends) open(side int, node *lab.Node, n, slots, size int) error {
 		return err
 	}
 	for range n {
-		q, err := pd.CreateQP(e.queues[side], e.queues[side], verbs.QPOptions{SendWR: slots, RecvWR: slots, SendSGE: 1, RecvSGE: 1})
+		q, err := pd.CreateQP(e.queues[side], e.queues[side],
+			verbs.QPOptions{SendWR: slots, RecvWR: slots, SendSGE: 1, RecvSGE: 1})
 		if err != nil {
 			return err
 		}
@@ -88,11 +87,11 @@ func (e *ends) open(side int, node *lab.Node, n, slots, size int) error {
 	return nil
 }
 
-// close ends both clients, and with them all that is theirs.
+// close ends both clients, and with them all their objects.
 func (e *ends) close() {
 	for _, c := range e.clients {
 		if c != nil {
-			_ = c.Close() // urdmad cleans up after a client however it goes
+			_ = c.Close() // urdmad cleans up after a client in any case
 		}
 	}
 }
@@ -103,9 +102,8 @@ func (e *ends) write(i, size int) error {
 		SGE: []verbs.SGE{e.memory[0].SGE(0, size)}, Remote: e.memory[1].Remote(0)})
 }
 
-// stream keeps depth Writes of size bytes under way on each queue pair for as
-// long as told, and hands the queue pair of each completion to completed. All of
-// it is polled, on a thread of its own.
+// stream keeps depth Writes of size bytes outstanding on each queue pair for the given time. It calls completed
+// with the queue pair of each completion, on a thread of its own that polls.
 func (e *ends) stream(size, depth int, length time.Duration, completed func(i int, now time.Time)) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -124,7 +122,7 @@ func (e *ends) stream(size, depth int, length time.Duration, completed func(i in
 		}
 		now := time.Now()
 		if now.After(end) {
-			return nil // what is under way is flushed when the clients go
+			return nil // outstanding Writes are flushed when the clients end
 		}
 		for _, c := range done[:n] {
 			if err := c.Err(); err != nil {

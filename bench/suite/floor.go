@@ -12,11 +12,12 @@ import (
 	"time"
 )
 
-// chosenPolicy is the scheduling policy that bench/floor/README.md came to.
-const chosenPolicy = "post=same kick=1 poll=1 pollalone=1us pollspin=2us spin=0 yield=50us nap=ever alone=1us alonespin=2us hog=1ms napslice=100us "
+// chosenPolicy is the scheduling policy that bench/floor/README.md recommends.
+const chosenPolicy = "post=same kick=1 poll=1 pollalone=1us pollspin=2us spin=0 yield=50us nap=ever alone=1us " +
+	"alonespin=2us hog=1ms napslice=100us "
 
-// floor measures what the thread layout alone takes, without any protocol: half
-// a round trip in µs, the median and the 99th percentile.
+// floor measures the latency of the thread layout alone, without any protocol: half a round trip in µs, median and
+// 99th percentile.
 func floor(words string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		program := filepath.Join(b.Build, "floor")
@@ -33,8 +34,8 @@ func floor(words string) func(*bench) ([]float64, error) {
 	}
 }
 
-// parseFloor reads the only row of a table whose columns behind the words are
-// pings, mean, median, p90, p99, worst, the daemon's share and switches.
+// parseFloor reads the only row of a table. Behind the words its columns are pings, mean, median, p90, p99, worst,
+// the daemon's share and switches.
 func parseFloor(out string) ([]float64, error) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	f := strings.Fields(lines[len(lines)-1])
@@ -54,15 +55,14 @@ func parseFloor(out string) ([]float64, error) {
 	return values, nil
 }
 
-// copying measures how fast one thread copies size bytes to another place, again
-// and again: Gb/s.
+// copying measures how fast one thread copies size bytes to another place, again and again: Gb/s.
 func copying(size int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		from, to := make([]byte, size), make([]byte, size)
 		for i := range from {
 			from[i] = byte(i)
 		}
-		const once = 16 // copies between looks at the clock
+		const once = 16 // copies between two readings of the clock
 		bytes := 0
 		start := time.Now()
 		for time.Since(start) < b.short() {

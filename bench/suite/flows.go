@@ -7,8 +7,7 @@ import (
 	"urdma/test/lab"
 )
 
-// fairness keeps flows queue pairs busy with Writes of 64 KiB and gives what the
-// least of them got, over the mean.
+// fairness keeps flows queue pairs busy with Writes of 64 KiB and returns the lowest share divided by the mean.
 func fairness(w lab.Wire, flows int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -33,12 +32,11 @@ func fairness(w lab.Wire, flows int) func(*bench) ([]float64, error) {
 	}
 }
 
-// steadySeconds is how long longestGap takes beside other measurements: a minute
-// where they take 2 s.
+// steadySeconds is the length of longestGap if other measurements take 1 s: a minute if they take 2 s.
 const steadySeconds = 30
 
-// longestGap keeps one queue pair busy with Writes of 64 KiB and gives the
-// longest time between two completions, in ms.
+// longestGap keeps one queue pair busy with Writes of 64 KiB and returns the longest time between two completions,
+// in ms.
 func longestGap(w lab.Wire) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -87,7 +85,7 @@ func latencyBeside(w lab.Wire, program string) func(*bench) ([]float64, error) {
 		if err := moves(hosts.b); err != nil {
 			return nil, err
 		}
-		// A tenth of the round trips: each may take ten times as long.
+		// A tenth of the usual round trips: each may take ten times as long.
 		row, err := b.perftest(w, program, "-n", "5000", "-s", "8")
 		if err != nil {
 			return nil, err

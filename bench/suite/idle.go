@@ -15,7 +15,7 @@ import (
 
 var errNothing = errors.New("nothing completed")
 
-// moves waits until the node's port has sent a thousand packets more.
+// moves waits until the node's port has sent a thousand further packets.
 func moves(n *lab.Node) error {
 	const enough = 1000
 	first, err := sent(n)
@@ -31,7 +31,7 @@ func moves(n *lab.Node) error {
 	return err
 }
 
-// sent is how many packets the node's port has sent.
+// sent is the number of packets that the node's port has sent.
 func sent(n *lab.Node) (uint64, error) {
 	out, err := n.Urdma("show", "port", "--json")
 	if err != nil {
@@ -46,10 +46,9 @@ func sent(n *lab.Node) (uint64, error) {
 	return ports[0].Packets, nil
 }
 
-// idle holds so many connections over a wire, none of which says anything, and
-// gives what the urdmad that takes most takes of a core, in percent, and what
-// one queue pair with 128 slots in each direction costs urdmad in memory, kernel
-// objects included, in KiB.
+// idle opens a number of idle connections over a wire. It returns the share of a core that the busier urdmad uses,
+// in percent, and the memory that urdmad and the kernel need for one queue pair with 128 slots in each direction,
+// in KiB.
 func idle(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -76,7 +75,7 @@ func idle(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 	}
 }
 
-// idleStreams is idle's share of a core with connections of rdma_cm.
+// idleStreams is the share of a core as in idle, with connections of rdma_cm.
 func idleStreams(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -99,7 +98,7 @@ func idleStreams(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 	}
 }
 
-// dialMany makes connections, which stay until the clients are closed.
+// dialMany makes connections that stay open until the clients are closed.
 func dialMany(from, to *verbs.Client, address string, connections int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -126,7 +125,7 @@ func dialMany(from, to *verbs.Client, address string, connections int) error {
 	return <-accepted
 }
 
-// nodes are the hosts, one where both are one.
+// nodes are the hosts of a pair: one if both are the same.
 func (p pair) nodes() []*lab.Node {
 	if p.a == p.b {
 		return []*lab.Node{p.a}
@@ -134,8 +133,7 @@ func (p pair) nodes() []*lab.Node {
 	return []*lab.Node{p.a, p.b}
 }
 
-// busiest is the largest share of a core that one of the urdmads takes over that
-// time, in percent.
+// busiest is the largest share of a core that one of the urdmads uses during that time, in percent.
 func busiest(hosts pair, length time.Duration) (share float64, err error) {
 	before := map[*lab.Node]time.Duration{}
 	begin := time.Now()
@@ -155,8 +153,8 @@ func busiest(hosts pair, length time.Duration) (share float64, err error) {
 	return share, nil
 }
 
-// memoryOf is what the urdmads have in memory, their page tables and the
-// kernel's own objects included, in KiB. The kernel's are those of all programs.
+// memoryOf is the memory of the urdmads in KiB, with their page tables and the kernel's objects. The kernel's
+// objects are those of all programs.
 func memoryOf(hosts pair) (kib int64, err error) {
 	for _, n := range hosts.nodes() {
 		status := fmt.Sprintf("/proc/%d/status", n.Daemon.PID())
@@ -173,7 +171,7 @@ func memoryOf(hosts pair) (kib int64, err error) {
 	return kib, nil
 }
 
-// kilobytes reads a line such as "VmPTE:  12 kB"; 0 where there is none.
+// kilobytes reads a line such as "VmPTE:  12 kB"; 0 if there is none.
 func kilobytes(file, key string) (kib int64) {
 	fmt.Sscan(strings.TrimSuffix(after(file, key), "kB"), &kib)
 	return kib

@@ -10,8 +10,7 @@ import (
 	"urdma/test/lab"
 )
 
-// iperf3 measures one TCP stream over veth: Gb/s received, and processor
-// seconds of both sides for each GB.
+// iperf3 measures one TCP stream over veth: Gb/s received, and processor seconds of both sides per GB.
 func iperf3(mtu int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		k, err := b.places.kernel(mtu)
@@ -56,9 +55,8 @@ var (
 // oneSecond is enough for a latency: thousands of round trips.
 const oneSecond = "1"
 
-// sockperf measures half a round trip of 14 bytes, the least it takes: in
-// µs, the median and the 99th percentile. Flags choose the protocol and, with
-// "--nonblocked", sockets that are asked again and again.
+// sockperf measures half a round trip of 14 bytes, its smallest message, in µs: median and 99th percentile. Flags
+// choose the protocol; "--nonblocked" polls the sockets.
 func sockperf(flags ...string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		k, err := b.places.kernel(1500)

@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// This file measures what two programs of one machine have without RDMA, and
-// without a network between them: TCP over lo and unix sockets. They are what
-// memif and loopback are to be held against, and take no privilege.
+// This file measures two programs of one machine without RDMA and without a network: TCP over lo and unix sockets.
+// memif and loopback are compared with these figures. No privileges are needed.
 
-// iperf3Here is iperf3 over lo, one stream.
+// iperf3Here measures iperf3 over lo, one stream.
 func iperf3Here(b *bench) ([]float64, error) {
 	out, err := here(b, []string{"iperf3", "-s", "-1", "-B", "127.0.0.1"},
 		[]string{"iperf3", "-c", "127.0.0.1", "-J", "-t", strconv.Itoa(b.wholeSeconds())})
@@ -25,7 +24,7 @@ func iperf3Here(b *bench) ([]float64, error) {
 	return parseIperf3(out)
 }
 
-// sockperfHere is half a round trip of 14 bytes over lo.
+// sockperfHere measures half a round trip of 14 bytes over lo.
 func sockperfHere(b *bench) ([]float64, error) {
 	out, err := here(b, []string{"sockperf", "sr", "-i", "127.0.0.1", "--tcp"},
 		[]string{"sockperf", "ping-pong", "-i", "127.0.0.1", "--tcp", "-m", "14", "-t", oneSecond})
@@ -53,13 +52,13 @@ func unixPair() ([2]int, error) {
 	return fds, os.NewSyscallError("socketpair", err)
 }
 
-// everyRead reads from one socket until its end and hands each read to fn, on a
-// thread of its own that blocks in the kernel as a program's does.
+// everyRead reads from a socket until its end and passes each read to fn. It runs on a thread of its own, which
+// blocks in the kernel as a program's thread does.
 func everyRead(fd, size int, fn func(n int)) (ended chan error) {
 	ended = make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread() // or the thread would end, and what was started from it
+		defer runtime.UnlockOSThread() // otherwise the thread would end, and with it the programs that it started
 		buffer := make([]byte, size)
 		for {
 			n, err := syscall.Read(fd, buffer)
@@ -73,8 +72,7 @@ func everyRead(fd, size int, fn func(n int)) (ended chan error) {
 	return ended
 }
 
-// unixStream is Gb/s of writes of so many bytes from one thread to another over
-// a unix socket.
+// unixStream measures writes of size bytes from one thread to another over a unix socket, in Gb/s.
 func unixStream(size int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		fds, err := unixPair()
@@ -97,15 +95,16 @@ func unixStream(size int) func(*bench) ([]float64, error) {
 	}
 }
 
-// unixTrip is half a round trip of 14 bytes between two threads over a unix
-// socket, in µs: the median and the 99th percentile.
+// unixTrip measures half a round trip of 14 bytes between two threads over a unix socket, in µs: median and 99th
+// percentile.
 func unixTrip(b *bench) ([]float64, error) {
 	fds, err := unixPair()
 	if err != nil {
 		return nil, err
 	}
 	message := make([]byte, 14)
-	ended := everyRead(fds[1], len(message), func(n int) { _, _ = syscall.Write(fds[1], message[:n]) }) // a failed echo ends the other side's read
+	// if the echo fails, the other side's read ends
+	ended := everyRead(fds[1], len(message), func(n int) { _, _ = syscall.Write(fds[1], message[:n]) })
 	var times []float64
 	answer := make([]byte, len(message))
 	for end := time.Now().Add(time.Duration(b.Seconds * float64(time.Second))); err == nil && time.Now().Before(end); {

@@ -2,7 +2,7 @@ package suite
 
 import "testing"
 
-// TestUnixSockets: both measures give figures that can be.
+// TestUnixSockets: both measurements give plausible figures.
 func TestUnixSockets(t *testing.T) {
 	b := &bench{}
 	b.Seconds = 0.05

@@ -12,9 +12,8 @@ import (
 	"urdma/test/lab"
 )
 
-// This file measures Open MPI between two ranks of this machine, by NetPIPE's MPI
-// program: over its openib component and urdma, and over its tcp component and lo.
-// memif has its default MTU here, as lo has its own.
+// This file measures Open MPI between two ranks of this machine with NetPIPE's MPI program: the openib component
+// over urdma, and the tcp component over lo. Both memif and lo have their default MTU.
 
 func mpiMeasures() []measure {
 	const large = 1 << 20 // bytes
@@ -34,8 +33,8 @@ func mpiMeasures() []measure {
 	}
 }
 
-// mpiVerbs measures one message size over openib, with its default receive queues:
-// Gb/s, and half a round trip in µs, means over all that NetPIPE sends.
+// mpiVerbs measures one message size over openib, with its default receive queues: Gb/s, and half a round trip in
+// µs, both means over all messages of NetPIPE.
 func mpiVerbs(w lab.Wire, size int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -57,7 +56,7 @@ func mpiVerbs(w lab.Wire, size int) func(*bench) ([]float64, error) {
 // mpiTCP measures the same over Open MPI's tcp component.
 func mpiTCP(size int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
-		hosts, err := b.places.join(loopback) // for its user and directory; its urdmad sleeps
+		hosts, err := b.places.join(loopback) // for its user and directory; its urdmad is idle
 		if err != nil {
 			return nil, err
 		}
@@ -68,14 +67,13 @@ func mpiTCP(size int) func(*bench) ([]float64, error) {
 
 func netpipeFile(n *lab.Node) string { return filepath.Join(n.Directory(), "netpipe") }
 
-// netpipeMPI is one rank. NetPIPE itself finds how often it has to send for a time
-// that the clock can measure.
+// netpipeMPI is one rank. NetPIPE itself determines how many messages it needs for a measurable time.
 func netpipeMPI(n *lab.Node, size int) []string {
 	bytes := strconv.Itoa(size)
 	return []string{"NPopenmpi", "-p", "0", "-l", bytes, "-u", bytes, "-o", netpipeFile(n)}
 }
 
-// runMPI runs mpirun on a host. A rank that waits lets others run, on either way.
+// runMPI runs mpirun on a host. A rank that waits yields, with both components.
 func runMPI(n *lab.Node, arguments []string) ([]float64, error) {
 	for program, in := range map[string]string{"mpirun": "openmpi-bin", "NPopenmpi": "netpipe-openmpi"} {
 		if _, err := exec.LookPath(program); err != nil {

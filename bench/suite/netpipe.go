@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// netpipeRepeats is how many messages of one size NetPIPE sends to and fro.
+// netpipeRepeats is how many messages of one size NetPIPE sends in each direction.
 const netpipeRepeats = "3000"
 
 // netpipe measures NetPIPE over kernel TCP between two hosts joined by veth of

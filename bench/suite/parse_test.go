@@ -61,7 +61,8 @@ func TestParseIperf3(t *testing.T) {
 	if err != nil || !slices.Equal(v, []float64{20, 0.4}) { // 2 s of one processor for 5 GB
 		t.Errorf("%v, %v", v, err)
 	}
-	if _, err := parseIperf3(`{"error": "unable to connect"}`); err == nil || !strings.Contains(err.Error(), "unable to connect") {
+	if _, err := parseIperf3(`{"error": "unable to connect"}`); err == nil ||
+		!strings.Contains(err.Error(), "unable to connect") {
 		t.Errorf("error %v does not show what iperf3 said", err)
 	}
 }
@@ -77,7 +78,8 @@ connect      :       50.00       0.10       1.00       2.00
 disconnect   :      900.00       0.10       1.00       2.00
 destroy      :      800.00       0.10       1.00       2.00
 `
-	if v, err := parseCmtime(out, 100); err != nil || !slices.Equal(v, []float64{1000}) { // 100 in 100 ms
+	// 100 connections in 100 ms
+	if v, err := parseCmtime(out, 100); err != nil || !slices.Equal(v, []float64{1000}) {
 		t.Errorf("%v, %v", v, err)
 	}
 	if _, err := parseCmtime("cmtime: no device", 100); err == nil || !strings.Contains(err.Error(), "no device") {
@@ -97,10 +99,12 @@ func TestParseNetpipe(t *testing.T) {
 }
 
 func TestParseRegistration(t *testing.T) {
-	const out = "page.reg 1\npage.again 2\npage.dereg 3\nall.copy 4\nall.reg 5\nall.again 6\nall.dereg 7\nfresh.enter 8\nfresh.reg 9\n" +
+	const out = "page.reg 1\npage.again 2\npage.dereg 3\nall.copy 4\nall.reg 5\nall.again 6\nall.dereg 7\nfresh.enter " +
+		"8\nfresh.reg 9\n" +
 		"mib.reg 10\nmib.dereg 11\nmib.pin 12\nmib.unlock 13\nall.lock 14\nall.pin 15\nall.unlock 16\n" +
 		"page.pin 17\npage.unlock 18\nborn.alloc 19\nborn.reg 20\nborn.dereg 21\n"
-	if v, err := parseRegistration(out); err != nil || !slices.Equal(v, []float64{1, 3, 2, 17, 18, 10, 11, 12, 13, 5, 7, 6, 4, 14, 15, 16, 9, 8, 19, 20, 21}) {
+	if v, err := parseRegistration(out); err != nil ||
+		!slices.Equal(v, []float64{1, 3, 2, 17, 18, 10, 11, 12, 13, 5, 7, 6, 4, 14, 15, 16, 9, 8, 19, 20, 21}) {
 		t.Errorf("%v, %v", v, err)
 	}
 	if _, err := parseRegistration("ibv_reg_mr: no memory"); err == nil || !strings.Contains(err.Error(), "no memory") {
@@ -108,8 +112,8 @@ func TestParseRegistration(t *testing.T) {
 	}
 }
 
-// TestLimit: no round begins that the limit leaves no time for, and the result
-// says how many there were; a measure of few rounds is taken in the first ones.
+// TestLimit: a round begins only if the limit leaves time for it, and the result contains the number of rounds.
+// Measures of few rounds are taken in the first ones.
 func TestLimit(t *testing.T) {
 	for _, c := range []struct {
 		limit       time.Duration
@@ -124,13 +128,13 @@ func TestLimit(t *testing.T) {
 		}
 		b.rounds([]measure{count("all"), count("few").in(2)})
 		if taken["all"] != c.rounds || taken["few"] != c.few || b.result.Rounds != c.rounds {
-			t.Errorf("limit %v: %v, %d rounds in the result; expected %d and %d", c.limit, taken, b.result.Rounds, c.rounds, c.few)
+			t.Errorf("limit %v: %v, %d rounds in the result; expected %d and %d", c.limit, taken, b.result.Rounds, c.rounds,
+				c.few)
 		}
 	}
 }
 
-// Every target is about figures that there are, and every name and ID is one
-// measure's.
+// Every target refers to existing figures, and names and IDs are unique.
 func TestTargetsNameFigures(t *testing.T) {
 	ids, names := map[string]bool{}, map[string]bool{}
 	for _, m := range measures() {

@@ -14,8 +14,7 @@ import (
 // mib is what perftest calls a MB.
 const mib = 1 << 20
 
-// pingPongs is how many round trips a latency is measured over: enough for some
-// tenths of a second on the fastest wire.
+// pingPongs is the number of round trips for a latency: some tenths of a second on the fastest wire.
 const pingPongs = 50000
 
 // bandwidth measures one of perftest's bw programs, in Gb/s, or in million
@@ -33,8 +32,8 @@ func bandwidth(w lab.Wire, messages bool, program string, args ...string) func(*
 	}
 }
 
-// bandwidthAndTime is bandwidth, in Gb/s, and the processor time that both
-// programs and both urdmads took for it: seconds for each GB.
+// bandwidthAndTime is bandwidth, in Gb/s, and the processor time of both programs and both urdmads in seconds per
+// GB.
 func bandwidthAndTime(w lab.Wire, program string, args ...string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		hosts, err := b.places.join(w)
@@ -78,7 +77,7 @@ func rateAndTime(row lab.Row, used time.Duration) []float64 {
 	return []float64{bytesPerSecond(row) * 8 / 1e9, used.Seconds() / (float64(row.Bytes) * float64(row.Iterations) / 1e9)}
 }
 
-// used is the processor time that the urdmads have used so far.
+// used is the processor time of the urdmads so far.
 func (p pair) used() (total time.Duration, err error) {
 	for _, n := range p.nodes() {
 		used, err := n.Daemon.ProcessorTime()
@@ -90,11 +89,11 @@ func (p pair) used() (total time.Duration, err error) {
 	return total, nil
 }
 
-// segmentBytes is what a tagged segment carries in a packet of 1,500 bytes.
+// segmentBytes is the payload of a tagged segment in a packet of 1,500 bytes.
 const segmentBytes = 1500 - wire.IPv4Len - wire.UDPLen - wire.TRPExtLen - wire.TaggedLen
 
-// bandwidthAndPackets is bandwidth over an MTU of 1,500, in Gb/s, and the packets
-// that took, each counted once, million a second.
+// bandwidthAndPackets is bandwidth over an MTU of 1,500, in Gb/s, and the rate of packets in million per second,
+// each counted once.
 func bandwidthAndPackets(w lab.Wire, program string, args ...string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		row, _, err := b.rate(w, program, args...)
@@ -109,22 +108,21 @@ func bandwidthAndPackets(w lab.Wire, program string, args ...string) func(*bench
 
 func bytesPerSecond(row lab.Row) float64 { return row.Values[lab.BandwidthAverage] * mib }
 
-// rate runs one of perftest's bw programs for as long as a measurement takes. Without a
-// margin of 0 a run of 4 s or more leaves out its first and last quarter, whose processor
-// time is counted all the same.
+// rate runs one of perftest's bw programs for the length of a measurement. Unless the margin is 0, a run of 4 s or
+// more leaves out its first and last quarter; the processor time includes them.
 func (b *bench) rate(w lab.Wire, program string, args ...string) (lab.Row, time.Duration, error) {
-	rows, used, err := b.perftestRows(w, program, append([]string{"-D", strconv.Itoa(b.wholeSeconds()), "-f", "0"}, args...)...)
+	rows, used, err := b.perftestRows(w, program,
+		append([]string{"-D", strconv.Itoa(b.wholeSeconds()), "-f", "0"}, args...)...)
 	if err != nil {
 		return lab.Row{}, 0, err
 	}
 	return rows[len(rows)-1], used, nil
 }
 
-// together runs so many pairs of one of perftest's bw programs at once and adds what they
-// move, in Gb/s.
+// together runs several pairs of one of perftest's bw programs at once and returns the sum of their rates in Gb/s.
 func together(w lab.Wire, pairs int, program string, args ...string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
-		if _, err := b.places.join(w); err != nil { // one of the pairs would make the place, another find it half made
+		if _, err := b.places.join(w); err != nil { // otherwise all pairs would set the hosts up at once
 			return nil, err
 		}
 		rates, errs := make([]float64, pairs), make([]error, pairs)
@@ -149,8 +147,7 @@ func together(w lab.Wire, pairs int, program string, args ...string) func(*bench
 // firstPort is the port number of the first of several servers.
 const firstPort = 18600
 
-// latency measures half a round trip in µs: the median, and the 99th
-// percentile.
+// latency measures half a round trip in µs: median and 99th percentile.
 func latency(w lab.Wire, program string, args ...string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		row, err := b.perftest(w, program, append([]string{"-n", strconv.Itoa(pingPongs), "-s", "8"}, args...)...)
@@ -161,8 +158,7 @@ func latency(w lab.Wire, program string, args ...string) func(*bench) ([]float64
 	}
 }
 
-// perftest runs a program between the two hosts of a wire, and returns the one
-// row that it printed.
+// perftest runs a program between the two hosts of a wire and returns the only row that it prints.
 func (b *bench) perftest(w lab.Wire, program string, args ...string) (lab.Row, error) {
 	rows, _, err := b.perftestRows(w, program, args...)
 	if err != nil {
@@ -171,7 +167,7 @@ func (b *bench) perftest(w lab.Wire, program string, args ...string) (lab.Row, e
 	return rows[len(rows)-1], nil
 }
 
-// perftestRows also gives the processor time of both programs.
+// perftestRows also returns the processor time of both programs.
 func (b *bench) perftestRows(w lab.Wire, program string, args ...string) ([]lab.Row, time.Duration, error) {
 	hosts, err := b.places.join(w)
 	if err != nil {

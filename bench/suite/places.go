@@ -6,13 +6,11 @@ import (
 	"urdma/test/lab"
 )
 
-// pair is two hosts, each with a urdmad, and the wire between them. On the
-// loopback both are one.
+// pair is two hosts, each with a urdmad, and the wire between them. For loopback both are the same host.
 type pair struct{ a, b *lab.Node }
 
-// places are the hosts that measurements run on. Each is set up when it is first
-// asked for; one that can't be had gives the same error every time. Idle ones
-// take no processor time.
+// places are the hosts for measurements. Each is set up on first use. A host that can't be set up gives the same
+// error each time. Idle hosts use no processor time.
 type places struct {
 	build   string
 	pairs   map[string]found[pair]
@@ -44,7 +42,7 @@ func (p *places) newLab() (*lab.Lab, error) {
 	return l, err
 }
 
-// join gives the two hosts of a wire.
+// join returns the two hosts of a wire.
 func (p *places) join(w lab.Wire) (pair, error) {
 	key := fmt.Sprint(w.Name, w.MTU)
 	f, ok := p.pairs[key]
@@ -55,7 +53,7 @@ func (p *places) join(w lab.Wire) (pair, error) {
 	return f.what, f.err
 }
 
-// many lets perftest have 1,024 queue pairs: with -R it makes one more.
+// many allows perftest 1,024 queue pairs: with -R it makes one more.
 var many = lab.Config{"limits": lab.Config{"queue_pairs": 4096}}
 
 func (p *places) setUp(w lab.Wire) (pair, error) {
@@ -70,7 +68,7 @@ func (p *places) setUp(w lab.Wire) (pair, error) {
 	return pair{a, b}, err
 }
 
-// kernel gives two hosts without urdma, joined by veth of that MTU.
+// kernel returns two hosts without urdma, joined by veth with that MTU.
 func (p *places) kernel(mtu int) (*lab.KernelPair, error) {
 	f, ok := p.kernels[mtu]
 	if !ok {
@@ -80,7 +78,7 @@ func (p *places) kernel(mtu int) (*lab.KernelPair, error) {
 	return f.what, f.err
 }
 
-// frames gives two hosts joined by veth whose interfaces nobody else uses.
+// frames returns two hosts joined by veth interfaces that nothing else uses.
 func (p *places) frames() (*lab.KernelPair, error) {
 	if p.bare.what == nil && p.bare.err == nil {
 		p.bare.what, p.bare.err = p.setUpKernel(1500)

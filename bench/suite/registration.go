@@ -15,11 +15,11 @@ import (
 	"urdma/test/lab"
 )
 
-// registered is how much memory bench/registration takes, twice: once to
-// register, once to copy it to or to register it untouched.
+// registered is the size of the memory that bench/registration uses, twice: once to register, once as the target of
+// the copy or as untouched memory.
 const registered = 1 << 30
 
-// registrationLines are what it prints, in the order of the measure's figures.
+// registrationLines are the lines that it prints, in the order of the measure's figures.
 var registrationLines = []struct{ name, id, title, unit string }{
 	{"page.reg", "reg.4k", "ibv_reg_mr of 4 KiB", "µs"},
 	{"page.dereg", "dereg.4k", "ibv_dereg_mr of 4 KiB", "µs"},
@@ -64,7 +64,7 @@ func registration(b *bench) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The host's user can't enter every directory.
+	// The host's user has no access to some directories.
 	own := filepath.Join(hosts.a.Directory(), "registration")
 	text, err := os.ReadFile(program)
 	if err == nil {

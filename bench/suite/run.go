@@ -15,15 +15,15 @@ import (
 // Options say what to measure.
 type Options struct {
 	Build   string         // directory with urdmad, urdma and liburdma.so
-	Rounds  int            // how often each is measured
-	Seconds float64        // of one measurement that can be told how long to take
-	Only    *regexp.Regexp // nil, or which measures, by their names
-	Sweeps  bool           // also over sizes and numbers of queue pairs
-	Limit   time.Duration  // no round begins that would end later; 0: none
+	Rounds  int            // how often each figure is measured
+	Seconds float64        // length of one measurement, if its program can be told
+	Only    *regexp.Regexp // names of measures to select; nil: all
+	Sweeps  bool           // also measure over sizes and numbers of queue pairs
+	Limit   time.Duration  // no round begins that would end later; 0: no limit
 	Log     io.Writer      // progress
 }
 
-// bench is a run under way.
+// bench is a running bench.
 type bench struct {
 	Options
 	places *places
@@ -31,12 +31,11 @@ type bench struct {
 	done   int
 	total  int
 	start  time.Time
-	left   map[string]bool // measures that can't be had here
+	left   map[string]bool // measures that can't be made here
 }
 
-// Run measures: round by round, every figure once a round. What can't be had
-// (a peer that is not installed, root) is named in the result. An error means
-// that there is no result at all.
+// Run measures every figure once per round. The result lists what can't be measured, because a program or root
+// privileges are missing. An error means that there is no result at all.
 func Run(o Options) (*results.Run, error) {
 	b := &bench{Options: o, places: newPlaces(o.Build), left: map[string]bool{}, start: time.Now()}
 	defer b.places.close()
@@ -62,7 +61,7 @@ func Run(o Options) (*results.Run, error) {
 	return &b.result, nil
 }
 
-// times is in how many of so many rounds a measure is taken.
+// times is the number of rounds in which a measure is taken.
 func (m measure) times(rounds int) int {
 	if m.rounds == 0 {
 		return rounds
@@ -70,11 +69,11 @@ func (m measure) times(rounds int) int {
 	return min(m.rounds, rounds)
 }
 
-// sweepTime is what the sweeps are given of the limit.
+// sweepTime is the part of the limit reserved for sweeps.
 const sweepTime = time.Minute
 
-// rounds takes every measure round by round, as far as the limit goes: at least
-// one round, and no later one that the one before it says there is no time for.
+// rounds takes every measure round by round. It makes at least one round, and another one only if the limit leaves
+// as much time as the last round took.
 func (b *bench) rounds(chosen []measure) {
 	limit := b.Limit
 	if b.Sweeps {
@@ -97,7 +96,7 @@ func (b *bench) rounds(chosen []measure) {
 	}
 }
 
-// Names are those of all measures: what Only selects by.
+// Names are the names of all measures, from which Only selects.
 func Names() (names []string) {
 	for _, m := range measures() {
 		names = append(names, m.name)
@@ -114,11 +113,10 @@ func (b *bench) chosen() (chosen []measure) {
 	return chosen
 }
 
-// wholeSeconds is Seconds for programs that take whole ones.
+// wholeSeconds is Seconds for programs that accept whole seconds only.
 func (b *bench) wholeSeconds() int { return max(1, int(b.Seconds+0.5)) }
 
-// under is the length of one measurement; short is that of one that differs
-// little from moment to moment.
+// under is the length of one measurement; short is the length of one that varies little over time.
 func (b *bench) under() time.Duration { return time.Duration(b.Seconds * float64(time.Second)) }
 func (b *bench) short() time.Duration { return min(b.under(), time.Second) }
 
@@ -130,7 +128,7 @@ func (b *bench) measure(round int, m measure) {
 	}
 	values, err := m.run(b)
 	if err != nil {
-		// In the first round it can't be had at all; later ones may be accidents.
+		// In the first round the measure can't be made at all; in a later one the failure may be an accident.
 		b.left[m.name] = round == 0
 		b.omit(fmt.Sprintf("%s, round %d", m.name, round+1), err)
 		return
@@ -138,10 +136,11 @@ func (b *bench) measure(round int, m measure) {
 	for i, f := range m.figures {
 		b.figure(f).Values = append(b.figure(f).Values, results.Value{Round: round, Value: values[i]})
 	}
-	b.progress(fmt.Sprintf("round %d of %d", round+1, b.Rounds), fmt.Sprintf("%s: %.4g %s", m.name, values[0], m.figures[0].Unit))
+	b.progress(fmt.Sprintf("round %d of %d", round+1, b.Rounds),
+		fmt.Sprintf("%s: %.4g %s", m.name, values[0], m.figures[0].Unit))
 }
 
-// figure is where values of f go.
+// figure is the figure to which f's values are added.
 func (b *bench) figure(f results.Figure) *results.Figure {
 	if have := b.result.Figure(f.ID); have != nil {
 		return have
@@ -157,7 +156,7 @@ func (b *bench) omit(what string, err error) {
 	b.progress("not measured", what+": "+first)
 }
 
-// progress prints a line with the time that is left, as the time so far has it.
+// progress prints a line with the estimated remaining time.
 func (b *bench) progress(where, what string) {
 	remaining := time.Duration(float64(time.Since(b.start)) / float64(b.done) * float64(b.total-b.done))
 	fmt.Fprintf(b.Log, "%-14s %-8s %s\n", where, remaining.Round(time.Second), what)

@@ -10,25 +10,26 @@ import (
 // sweepIterations is how many messages of each size a sweep sends.
 const sweepIterations = "1000"
 
-// sweep measures over sizes and numbers of queue pairs, once, on the wires that
-// need no root.
+// sweep measures over sizes and numbers of queue pairs, once, on the wires that need no root.
 func (b *bench) sweep() {
 	wires := []lab.Wire{loopback, memif, memifJumbo}
 	b.sizes("bandwidth", "Writes by size", "Gb/s", wires, func(w lab.Wire) ([]results.Curve, error) {
 		rows, _, err := b.perftestRows(w, "ib_write_bw", "-a", "-n", sweepIterations)
-		return []results.Curve{curve(w.Name, rows, func(r lab.Row) float64 { return r.Values[lab.BandwidthAverage] * mib * 8 / 1e9 })}, err
+		return []results.Curve{curve(w.Name, rows,
+			func(r lab.Row) float64 { return r.Values[lab.BandwidthAverage] * mib * 8 / 1e9 })}, err
 	})
-	b.sizes("latency", "Write latency by size: median and 99th percentile, half a round trip", "µs", wires[:2], func(w lab.Wire) ([]results.Curve, error) {
-		rows, _, err := b.perftestRows(w, "ib_write_lat", "-a", "-n", sweepIterations)
-		return []results.Curve{
-			curve(w.Name, rows, func(r lab.Row) float64 { return r.Values[lab.LatencyTypical] }),
-			curve(w.Name+", 99 %", rows, func(r lab.Row) float64 { return r.Values[lab.LatencyPercent99] }),
-		}, err
-	})
+	b.sizes("latency", "Write latency by size: median and 99th percentile, half a round trip", "µs", wires[:2],
+		func(w lab.Wire) ([]results.Curve, error) {
+			rows, _, err := b.perftestRows(w, "ib_write_lat", "-a", "-n", sweepIterations)
+			return []results.Curve{
+				curve(w.Name, rows, func(r lab.Row) float64 { return r.Values[lab.LatencyTypical] }),
+				curve(w.Name+", 99 %", rows, func(r lab.Row) float64 { return r.Values[lab.LatencyPercent99] }),
+			}, err
+		})
 	b.queuePairs(wires[:2])
 }
 
-// sizes adds a sweep over message sizes with the curves that each wire gives.
+// sizes adds a sweep over message sizes with each wire's curves.
 func (b *bench) sizes(id, title, unit string, wires []lab.Wire, curves func(lab.Wire) ([]results.Curve, error)) {
 	s := results.Sweep{ID: id, Title: title, X: "message, bytes", Unit: unit}
 	for _, w := range wires {
@@ -53,7 +54,8 @@ func curve(name string, rows []lab.Row, y func(lab.Row) float64) results.Curve {
 
 // queuePairs adds a sweep over numbers of queue pairs.
 func (b *bench) queuePairs(wires []lab.Wire) {
-	s := results.Sweep{ID: "queue_pairs", Title: "Writes of 64 KiB by number of queue pairs", X: "queue pairs", Unit: "Gb/s"}
+	s := results.Sweep{ID: "queue_pairs", Title: "Writes of 64 KiB by number of queue pairs", X: "queue pairs",
+		Unit: "Gb/s"}
 	for _, w := range wires {
 		c := results.Curve{Name: w.Name}
 		for n := 1; n <= 256; n *= 4 {

@@ -2,11 +2,11 @@ package suite
 
 import "urdma/bench/results"
 
-// targets are what the figures should be beside each other, by what they are
-// about.
+// targets are the requirements on the figures, grouped by subject.
 func targets() []results.Target {
 	var all []results.Target
-	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets, iwarpTargets, ethernetTargets, mpiTargets} {
+	for _, group := range [][]results.Target{memifTargets, loopbackTargets, eventTargets, scaleTargets, udpTargets,
+		iwarpTargets, ethernetTargets, mpiTargets} {
 		all = append(all, group...)
 	}
 	return all
@@ -23,13 +23,15 @@ var memifTargets = []results.Target{
 	{Title: "memif 9,000: Writes beside kernel TCP at 9,000", Ours: "memif9000.write", Peer: "tcp.9000", Least: 8},
 	{Title: "memif 9,000: least round of Writes beside the most", Ours: "memif9000.write", Least: 0.6, Steady: true},
 	{Title: "memif by default beside memif 9,000", Ours: "memif.write.default", Peer: "memif9000.write", Least: 0.9},
-	{Title: "memif 1,500: processor time for each GB beside kernel TCP", Ours: "memif.write.cpu", Peer: "tcp.1500.cpu", Most: 1},
+	{Title: "memif 1,500: processor time for each GB beside kernel TCP", Ours: "memif.write.cpu", Peer: "tcp.1500.cpu",
+		Most: 1},
 	{Title: "memif 1,500: messages of 64 B, M/s", Ours: "memif.write.64", Least: 5},
 	{Title: "memif 1,500: the same, posted 32 at once, M/s", Ours: "memif.write.64.list", Least: 8},
 	{Title: "memif 1,500: 1,024 queue pairs beside one", Ours: "memif.write.q1024", Peer: "memif.write", Least: 0.8},
 	{Title: "memif latency beside the floor", Ours: "memif.lat", Peer: "floor.2", Most: 1.2},
 	{Title: "memif latency, 99th percentile beside the median", Ours: "memif.lat.99", Peer: "memif.lat", Most: 3},
-	{Title: "memif latency beside a bandwidth flow, beside its lone one", Ours: "memif.lat.beside", Peer: "memif.lat", Most: 10},
+	{Title: "memif latency beside a bandwidth flow, beside its lone one", Ours: "memif.lat.beside", Peer: "memif.lat",
+		Most: 10},
 	{Title: "memif: least of 16 equal flows beside their mean", Ours: "memif.fair", Least: 0.5},
 	{Title: "memif: longest time between completions in a minute, ms", Ours: "memif.gap", Most: 10},
 }
@@ -40,15 +42,18 @@ var loopbackTargets = []results.Target{
 	{Title: "loopback: 1,000 queue pairs beside one", Ours: "loopback.write.q1000", Peer: "loopback.write", Least: 0.8},
 	{Title: "loopback: messages of 64 B, M/s", Ours: "loopback.write.64", Least: 10},
 	{Title: "loopback: Write latency beside the floor", Ours: "loopback.lat", Peer: "floor.1", Most: 1.1},
-	{Title: "loopback: Write latency beside the floor, the worst", Ours: "loopback.lat", Peer: "floor.1", Most: 1.5, Every: true},
+	{Title: "loopback: Write latency beside the floor, the worst", Ours: "loopback.lat", Peer: "floor.1", Most: 1.5,
+		Every: true},
 	{Title: "loopback: Send latency beside the floor", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.1},
-	{Title: "loopback: Send latency beside the floor, the worst", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.5, Every: true},
+	{Title: "loopback: Send latency beside the floor, the worst", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.5,
+		Every: true},
 	{Title: "loopback: least of 16 equal flows beside their mean", Ours: "loopback.fair", Least: 0.5},
 }
 
 var eventTargets = []results.Target{
 	{Title: "memif with events beside blocking TCP", Ours: "memif.lat.events", Peer: "tcp.lat", Most: 0.5},
-	{Title: "loopback with events beside blocking TCP", Ours: "loopback.lat.events", Peer: "tcp.lat", Most: 0.4, Asked: true},
+	{Title: "loopback with events beside blocking TCP", Ours: "loopback.lat.events", Peer: "tcp.lat", Most: 0.4,
+		Asked: true},
 }
 
 var scaleTargets = []results.Target{
@@ -85,9 +90,12 @@ var iwarpTargets = []results.Target{
 	{Title: "iWARP over 1,500: Writes beside kernel TCP", Ours: "iwarp.write", Peer: "tcp.1500", Least: 1.2},
 	{Title: "iWARP over 9,000: Writes beside kernel TCP", Ours: "iwarp9000.write", Peer: "tcp.9000", Least: 1.2},
 	{Title: "iWARP over lo: Writes beside kernel TCP", Ours: "iwarp.lo.write", Peer: "tcp.lo", Least: 1.2},
-	{Title: "iWARP over 1,500: processor time for each GB beside kernel TCP", Ours: "iwarp.cpu", Peer: "tcp.1500.cpu", Most: 1},
-	{Title: "iWARP over 9,000: processor time for each GB beside kernel TCP", Ours: "iwarp9000.cpu", Peer: "tcp.9000.cpu", Most: 1},
-	{Title: "iWARP over lo: processor time for each GB beside kernel TCP", Ours: "iwarp.lo.cpu", Peer: "tcp.lo.cpu", Most: 1},
+	{Title: "iWARP over 1,500: processor time for each GB beside kernel TCP", Ours: "iwarp.cpu", Peer: "tcp.1500.cpu",
+		Most: 1},
+	{Title: "iWARP over 9,000: processor time for each GB beside kernel TCP", Ours: "iwarp9000.cpu", Peer: "tcp.9000.cpu",
+		Most: 1},
+	{Title: "iWARP over lo: processor time for each GB beside kernel TCP", Ours: "iwarp.lo.cpu", Peer: "tcp.lo.cpu",
+		Most: 1},
 	{Title: "iWARP latency beside spinning kernel TCP", Ours: "iwarp.lat", Peer: "tcp.lat.spin", Most: 1.5},
 	{Title: "iWARP with events beside blocking kernel TCP", Ours: "iwarp.lat.events", Peer: "tcp.lat", Most: 1.3},
 	{Title: "iWARP idle with 1,000 connections, percent of a core", Ours: "iwarp.idle", Most: 1},
@@ -99,8 +107,10 @@ var ethernetTargets = []results.Target{
 }
 
 var mpiTargets = []results.Target{
-	{Title: "Open MPI over loopback: latency beside its tcp", Ours: "mpi.loopback.lat", Peer: "mpi.tcp.lat", Most: 0.8, Asked: true},
+	{Title: "Open MPI over loopback: latency beside its tcp", Ours: "mpi.loopback.lat", Peer: "mpi.tcp.lat", Most: 0.8,
+		Asked: true},
 	{Title: "Open MPI over memif: latency beside its tcp", Ours: "mpi.memif.lat", Peer: "mpi.tcp.lat", Most: 0.8},
-	{Title: "Open MPI over loopback: 1 MiB beside its tcp", Ours: "mpi.loopback.1m", Peer: "mpi.tcp.1m", Least: 2, Asked: true},
+	{Title: "Open MPI over loopback: 1 MiB beside its tcp", Ours: "mpi.loopback.1m", Peer: "mpi.tcp.1m", Least: 2,
+		Asked: true},
 	{Title: "Open MPI over memif: 1 MiB beside its tcp", Ours: "mpi.memif.1m", Peer: "mpi.tcp.1m", Least: 2},
 }

@@ -10,11 +10,10 @@ import (
 
 const (
 	ethernetHeader = 14
-	memifRing      = 1024 // slots, as ours
+	memifRing      = 1024 // slots, as in our memif
 )
 
-// testpmdMemif measures DPDK's memif between two processes at an MTU, in Gb/s of
-// frames.
+// testpmdMemif measures DPDK's memif between two processes at an MTU, in Gb/s of frames.
 func testpmdMemif(mtu int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		dir, err := os.MkdirTemp("", "urdma-testpmd-")
@@ -28,8 +27,7 @@ func testpmdMemif(mtu int) func(*bench) ([]float64, error) {
 	}
 }
 
-// testpmdVeth measures a DPDK driver between two hosts joined by veth, in frames
-// of 1,514 bytes, million a second.
+// testpmdVeth measures a DPDK driver between two hosts joined by veth, in million frames of 1,514 bytes per second.
 func testpmdVeth(driver string) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
 		if os.Getuid() != 0 {

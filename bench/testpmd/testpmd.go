@@ -1,5 +1,4 @@
-// Package testpmd runs dpdk-testpmd, DPDK's own measuring program, as a peer to be
-// measured against.
+// Package testpmd runs dpdk-testpmd, DPDK's own measuring program, for comparison.
 package testpmd
 
 import (
@@ -16,28 +15,26 @@ import (
 	"time"
 )
 
-// Port is one end: how DPDK opens it (a --vdev), and where.
+// Port is one end: the --vdev for DPDK, and where it runs.
 type Port struct {
 	Vdev string
-	// Command turns a command line into one that runs where the port is, in a
-	// network namespace; nil: as it is.
+	// Command changes a command line so that it runs in the port's network namespace; nil: no change.
 	Command func(argv ...string) []string
 }
 
-// Memif measures DPDK's net_memif between two testpmds, one sending frames of
-// size bytes, one receiving, over a socket at path: frames a second. The caller
-// removes what lies beside path afterwards.
+// Memif measures DPDK's net_memif between two testpmds over a socket at path, one sending frames of size bytes, one
+// receiving, and returns frames per second. The caller removes the files next to path afterwards.
 func Memif(path string, size, ring int, seconds float64) (pps float64, err error) {
 	log2 := strconv.Itoa(len(strconv.FormatInt(int64(ring), 2)) - 1)
 	port := func(role string) Port {
-		return Port{Vdev: fmt.Sprintf("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,rsize=%s,bsize=%d", role, path, log2, buffer(size))}
+		return Port{Vdev: fmt.Sprintf("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,rsize=%s,bsize=%d", role, path,
+			log2, buffer(size))}
 	}
 	return Between(path, port("server"), port("client"), size, seconds)
 }
 
-// Between measures how many frames of size bytes a second one testpmd gets from
-// another. What they print goes to files whose names begin with prefix; the
-// caller removes them.
+// Between measures the frames of size bytes per second that one testpmd receives from another. Their output goes to
+// files whose names begin with prefix; the caller removes them.
 func Between(prefix string, to, from Port, size int, seconds float64) (pps float64, err error) {
 	bin, err := exec.LookPath("dpdk-testpmd")
 	if err != nil {
@@ -59,7 +56,7 @@ func Between(prefix string, to, from Port, size int, seconds float64) (pps float
 	if err := rx.receives(); err != nil {
 		return 0, fmt.Errorf("%w; the sender said last: %s", err, tx.last())
 	}
-	time.Sleep(time.Duration((1 + seconds) * 1e9)) // the first second was in part without frames
+	time.Sleep(time.Duration((1 + seconds) * 1e9)) // in the first second frames were missing
 	return rx.rate()
 }
 
@@ -70,7 +67,7 @@ type process struct {
 	prefix string // of the EAL's runtime directory
 }
 
-// buffer is the size of buffers that take frames of so many bytes.
+// buffer is the buffer size for frames of size bytes.
 func buffer(size int) int { return max(2048, (size+128+63)&^63) }
 
 func start(bin, name string, port Port, size, cpu int, mode ...string) (*process, error) {
@@ -78,7 +75,7 @@ func start(bin, name string, port Port, size, cpu int, mode ...string) (*process
 	if err := exec.Command("mkfifo", fifo).Run(); err != nil {
 		return nil, err
 	}
-	// Open and silent, or testpmd's main thread spins on it.
+	// An open FIFO without data: otherwise testpmd's main thread spins on its input.
 	stdin, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -98,8 +95,8 @@ func start(bin, name string, port Port, size, cpu int, mode ...string) (*process
 	}
 	p := &process{cmd: exec.Command(args[0], args[1:]...), stdin: stdin, out: out, prefix: prefix}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, out, out
-	// It goes with the thread that starts it, so with a program that is killed: no
-	// goroutine of the bench's may end locked to its thread.
+	// The process ends with the thread that starts it, so also if the bench is killed. Therefore no goroutine of
+	// the bench may end while locked to its thread.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return p, p.cmd.Start()
 }
@@ -131,8 +128,8 @@ func (p *process) says(text, what string) error {
 	return fmt.Errorf("testpmd printed no %s; it said last: %s", what, p.last())
 }
 
-// portless is an error where testpmd goes on without its port, with what it said
-// of the reason: of all that it prints afterwards nothing tells.
+// portless returns an error, with testpmd's reason, if testpmd runs on without its port. Its later output does not
+// mention that.
 func portless(out string) error {
 	before, _, found := strings.Cut(out, "testpmd: No probed ethernet devices")
 	if !found {
@@ -147,7 +144,7 @@ func portless(out string) error {
 	return fmt.Errorf("testpmd has no port: %s", strings.Join(reasons, "; "))
 }
 
-// receives waits until testpmd has told of frames.
+// receives waits until testpmd has reported frames.
 func (p *process) receives() (err error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if _, err = p.rate(); err == nil {
@@ -159,7 +156,7 @@ func (p *process) receives() (err error) {
 
 // last is the last line that testpmd printed, or why it has no port.
 func (p *process) last() string {
-	b, _ := os.ReadFile(p.out.Name()) // none: it said nothing
+	b, _ := os.ReadFile(p.out.Name()) // empty if the file can't be read
 	if err := portless(string(b)); err != nil {
 		return err.Error()
 	}
@@ -169,7 +166,7 @@ func (p *process) last() string {
 
 var rxRate = regexp.MustCompile(`Rx-pps:\s+(\d+)`)
 
-// rate is the last rate testpmd printed.
+// rate is the last rate that testpmd printed.
 func (p *process) rate() (float64, error) {
 	b, err := os.ReadFile(p.out.Name())
 	if err != nil {

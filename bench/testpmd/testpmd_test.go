@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// killed names, in the environment, the prefix of what testpmd prints to a process that
-// is to be killed.
+// killed is the environment variable with the output prefix for a process that is to be killed.
 const killed = "URDMA_TESTPMD_KILLED"
 
 func TestMain(m *testing.M) {
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A bench that is killed leaves no testpmd, which would poll for ever.
+// A killed bench leaves no testpmd behind, which would poll for ever.
 func TestNothingOutlivesTheBench(t *testing.T) {
 	if _, err := exec.LookPath("dpdk-testpmd"); err != nil {
 		t.Skip("dpdk-testpmd is not installed; make deps")
@@ -34,11 +33,11 @@ func TestNothingOutlivesTheBench(t *testing.T) {
 	prefix := filepath.Join(t.TempDir(), "null")
 	bench := exec.Command(os.Args[0])
 	bench.Env = append(os.Environ(), killed+"="+prefix)
-	bench.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // where the test is killed itself
+	bench.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // in case the test itself is killed
 	if err := bench.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var ours [2]string // the arguments of its two
+	var ours [2]string // identifying arguments of its two testpmds
 	for cpu := range ours {
 		ours[cpu] = fmt.Sprintf("\x00--file-prefix=urdmabench%d%d\x00", bench.Process.Pid, cpu)
 	}
@@ -60,13 +59,14 @@ func TestNothingOutlivesTheBench(t *testing.T) {
 	}
 }
 
-// processes are those that have one of the arguments, each between its NULs.
+// processes are the processes that have one of the arguments.
 func processes(arguments []string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		var pid int
 		b, err := os.ReadFile(file)
-		if _, bad := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && bad == nil && slices.ContainsFunc(arguments, func(a string) bool { return strings.Contains(string(b), a) }) {
+		if _, bad := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && bad == nil &&
+			slices.ContainsFunc(arguments, func(a string) bool { return strings.Contains(string(b), a) }) {
 			pids = append(pids, pid)
 		}
 	}
@@ -83,14 +83,15 @@ func within(limit time.Duration, ok func() bool) bool {
 	return ok()
 }
 
-// A testpmd whose port can't be opened goes on without; the error says why.
+// A testpmd whose port can't be opened runs on without it; the error says why.
 func TestPortThatCannotBeOpened(t *testing.T) {
 	if _, err := exec.LookPath("dpdk-testpmd"); err != nil {
 		t.Skip("dpdk-testpmd is not installed; make deps")
 	}
 	none := Port{Vdev: "net_af_packet0,iface=nosuch0"}
 	_, err := Between(filepath.Join(t.TempDir(), "none"), none, none, 64, 0)
-	if err == nil || !strings.Contains(err.Error(), "no port: ") || !strings.Contains(err.Error(), "failed to initialize net_af_packet0") {
+	if err == nil || !strings.Contains(err.Error(), "no port: ") ||
+		!strings.Contains(err.Error(), "failed to initialize net_af_packet0") {
 		t.Errorf("got %v", err)
 	}
 }

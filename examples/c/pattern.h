@@ -1,7 +1,5 @@
-/*
- * pattern.h - data that tells where it belongs: byte i of message n. Every
- * example fills what it sends and checks what it gets with it.
- */
+/* pattern.h - a data pattern that shows misplaced bytes: byte i of message n. Every example fills with it what it
+ * sends, and checks with it what it receives. */
 #ifndef EXAMPLES_PATTERN_H
 #define EXAMPLES_PATTERN_H
 
@@ -22,7 +20,7 @@ static inline void pattern_fill(uint8_t *data, size_t length, uint32_t n)
 		data[i] = pattern_byte(n, i);
 }
 
-/* Ends the program with a message; errno, if set, tells why. */
+/* Ends the program with a message, and the text of errno if it is set. */
 static inline _Noreturn void fail(const char *what)
 {
 	fprintf(stderr, "FAILED: %s%s%s\n", what, errno ? ": " : "",

@@ -35,7 +35,8 @@ func (s *Section) interfaces() []pcapgo.NgInterface {
 		add(p.Name, fmt.Sprintf("urdma: %s, %s, MTU %d, %s", p.Driver, p.Address, p.MTU, p.MAC))
 	}
 	for _, p := range s.Ports {
-		add(p.Name+" (host)", fmt.Sprintf("urdma: between programs of this host, as a wire with MTU %d would carry it", p.MTU))
+		add(p.Name+" (host)", fmt.Sprintf("urdma: between programs of this host, as a wire with MTU %d would carry it",
+			p.MTU))
 	}
 	return list
 }
@@ -58,7 +59,8 @@ const (
 // newFile begins a file on out; close closes out, too.
 func newFile(out io.WriteCloser, s *Section) (*file, error) {
 	list := s.interfaces()
-	f := &file{out: out, buffer: bufio.NewWriterSize(out, bufferBytes), seen: make([]uint64, len(list)), lost: make([]uint64, len(list))}
+	f := &file{out: out, buffer: bufio.NewWriterSize(out, bufferBytes), seen: make([]uint64, len(list)),
+		lost: make([]uint64, len(list))}
 	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: s.Application, OS: "Linux"}}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("urdmad has no ports")
@@ -105,8 +107,9 @@ func (f *file) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) erro
 	if lost > 0 {
 		options.DropCount = &lost
 	}
-	return f.writer.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: time.Unix(0, int64(r.TimeNs)), CaptureLength: len(frame),
-		Length: int(r.FrameBytes), InterfaceIndex: int(r.Device)}, frame, options)
+	return f.writer.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: time.Unix(0, int64(r.TimeNs)),
+		CaptureLength: len(frame),
+		Length:        int(r.FrameBytes), InterfaceIndex: int(r.Device)}, frame, options)
 }
 
 // close writes the counts and ends the file. late is the number of frames lost after the last one written.

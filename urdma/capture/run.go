@@ -53,7 +53,8 @@ type Sink interface {
 // Run captures until ctx ends, a limit is reached, or urdmad ends (ErrGone), and closes the sink. Whatever the
 // error, the sink has all records captured until then. Run calls begun, which may be nil, as soon as urdmad
 // captures.
-func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, to Sink, limits Limits, begun func()) (Counts, error) {
+func Run(ctx context.Context, s *inspect.Source, filter abi.CaptureRequest, to Sink, limits Limits,
+	begun func()) (Counts, error) {
 	r := &run{to: to, limits: limits}
 	var err error
 	if r.from, err = s.StartCapture(filter); err != nil {

@@ -77,7 +77,8 @@ func others(dev string) (out []string) {
 	members, _ := filepath.Glob(filepath.Join(dev, "iommu_group/devices/*"))
 	for _, m := range members {
 		driver := linked(m, "driver")
-		if filepath.Base(m) != filepath.Base(dev) && driver != "" && driver != vfio && !strings.HasPrefix(line(m, "class"), bridge) {
+		if filepath.Base(m) != filepath.Base(dev) && driver != "" && driver != vfio &&
+			!strings.HasPrefix(line(m, "class"), bridge) {
 			out = append(out, filepath.Base(m)+" ("+driver+")")
 		}
 	}
@@ -133,7 +134,8 @@ func cards(f *Facts) (out []Finding) {
 		delete(ports, c.Address)
 	}
 	for _, address := range slices.Sorted(maps.Keys(ports)) {
-		out = append(out, problem("port "+ports[address].Name, "lspci -D shows the addresses", "there is no network card %s", address))
+		out = append(out, problem("port "+ports[address].Name, "lspci -D shows the addresses", "there is no network card %s",
+			address))
 	}
 	return out
 }
@@ -143,9 +145,11 @@ func (c *Card) spare(f *Facts) Finding {
 	about := "card " + c.Address
 	switch {
 	case slices.Contains(userspaceDrivers, c.Driver):
-		return ok(about, "%s, bound to %s: \"pci_address\": \"%s\" gives it to urdmad; back to the kernel, as root: %s", c.ID, c.Driver, c.Address, c.back())
+		return ok(about, "%s, bound to %s: \"pci_address\": \"%s\" gives it to urdmad; back to the kernel, as root: %s", c.ID,
+			c.Driver, c.Address, c.back())
 	case slices.Contains(sharedDrivers, c.Driver):
-		return ok(about, "%s, driver %s, which DPDK and the kernel use together: \"pci_address\": \"%s\" is all", c.ID, c.Driver, c.Address)
+		return ok(about, "%s, driver %s, which DPDK and the kernel use together: \"pci_address\": \"%s\" is all", c.ID,
+			c.Driver, c.Address)
 	}
 	return ok(about, "%s, %s; for urdmad, as root: %s", c.ID, c.kernels(f), c.bind())
 }
@@ -176,33 +180,43 @@ func (c *Card) asPort(f *Facts, p *config.Port) (out []Finding) {
 	about := "port " + p.Name
 	switch {
 	case !c.Usable():
-		return []Finding{problem(about, "as root: "+c.bind(), "card %s is not bound to vfio-pci: %s", c.Address, c.kernels(f))}
+		return []Finding{problem(about, "as root: "+c.bind(), "card %s is not bound to vfio-pci: %s", c.Address,
+			c.kernels(f))}
 	case c.Driver != vfio:
 		return []Finding{ok(about, "card %s, driver %s", c.Address, c.Driver)}
 	case c.Group == "":
-		return []Finding{note(about, "intel_iommu=on, or amd_iommu=on, on the kernel's command line, and the IOMMU on in the firmware; "+
-			"without one: echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode, before the card is bound, and CAP_SYS_RAWIO and physical addresses for urdmad",
+		return []Finding{note(about, "intel_iommu=on, or amd_iommu=on, on the kernel's command line, and the IOMMU on in "+
+			"the firmware; "+
+			"without one: echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode, before the card is bound, and "+
+			"CAP_SYS_RAWIO and physical addresses for urdmad",
 			"card %s is in no IOMMU group: it can write all of the machine's memory", c.Address)}
 	}
 	if len(c.Others) > 0 {
-		out = append(out, problem(about, "bind these to vfio-pci too, or unbind them, or plug the card elsewhere", "IOMMU group %s of card %s has devices in use by the kernel: %s",
+		out = append(out, problem(about, "bind these to vfio-pci too, or unbind them, or plug the card elsewhere",
+			"IOMMU group %s of card %s has devices in use by the kernel: %s",
 			c.Group, c.Address, strings.Join(c.Others, ", ")))
 	}
 	if c.Refused != nil && f.Daemon == nil {
-		out = append(out, problem(about, "usermod --append --groups urdma-nic with the user, who then logs in again; the package's udev rule gives that group network cards that are bound to vfio-pci",
+		out = append(out, problem(about,
+			"usermod --append --groups urdma-nic with the user, who then logs in again; the package's udev rule gives that "+
+				"group network cards that are bound to vfio-pci",
 			"a urdmad started from here may not open %s: %v", c.File, c.Refused))
 	}
 	if f.MemLock < cardMemory && f.Capability&(1<<capIPCLock) == 0 {
-		out = append(out, problem(about, "LimitMEMLOCK=infinity in the unit; for a shell a line \"USER - memlock unlimited\" in /etc/security/limits.d/; or CAP_IPC_LOCK",
+		out = append(out, problem(about,
+			"LimitMEMLOCK=infinity in the unit; for a shell a line \"USER - memlock unlimited\" in /etc/security/limits.d/; "+
+				"or CAP_IPC_LOCK",
 			"vfio-pci locks the memory of DPDK, some 200 MB a port, and the limit is %d bytes", f.MemLock))
 	}
 	for _, w := range f.Config.Workers {
 		if node, known := f.Nodes[w.Core]; known && c.Node >= 0 && node != c.Node {
-			out = append(out, note(about, "a core of the card's node for workers[].core; lscpu lists them", "card %s is on NUMA node %d, worker core %d on node %d", c.Address, c.Node, w.Core, node))
+			out = append(out, note(about, "a core of the card's node for workers[].core; lscpu lists them",
+				"card %s is on NUMA node %d, worker core %d on node %d", c.Address, c.Node, w.Core, node))
 		}
 	}
 	if len(out) == 0 {
-		out = []Finding{ok(about, "card %s, %s, bound to %s, IOMMU group %s; back to the kernel, as root: %s", c.Address, c.ID, c.Driver, c.Group, c.back())}
+		out = []Finding{ok(about, "card %s, %s, bound to %s, IOMMU group %s; back to the kernel, as root: %s", c.Address,
+			c.ID, c.Driver, c.Group, c.back())}
 	}
 	return out
 }

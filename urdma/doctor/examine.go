@@ -18,7 +18,8 @@ import (
 // Examine judges a machine and returns the most important findings first.
 func Examine(f *Facts) []Finding {
 	var out []Finding
-	for _, look := range []func(*Facts) []Finding{daemon, configuration, ports, cards, links, kernelPart, limits, library, program} {
+	for _, look := range []func(*Facts) []Finding{daemon, configuration, ports, cards, links, kernelPart, limits, library,
+		program} {
 		out = append(out, look(f)...)
 	}
 	return out
@@ -27,13 +28,17 @@ func Examine(f *Facts) []Finding {
 func daemon(f *Facts) []Finding {
 	switch {
 	case errors.Is(f.NoDaemon, inspect.ErrStopped):
-		return []Finding{problem("urdmad", "kill -CONT and its process id, or fg in its shell; programs wait for it", "%v", f.NoDaemon)}
+		return []Finding{problem("urdmad", "kill -CONT and its process id, or fg in its shell; programs wait for it", "%v",
+			f.NoDaemon)}
 	case errors.Is(f.NoDaemon, fs.ErrPermission):
-		return []Finding{problem("urdmad", "have the administrator let you in, or run one of your own: urdmad, urdma run", "%v", f.NoDaemon)}
+		return []Finding{problem("urdmad", "have the administrator let you in, or run one of your own: urdmad, urdma run",
+			"%v", f.NoDaemon)}
 	case f.Planned && errors.Is(f.NoDaemon, inspect.ErrNotRunning):
-		return []Finding{note("urdmad", "start it with this configuration: urdmad --config FILE, or the service", "none runs yet: programs find none; looked at %s", strings.Join(f.Places, ", "))}
+		return []Finding{note("urdmad", "start it with this configuration: urdmad --config FILE, or the service",
+			"none runs yet: programs find none; looked at %s", strings.Join(f.Places, ", "))}
 	case f.Daemon == nil:
-		return []Finding{problem("urdmad", "start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
+		return []Finding{problem("urdmad",
+			"start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
 			"programs find none: %v; looked at %s", f.NoDaemon, strings.Join(f.Places, ", "))}
 	}
 	d := &f.Daemon.Daemon
@@ -51,14 +56,17 @@ func daemon(f *Facts) []Finding {
 
 func configuration(f *Facts) []Finding {
 	if f.ConfigError != nil {
-		return []Finding{problem("configuration", "urdma config check says the same; urdma.json(5) explains every setting", "%v", f.ConfigError)}
+		return []Finding{problem("configuration", "urdma config check says the same; urdma.json(5) explains every setting",
+			"%v", f.ConfigError)}
 	}
 	if f.Config == nil {
 		return nil
 	}
 	out := []Finding{ok("configuration", "%s; ports: %d", f.Config.Source, len(f.Config.Ports))}
-	if at, err := netip.ParseAddrPort(f.Config.MetricsAddress); err == nil && f.Daemon == nil && anyCovers(f.Listening, at) {
-		out = append(out, problem("configuration", "ss -tlp tells who it is; another metrics_address", "a socket of another program listens at metrics_address, %v", at))
+	if at, err := netip.ParseAddrPort(f.Config.MetricsAddress); err == nil && f.Daemon == nil &&
+		anyCovers(f.Listening, at) {
+		out = append(out, problem("configuration", "ss -tlp tells who it is; another metrics_address",
+			"a socket of another program listens at metrics_address, %v", at))
 	}
 	for _, w := range f.Config.Warnings() {
 		out = append(out, note("configuration", "change the setting", "%s", w))
@@ -74,7 +82,8 @@ const (
 	capSysAdmin = 21
 )
 
-var capNames = map[int]string{capNetAdmin: "CAP_NET_ADMIN", capNetRaw: "CAP_NET_RAW", capIPCLock: "CAP_IPC_LOCK", capSysAdmin: "CAP_SYS_ADMIN"}
+var capNames = map[int]string{capNetAdmin: "CAP_NET_ADMIN", capNetRaw: "CAP_NET_RAW", capIPCLock: "CAP_IPC_LOCK",
+	capSysAdmin: "CAP_SYS_ADMIN"}
 
 // needed lists the capabilities that each driver needs, as in the table of docs/ports.md.
 var needed = map[string][]int{
@@ -100,7 +109,8 @@ func ports(f *Facts) (out []Finding) {
 		}
 		out = append(out, socketsOf(f, about, p)...)
 		if p.PCIAddress != "" && f.HugePages == 0 {
-			out = append(out, note(about, "sysctl vm.nr_hugepages=200 before urdmad starts; only a urdmad of root's takes them by itself",
+			out = append(out, note(about, "sysctl vm.nr_hugepages=200 before urdmad starts; only a urdmad of root's takes "+
+				"them by itself",
 				"no huge pages are free: the port works without, with more TLB misses"))
 		}
 	}
@@ -113,11 +123,16 @@ func socketsOf(f *Facts, about string, p *config.Port) (out []Finding) {
 	if err != nil {
 		return nil
 	}
-	if at := p.Address.Addr(); v.Kind == config.VdevUDP && !at.IsUnspecified() && !at.IsLoopback() && !has(f.Interfaces, at) {
-		out = append(out, problem(about, "ip address lists those there are; 0.0.0.0 stands for the one that the kernel chooses", "no network interface has its address, %v", at))
+	if at := p.Address.Addr(); v.Kind == config.VdevUDP && !at.IsUnspecified() && !at.IsLoopback() &&
+		!has(f.Interfaces, at) {
+		out = append(out, problem(about,
+			"ip address lists those there are; 0.0.0.0 stands for the one that the kernel chooses",
+			"no network interface has its address, %v", at))
 	}
-	if at := netip.AddrPortFrom(p.Address.Addr(), p.SocketPort()); v.Kind == config.VdevUDP && f.Daemon == nil && anyCovers(f.Bound, at) {
-		out = append(out, problem(about, "ss -ulp tells who it is, perhaps another urdmad; or give another number, here and at its peers: "+v.Name+",port=N",
+	if at := netip.AddrPortFrom(p.Address.Addr(), p.SocketPort()); v.Kind == config.VdevUDP && f.Daemon == nil &&
+		anyCovers(f.Bound, at) {
+		out = append(out, problem(about,
+			"ss -ulp tells who it is, perhaps another urdmad; or give another number, here and at its peers: "+v.Name+",port=N",
 			"a socket of another program has its UDP port number, %d", at.Port()))
 	}
 	if dir := filepath.Dir(v.Socket); v.Server && slices.Contains(f.NoDirectory, dir) {
@@ -166,7 +181,8 @@ func taken(f *Facts, about string, p *config.Port) []Finding {
 	if numbers = slices.Compact(numbers); len(numbers) == 0 {
 		return nil
 	}
-	return []Finding{ok(about, "sockets of other programs listen on the TCP port numbers %s: rdma_bind_addr fails there with EADDRINUSE", strings.Trim(fmt.Sprint(numbers), "[]"))}
+	return []Finding{ok(about, "sockets of other programs listen on the TCP port numbers %s: rdma_bind_addr fails "+
+		"there with EADDRINUSE", strings.Trim(fmt.Sprint(numbers), "[]"))}
 }
 
 func privileges(f *Facts, about string, p *config.Port) []Finding {
@@ -187,7 +203,9 @@ func privileges(f *Facts, about string, p *config.Port) []Finding {
 	}
 	switch {
 	case len(missing) > 0:
-		return []Finding{problem(about, "the system's service has capabilities (AmbientCapabilities= in urdmad.service); or setcap(8); or a user namespace, docs/user-namespace.md",
+		return []Finding{problem(about,
+			"the system's service has capabilities (AmbientCapabilities= in urdmad.service); or setcap(8); or a user "+
+				"namespace, docs/user-namespace.md",
 			"%s needs %s, which %s lacks", driver, strings.Join(missing, " and "), who)}
 	case len(needed) > 0:
 		return []Finding{ok(about, "%s has the capabilities that %s needs", who, driver)}
@@ -215,7 +233,8 @@ func lower(f *Facts, about, name string, p *config.Port) (out []Finding) {
 			continue
 		}
 		if !i.Up {
-			out = append(out, problem(about, "ip link set "+name+" up, and see to its cable or peer", "interface %s is down", name))
+			out = append(out, problem(about, "ip link set "+name+" up, and see to its cable or peer", "interface %s is down",
+				name))
 		}
 		if p.MTU > i.MTU && !p.RaiseMTU {
 			out = append(out, problem(about, fmt.Sprintf("ip link set %s mtu %d, or a smaller mtu in urdma.json", name, p.MTU),
@@ -226,7 +245,8 @@ func lower(f *Facts, about, name string, p *config.Port) (out []Finding) {
 		}
 		return out
 	}
-	return []Finding{problem(about, "ip link shows the interfaces of this network namespace", "there is no interface %s", name)}
+	return []Finding{problem(about, "ip link shows the interfaces of this network namespace", "there is no interface %s",
+		name)}
 }
 
 // links checks the links of the running urdmad's ports.
@@ -238,7 +258,9 @@ func links(f *Facts) (out []Finding) {
 		p := &f.Daemon.Ports[i]
 		about := "port " + p.Name
 		if !p.LinkUp {
-			out = append(out, problem(about, "memif: start the other side; a network: see to the interface's link; IPv6: urdmad's log says if another host has the address", "its link is down (%s)", p.Driver))
+			out = append(out, problem(about,
+				"memif: start the other side; a network: see to the interface's link; IPv6: urdmad's log says if another host "+
+					"has the address", "its link is down (%s)", p.Driver))
 			continue
 		}
 		out = append(out, ok(about, "%s, %s, link up", p.Driver, p.Address))
@@ -261,7 +283,8 @@ func shortened(f *Facts, about string, p *inspect.Port) []Finding {
 	for _, i := range f.Interfaces {
 		if i.Name == p.Interface && i.MTU < p.MTU {
 			return []Finding{problem(about, fmt.Sprintf("ip link set %s mtu %d, or start urdmad again", i.Name, p.MTU),
-				"its MTU is %d, interface %s has %d now: longer packets are lost, and connections end since the peer does not answer", p.MTU, i.Name, i.MTU)}
+				"its MTU is %d, interface %s has %d now: longer packets are lost, and connections end since the peer does not "+
+					"answer", p.MTU, i.Name, i.MTU)}
 		}
 	}
 	return nil
@@ -273,7 +296,8 @@ func offloads(about string, p *inspect.Port) []Finding {
 	case p.Offloads == "":
 		return nil
 	case strings.Contains(p.Offloads, "one datagram at a time"):
-		return []Finding{note(about, "Linux 4.18 sends segments and Linux 5.0 joins what arrives; a port without IPv4 options and IPsec has both",
+		return []Finding{note(about, "Linux 4.18 sends segments and Linux 5.0 joins what arrives; a port without IPv4 "+
+			"options and IPsec has both",
 			"offloads: %s: each datagram costs a way through the kernel", p.Offloads)}
 	}
 	return []Finding{ok(about, "offloads: %s", p.Offloads)}
@@ -310,7 +334,8 @@ func limits(f *Facts) (out []Finding) {
 			"%d descriptors for a program: each device, completion channel and event channel takes some", f.OpenFiles))
 	}
 	if f.MemLock != math.MaxUint64 && uses(f.Config, "net_af_xdp") {
-		out = append(out, note("memlock", "LimitMEMLOCK=infinity in the unit, or CAP_IPC_LOCK", "af_xdp locks memory, and the limit is %d bytes", f.MemLock))
+		out = append(out, note("memlock", "LimitMEMLOCK=infinity in the unit, or CAP_IPC_LOCK",
+			"af_xdp locks memory, and the limit is %d bytes", f.MemLock))
 	}
 	if len(out) == 0 {
 		out = []Finding{ok("limits", "descriptors and mappings suffice; registered memory counts against no memlock limit")}
@@ -343,20 +368,24 @@ func program(f *Facts) []Finding {
 	case p == nil:
 		return nil
 	case p.Refusal != nil:
-		return []Finding{problem("program", "use a dynamically linked build that gains no privilege when started; Go programs use package verbs", "%v", p.Refusal)}
+		return []Finding{problem("program",
+			"use a dynamically linked build that gains no privilege when started; Go programs use package verbs", "%v",
+			p.Refusal)}
 	}
 	var out []Finding
 	switch {
 	case p.Links:
 		out = append(out, ok("program", "%s links with libibverbs or librdmacm, so urdma exec reaches it", p.Path))
 	case p.Opens:
-		out = append(out, ok("program", "%s loads libibverbs or librdmacm while it runs (dlopen), and under urdma exec gets liburdma.so", p.Path))
+		out = append(out, ok("program",
+			"%s loads libibverbs or librdmacm while it runs (dlopen), and under urdma exec gets liburdma.so", p.Path))
 	default:
 		out = append(out, note("program", "nothing, if one of its own libraries or plug-ins does; ldd(1) tells",
 			"%s itself names neither libibverbs nor librdmacm", p.Path))
 	}
 	if p.Sanitize {
-		out = append(out, ok("program", "it is built with AddressSanitizer; urdma exec lets it start (ASAN_OPTIONS=verify_asan_link_order=0)"))
+		out = append(out, ok("program",
+			"it is built with AddressSanitizer; urdma exec lets it start (ASAN_OPTIONS=verify_asan_link_order=0)"))
 	}
 	return out
 }

@@ -70,7 +70,8 @@ func useLine(c *cobra.Command) string {
 func (p *page) command(c *cobra.Command) {
 	p.subsection(strings.TrimPrefix(useLine(c), c.Root().Name()+" "))
 	if c.Name() == completion {
-		p.text("Print a script that completes this command's words in the shell named; " + c.CommandPath() + " SHELL --help tells how to load it.")
+		p.text("Print a script that completes this command's words in the shell named; " + c.CommandPath() +
+			" SHELL --help tells how to load it.")
 		return
 	}
 	p.text(c.Long)

@@ -50,14 +50,16 @@ func TestConfigPageHasEveryProperty(t *testing.T) {
 
 func TestCommandPage(t *testing.T) {
 	root := &cobra.Command{Use: "tool", Short: "do things", Long: "It does things. Twice."}
-	child := &cobra.Command{Use: "act FILE", Long: "Act.\n\nIt acts.", Example: "  tool act a\n  tool act b", Run: func(*cobra.Command, []string) {}}
+	child := &cobra.Command{Use: "act FILE", Long: "Act.\n\nIt acts.", Example: "  tool act a\n  tool act b",
+		Run: func(*cobra.Command, []string) {}}
 	child.Flags().StringP("out", "o", "", "`FILE` to write")
 	hidden := &cobra.Command{Use: "secret", Hidden: true, Run: func(*cobra.Command, []string) {}}
 	root.AddCommand(child, hidden)
 	text := Command(root, []Section{{Title: "Notes", Items: [][2]string{{"0", "Success."}}}})
 	for _, want := range []string{
 		".TH TOOL 1 ", "tool \\- do things\n", "\\fBtool act\\fR FILE [flags]\n", "It does things.\nTwice.\n",
-		".SS act FILE [flags]\nAct.\n.PP\nIt acts.\n", ".TP\n\\fB\\-o, \\-\\-out\\fR \\fIFILE\\fR\nFILE to write.\n", "tool act a\ntool act b\n",
+		".SS act FILE [flags]\nAct.\n.PP\nIt acts.\n", ".TP\n\\fB\\-o, \\-\\-out\\fR \\fIFILE\\fR\nFILE to write.\n",
+		"tool act a\ntool act b\n",
 		".SH Notes\n.TP\n\\fB0\\fR\nSuccess.\n",
 	} {
 		if !strings.Contains(text, want) {

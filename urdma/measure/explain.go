@@ -20,17 +20,23 @@ func explain(o *Options, err error) error {
 	case errors.As(err, &rejected):
 		return explainReject(o, rejected)
 	case errors.Is(err, syscall.ENETUNREACH) && onLoopback(snapshotOf(o), o.Peer) != "":
-		return fmt.Errorf("nobody has %s: its network is that of the loopback port %s, on which only programs of this urdmad are; another vdev reaches other hosts (%w)",
+		return fmt.Errorf("nobody has %s: its network is that of the loopback port %s, on which only programs of this "+
+			"urdmad are; another vdev reaches other hosts (%w)",
 			o.Peer, onLoopback(snapshotOf(o), o.Peer), err)
 	case errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("no route to %s: %s; a port in its network, or \"gateway\" in urdma.json, is needed (%w)", o.Peer, ownPorts(o), err)
+		return fmt.Errorf("no route to %s: %s; a port in its network, or \"gateway\" in urdma.json, is needed (%w)", o.Peer,
+			ownPorts(o), err)
 	case errors.Is(err, verbs.ErrNoWay):
-		return fmt.Errorf("nobody answers ARP or neighbour discovery for %s: the host is down, in another network, or has not this address (%w)", o.Peer, err)
+		return fmt.Errorf("nobody answers ARP or neighbour discovery for %s: the host is down, in another network, or has "+
+			"not this address (%w)", o.Peer, err)
 	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no urdmad answers at %s: none runs there, it has no port with this address, or something between drops its packets "+
-			"(on udp ports UDP port 30035 must be open; otherwise the ports of both hosts must be on one network) (%w)", o.Peer, err)
+		return fmt.Errorf("no urdmad answers at %s: none runs there, it has no port with this address, or something "+
+			"between drops its packets "+
+			"(on udp ports UDP port 30035 must be open; otherwise the ports of both hosts must be on one network) (%w)", o.Peer,
+			err)
 	case errors.Is(err, probe.ErrForeign), errors.Is(err, probe.ErrVersion):
-		return fmt.Errorf("what listens at %s, port %d, is not urdmad's responder, or of another version (%w)", o.Peer, probe.Port, err)
+		return fmt.Errorf("what listens at %s, port %d, is not urdmad's responder, or of another version (%w)", o.Peer,
+			probe.Port, err)
 	}
 	return err
 }
@@ -38,7 +44,8 @@ func explain(o *Options, err error) error {
 // explainReject says why a host that answers refuses to be pinged.
 func explainReject(o *Options, rejected *verbs.RejectedError) error {
 	if snap := snapshotOf(o); len(rejected.PrivateData) == 0 && snap != nil && byTCP(snap, o.Peer) {
-		return fmt.Errorf("nothing listens on TCP port %d at %s: no urdmad runs there, its port with this address is no tcp port, its responder is off (\"responder\" in its urdma.json), or its \"allow\" leaves this host out",
+		return fmt.Errorf("nothing listens on TCP port %d at %s: no urdmad runs there, its port with this address is no "+
+			"tcp port, its responder is off (\"responder\" in its urdma.json), or its \"allow\" leaves this host out",
 			probe.Port, o.Peer)
 	}
 	answer, err := probe.ParseAnswer(rejected.PrivateData)
@@ -120,6 +127,7 @@ func checkMTU(ctx context.Context, o *Options, mtu int) string {
 	if _, err := w.read(ctx, min(2*mtu, len(w.memory.Bytes()))); err == nil || ctx.Err() != nil {
 		return ""
 	}
-	return fmt.Sprintf("small packets are answered, those of the port's MTU of %d bytes are not: something on the way to %s takes less; "+
+	return fmt.Sprintf("small packets are answered, those of the port's MTU of %d bytes are not: something on the way "+
+		"to %s takes less; "+
 		"set \"mtu\" in urdma.json to what it takes, on both hosts", mtu, o.Peer)
 }

@@ -94,7 +94,8 @@ func (p *pinger) begin() *inspect.Port {
 	if q.Path == inspect.PathHost {
 		by = "within this urdmad, no wire"
 	}
-	fmt.Fprintf(p.out, "RDMA ping of %s from %s (%s): %d bytes, connected in %s\n", p.o.Peer, p.way.conn.LocalAddr().Addr(), by, p.o.Bytes,
+	fmt.Fprintf(p.out, "RDMA ping of %s from %s (%s): %d bytes, connected in %s\n", p.o.Peer,
+		p.way.conn.LocalAddr().Addr(), by, p.o.Bytes,
 		report.Duration(int64(p.way.took)))
 	return port
 }
@@ -116,7 +117,8 @@ func (p *pinger) one(ctx context.Context) {
 	switch {
 	case p.o.Quiet:
 	case err == nil:
-		fmt.Fprintf(p.out, "%d bytes from %s: read=%d time=%s\n", p.o.Bytes, p.o.Peer, p.r.Reads, report.Duration(int64(took)))
+		fmt.Fprintf(p.out, "%d bytes from %s: read=%d time=%s\n", p.o.Bytes, p.o.Peer, p.r.Reads,
+			report.Duration(int64(took)))
 	case errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintf(p.out, "%s: read=%d no answer within %v\n", p.o.Peer, p.r.Reads, p.o.Timeout)
 	default:
@@ -149,7 +151,8 @@ func (p *pinger) drop() {
 
 // Print writes the summary of a ping.
 func (r *PingResult) Print(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %d reads, %d answered, %d lost (%s)", r.Peer, r.Reads, r.Answered, r.Lost(), report.Percent(float64(r.Lost()), float64(r.Reads)))
+	fmt.Fprintf(w, "\n%s: %d reads, %d answered, %d lost (%s)", r.Peer, r.Reads, r.Answered, r.Lost(),
+		report.Percent(float64(r.Lost()), float64(r.Reads)))
 	if r.Path == inspect.PathWire {
 		fmt.Fprintf(w, "; %d packets sent, %d of %d segments sent again", r.Sent, r.Resent, r.Segments)
 	}

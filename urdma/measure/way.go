@@ -60,8 +60,9 @@ func connect(ctx context.Context, o *Options) (*way, error) {
 func (w *way) dial(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, max(w.o.Timeout, connectLimit))
 	defer cancel()
-	conn, err := w.client.Dial(limited, net.JoinHostPort(w.o.Peer, strconv.Itoa(probe.Port)), &verbs.ConnOptions{Spin: spin, Serve: -1,
-		QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}, PrivateData: probe.Request{Seed: w.seed}.Append(nil)})
+	conn, err := w.client.Dial(limited, net.JoinHostPort(w.o.Peer, strconv.Itoa(probe.Port)),
+		&verbs.ConnOptions{Spin: spin, Serve: -1,
+			QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}, PrivateData: probe.Request{Seed: w.seed}.Append(nil)})
 	if err != nil {
 		return err
 	}

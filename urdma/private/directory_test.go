@@ -22,7 +22,8 @@ func TestDirectoryElsewhere(t *testing.T) {
 	if filepath.Dir(d.Path) != place {
 		t.Errorf("the directory is %s, expected one in %s", d.Path, place)
 	}
-	if _, err := directoryIn([]string{absent}); err == nil || !strings.Contains(err.Error(), absent) || !strings.Contains(err.Error(), "TMPDIR") {
+	if _, err := directoryIn([]string{absent}); err == nil || !strings.Contains(err.Error(), absent) ||
+		!strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("got %v, expected %s and TMPDIR in it", err, absent)
 	}
 }

@@ -14,7 +14,8 @@ func TestColoured(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	want := "\x1b[1mPORT    LINK\x1b[0m\nurdma0  \x1b[31mdown\x1b[0m\nurdma1  up\nqueue pairs  2: 1 \x1b[31mERR\x1b[0m, 1 RTS\n"
+	want := "\x1b[1mPORT    LINK\x1b[0m\nurdma0  \x1b[31mdown\x1b[0m\nurdma1  up\nqueue pairs  2: 1 " +
+		"\x1b[31mERR\x1b[0m, 1 RTS\n"
 	if b.String() != want {
 		t.Errorf("%q, expected %q", b.String(), want)
 	}

@@ -39,7 +39,8 @@ var Kinds = []Kind{
 	kind("cq", "HANDLE", cqs, func(s *inspect.Snapshot) []inspect.CQ { return s.CQs }),
 	kind("qp", "QPN", qps, func(s *inspect.Snapshot) []inspect.QP { return s.QPs }),
 	kind("srq", "HANDLE", srqs, func(s *inspect.Snapshot) []inspect.SRQ { return s.SRQs }),
-	{Name: "ah", Missing: "an address handle is its program's alone: each datagram brings its address, and urdmad has none to show"},
+	{Name: "ah", Missing: "an address handle is its program's alone: each datagram brings its address, and urdmad has " +
+		"none to show"},
 	kind("connection", "HANDLE", connections, func(s *inspect.Snapshot) []inspect.Connection { return s.Connections }),
 	kind("listener", "HANDLE", listeners, func(s *inspect.Snapshot) []inspect.Listener { return s.Listeners }),
 	kind("peer", "ADDRESS", peers, (*inspect.Snapshot).Peers),
@@ -56,7 +57,9 @@ func withInside(k Kind) Kind {
 		rows := s.Ports
 		if t := s.Totals; t != nil {
 			n := t.LocalMessages + t.Local
-			rows = append(slices.Clip(rows), inspect.Port{Name: insideName, RxPackets: n, TxPackets: n, RxBytes: t.LocalBytes, TxBytes: t.LocalBytes, LinkUp: true})
+			rows = append(slices.Clip(rows),
+				inspect.Port{Name: insideName, RxPackets: n, TxPackets: n, RxBytes: t.LocalBytes, TxBytes: t.LocalBytes,
+					LinkUp: true})
 		}
 		return write(w, choose(ports, wanted), rows)
 	}

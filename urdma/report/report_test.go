@@ -129,9 +129,12 @@ func TestUnits(t *testing.T) {
 		{Bytes(0), "0"}, {Bytes(1023), "1023"}, {Bytes(1024), "1KiB"}, {Bytes(1536), "1.5KiB"}, {Bytes(1 << 20), "1MiB"},
 		{Bytes(1<<20 - 1), "1MiB"}, {Bytes(^uint64(0)), "16EiB"},
 		{Count(0), "0"}, {Count(999.4), "999"}, {Count(1e3), "1k"}, {Count(12345678), "12.3M"}, {Count(-1), "0"},
-		{Duration(0), "-"}, {Duration(999), "999ns"}, {Duration(12345), "12.3µs"}, {Duration(4e6), "4ms"}, {Duration(1.5e9), "1.5s"},
-		{Span(59 * time.Second), "59s"}, {Span(61 * time.Second), "1m1s"}, {Span(25*time.Hour + time.Minute), "1d1h"}, {Span(-time.Second), "-1s"},
-		{Percent(1, 0), "-"}, {Percent(1, 3), "33.3%"}, {Percent(0, 3), "0%"}, {Percent(1, 1e6), "<0.01%"}, {access(1 | 4), "l-r---"}, {access(63), "lwrabz"},
+		{Duration(0), "-"}, {Duration(999), "999ns"}, {Duration(12345), "12.3µs"}, {Duration(4e6), "4ms"},
+		{Duration(1.5e9), "1.5s"},
+		{Span(59 * time.Second), "59s"}, {Span(61 * time.Second), "1m1s"}, {Span(25*time.Hour + time.Minute), "1d1h"},
+		{Span(-time.Second), "-1s"},
+		{Percent(1, 0), "-"}, {Percent(1, 3), "33.3%"}, {Percent(0, 3), "0%"}, {Percent(1, 1e6), "<0.01%"},
+		{access(1 | 4), "l-r---"}, {access(63), "lwrabz"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("got %q, expected %q", c[0], c[1])
@@ -142,10 +145,13 @@ func TestUnits(t *testing.T) {
 func TestFilter(t *testing.T) {
 	s := sample(t)
 	q := s.QPs[0]
-	for _, f := range []Filter{{}, {PID: q.PID}, {Port: q.Device}, {QPN: q.QPN}, {PID: 1 << 30}, {Port: "nosuch"}, {QPN: 0xabcdef}} {
+	for _, f := range []Filter{{}, {PID: q.PID}, {Port: q.Device}, {QPN: q.QPN}, {PID: 1 << 30}, {Port: "nosuch"},
+		{QPN: 0xabcdef}} {
 		got := f.Apply(s)
-		n := [...]int{len(got.Ports), len(got.Clients), len(got.Domains), len(got.Regions), len(got.CQs), len(got.QPs), len(got.Connections)}
-		all := [...]int{len(s.Ports), len(s.Clients), len(s.Domains), len(s.Regions), len(s.CQs), len(s.QPs), len(s.Connections)}
+		n := [...]int{len(got.Ports), len(got.Clients), len(got.Domains), len(got.Regions), len(got.CQs), len(got.QPs),
+			len(got.Connections)}
+		all := [...]int{len(s.Ports), len(s.Clients), len(s.Domains), len(s.Regions), len(s.CQs), len(s.QPs),
+			len(s.Connections)}
 		switch {
 		case f == Filter{}:
 			if n != all {
@@ -156,7 +162,8 @@ func TestFilter(t *testing.T) {
 				t.Errorf("%+v leaves %v", f, n)
 			}
 		default:
-			if len(got.QPs) != 1 || got.QPs[0].QPN != q.QPN || len(got.Domains) == 0 || len(got.CQs) == 0 || len(got.Clients) == 0 || n == all {
+			if len(got.QPs) != 1 || got.QPs[0].QPN != q.QPN || len(got.Domains) == 0 || len(got.CQs) == 0 ||
+				len(got.Clients) == 0 || n == all {
 				t.Errorf("%+v leaves %v of %v", f, n, all)
 			}
 		}

@@ -30,7 +30,8 @@ func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
 	case len(s.Workers) > 0:
 		for i := range s.Workers {
 			w := &s.Workers[i]
-			fmt.Fprintf(t, "worker %d\t%s; %s, %s\n", i, loop(&w.Loop, up), count(w.Clients, "client"), count(w.QPs, "queue pair"))
+			fmt.Fprintf(t, "worker %d\t%s; %s, %s\n", i, loop(&w.Loop, up), count(w.Clients, "client"),
+				count(w.QPs, "queue pair"))
 		}
 	case s.Loop != nil:
 		fmt.Fprintf(t, "poll loop\t%s\n", loop(s.Loop, up))
@@ -46,7 +47,8 @@ func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
 	fmt.Fprintf(t, "queue pairs\t%s\n", states(s.QPs))
 	fmt.Fprintf(t, "memory\t%s\n", memory(s.Clients))
 	all := s.AllWork()
-	fmt.Fprintf(t, "messages\t%d out (%s), %d in (%s)\n", all.MessagesSent, Bytes(all.BytesSent), all.MessagesRecv, Bytes(all.BytesRecv))
+	fmt.Fprintf(t, "messages\t%d out (%s), %d in (%s)\n", all.MessagesSent, Bytes(all.BytesSent), all.MessagesRecv,
+		Bytes(all.BytesRecv))
 	fmt.Fprintf(t, "losses\t%s\n", losses(s.AllTraffic()))
 	if details && s.Totals != nil {
 		fmt.Fprintf(t, "terminates\t%s\n", terminates(s.Totals))
@@ -88,7 +90,8 @@ func loop(l *inspect.Loop, up time.Duration) string {
 		where = fmt.Sprintf("on core %d", l.Core)
 	}
 	return fmt.Sprintf("%s, %s of turns busy, asleep %s of the time, longest gap %s, %d page faults", where,
-		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs), l.MinorFaults+l.MajorFaults)
+		Percent(float64(l.BusyTurns), float64(l.Turns)), Percent(float64(l.AsleepNs), float64(up)), Duration(l.LongestGapNs),
+		l.MinorFaults+l.MajorFaults)
 }
 
 // scheduling prints the measured times of yields and sleeps, and the settings derived from them.
@@ -114,7 +117,8 @@ func responder(r *inspect.Responder) string {
 	if len(r.Allow) > 0 {
 		from = strings.Join(r.Allow, ", ")
 	}
-	return fmt.Sprintf("answers urdma ping from %s, port %d; %d open, %d served, %d refused", from, r.Port, r.Open, r.Served, r.Refused)
+	return fmt.Sprintf("answers urdma ping from %s, port %d; %d open, %d served, %d refused", from, r.Port, r.Open,
+		r.Served, r.Refused)
 }
 
 const namesShown = 4
@@ -155,7 +159,8 @@ func memory(list []inspect.Client) string {
 		c.FallbackRegions += list[i].FallbackRegions
 		c.FallbackBytes += list[i].FallbackBytes
 	}
-	return fmt.Sprintf("%s on shared pages (%s), %d on the fallback path (%s)", count(c.SharedRegions, "region"), Bytes(c.SharedBytes),
+	return fmt.Sprintf("%s on shared pages (%s), %d on the fallback path (%s)", count(c.SharedRegions, "region"),
+		Bytes(c.SharedBytes),
 		c.FallbackRegions, Bytes(c.FallbackBytes))
 }
 
@@ -164,7 +169,8 @@ func losses(ports []inspect.Traffic) string {
 	for i := range ports {
 		t.Add(&ports[i])
 	}
-	return fmt.Sprintf("%d of %d segments resent (%s), %s", t.Resent, t.Segments, Percent(float64(t.Resent), float64(t.Segments)),
+	return fmt.Sprintf("%d of %d segments resent (%s), %s", t.Resent, t.Segments,
+		Percent(float64(t.Resent), float64(t.Segments)),
 		count(int(t.Timeouts), "timeout"))
 }
 

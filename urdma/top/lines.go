@@ -14,7 +14,8 @@ func Lines(w io.Writer, last, now *inspect.Snapshot, order Order) error {
 	at := now.Taken.Local().Format("15:04:05")
 	for i := range r.ports {
 		p := &r.ports[i]
-		_, err := fmt.Fprintf(w, "%s port %s rx %s/s tx %s/s rx-packets %s/s tx-packets %s/s resent %s/s dropped %s/s\n", at, p.Name,
+		_, err := fmt.Fprintf(w, "%s port %s rx %s/s tx %s/s rx-packets %s/s tx-packets %s/s resent %s/s dropped %s/s\n", at,
+			p.Name,
 			rate(p.rxBytes), rate(p.txBytes), report.Count(p.rxPackets), report.Count(p.txPackets), report.Count(p.resent),
 			report.Count(p.dropped))
 		if err != nil {
@@ -23,7 +24,8 @@ func Lines(w io.Writer, last, now *inspect.Snapshot, order Order) error {
 	}
 	for i := range r.workers {
 		k := &r.workers[i]
-		if _, err := fmt.Fprintf(w, "%s worker %d busy %.0f%% asleep %.0f%% rx-packets %s/s handed-on %s/s\n", at, k.Number, 100*k.busy, 100*k.asleep,
+		if _, err := fmt.Fprintf(w, "%s worker %d busy %.0f%% asleep %.0f%% rx-packets %s/s handed-on %s/s\n", at, k.Number,
+			100*k.busy, 100*k.asleep,
 			report.Count(k.received), report.Count(k.handedOn)); err != nil {
 			return err
 		}
@@ -32,7 +34,8 @@ func Lines(w io.Writer, last, now *inspect.Snapshot, order Order) error {
 		return nil
 	}
 	p := &r.pairs[0]
-	_, err := fmt.Fprintf(w, "%s qp %06x pid %d %s out %s/s in %s/s messages %s/s resent %s/s\n", at, p.QPN, p.PID, p.Command,
+	_, err := fmt.Fprintf(w, "%s qp %06x pid %d %s out %s/s in %s/s messages %s/s resent %s/s\n", at, p.QPN, p.PID,
+		p.Command,
 		rate(p.out), rate(p.in), report.Count(p.messages), report.Count(p.resent))
 	return err
 }

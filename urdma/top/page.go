@@ -58,8 +58,10 @@ func (v View) atMost(lines []string, what string) []string {
 
 func (v View) head(r *rates) []string {
 	s := v.Now
-	first := fmt.Sprintf("urdmad %s  up %s  %s", s.Daemon.Version, report.Span(s.Taken.Sub(s.Daemon.Started)), s.Taken.Local().Format("15:04:05"))
-	second := fmt.Sprintf("%d clients  %d queue pairs  %d connections  %d regions", len(s.Clients), len(s.QPs), len(s.Connections), len(s.Regions))
+	first := fmt.Sprintf("urdmad %s  up %s  %s", s.Daemon.Version, report.Span(s.Taken.Sub(s.Daemon.Started)),
+		s.Taken.Local().Format("15:04:05"))
+	second := fmt.Sprintf("%d clients  %d queue pairs  %d connections  %d regions", len(s.Clients), len(s.QPs),
+		len(s.Connections), len(s.Regions))
 	if r.loop != nil {
 		second += fmt.Sprintf("  loop %.0f%% busy, %.0f%% asleep", 100*r.loop.busy, 100*r.loop.asleep)
 	}
@@ -94,8 +96,10 @@ func (r *rates) workerLines(width int) []string {
 	cells := [][]string{{"WORKER", "CORE", "CLIENTS", "QPS", "BUSY", "ASLEEP", "RX-PKT/s", "HANDED-ON/s"}}
 	for i := range r.workers {
 		w := &r.workers[i]
-		cells = append(cells, []string{strconv.Itoa(w.Number), strconv.Itoa(w.Core), strconv.Itoa(w.Clients), strconv.Itoa(w.QPs),
-			fmt.Sprintf("%.0f%%", 100*w.busy), fmt.Sprintf("%.0f%%", 100*w.asleep), report.Count(w.received), report.Count(w.handedOn)})
+		cells = append(cells, []string{strconv.Itoa(w.Number), strconv.Itoa(w.Core), strconv.Itoa(w.Clients),
+			strconv.Itoa(w.QPs),
+			fmt.Sprintf("%.0f%%", 100*w.busy), fmt.Sprintf("%.0f%%", 100*w.asleep), report.Count(w.received),
+			report.Count(w.handedOn)})
 	}
 	return layOut(cells, 1, 0, width)
 }
@@ -117,7 +121,8 @@ func (r *rates) pairLines(width, room int) []string {
 		p := &r.pairs[i]
 		row := p.cells()
 		if width >= wide {
-			row = append(row, p.Device, p.State, fmt.Sprintf("%d/%d", p.SendFill, p.SendDepth), fmt.Sprintf("%d/%d", p.RecvFill, p.RecvDepth))
+			row = append(row, p.Device, p.State, fmt.Sprintf("%d/%d", p.SendFill, p.SendDepth),
+				fmt.Sprintf("%d/%d", p.RecvFill, p.RecvDepth))
 		}
 		cells = append(cells, row)
 	}

@@ -67,8 +67,10 @@ func two(t *testing.T) (last, now *inspect.Snapshot) {
 
 // ofWorkers gives two snapshots a second worker.
 func ofWorkers(last, now *inspect.Snapshot) {
-	last.Workers = []inspect.Worker{{Number: 0, Loop: *last.Loop, Clients: 1, QPs: 2}, {Number: 1, Loop: inspect.Loop{Core: 3}}}
-	now.Workers = []inspect.Worker{{Number: 0, Loop: *now.Loop, Clients: 1, QPs: 2}, {Number: 1, Loop: inspect.Loop{Core: 3, Turns: 10, AsleepNs: 1e9}}}
+	last.Workers = []inspect.Worker{{Number: 0, Loop: *last.Loop, Clients: 1, QPs: 2},
+		{Number: 1, Loop: inspect.Loop{Core: 3}}}
+	now.Workers = []inspect.Worker{{Number: 0, Loop: *now.Loop, Clients: 1, QPs: 2},
+		{Number: 1, Loop: inspect.Loop{Core: 3, Turns: 10, AsleepNs: 1e9}}}
 	now.Workers[0].Received, now.Workers[0].HandedOn = 12000, 6000
 }
 
@@ -139,7 +141,8 @@ func TestCrowd(t *testing.T) {
 		v := View{Last: last, Now: now, Order: ByBytes, Width: size[0], Height: size[1]}
 		fits(t, fmt.Sprint(size), v.Page(), size[0], size[1])
 	}
-	if page := (View{Last: last, Now: now, Order: ByBytes, Width: 80, Height: 24}).Page(); !strings.Contains(page, "LOST/s\n") || !strings.Contains(page, "255.255.255.255:65535") {
+	if page := (View{Last: last, Now: now, Order: ByBytes, Width: 80, Height: 24}).Page(); !strings.Contains(page,
+		"LOST/s\n") || !strings.Contains(page, "255.255.255.255:65535") {
 		t.Errorf("80x24 loses columns:\n%s", page)
 	}
 }

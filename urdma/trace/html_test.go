@@ -20,7 +20,8 @@ func TestPageEscapes(t *testing.T) {
 	var to closing
 	h := HTML(&to, Head{Programs: map[uint32]string{7: hostile}})
 	id := uint64(1<<64 - 1)
-	for _, e := range []event.Event{{Kind: "CLIENT", PID: 7, What: hostile, Program: hostile}, {Kind: "SEND", Time: time.Unix(0, 5), WRID: &id}} {
+	for _, e := range []event.Event{{Kind: "CLIENT", PID: 7, What: hostile, Program: hostile},
+		{Kind: "SEND", Time: time.Unix(0, 5), WRID: &id}} {
 		if err := h.event(&Event{Event: e}, nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,8 @@ func (p *Packet) roce(b []byte) {
 		return
 	}
 	t := h.Opcode.Traits()
-	p.Protocol, p.Message, p.PSN, p.QP, p.Last = "RoCEv2", h.Opcode.String(), numbered(h.PSN), numbered(h.Dst), t.Is(roce.Last)
+	p.Protocol, p.Message, p.PSN, p.QP, p.Last = "RoCEv2", h.Opcode.String(), numbered(h.PSN), numbered(h.Dst),
+		t.Is(roce.Last)
 	if h.RKey != 0 {
 		p.STag, p.Address = fmt.Sprintf("%#x", uint32(h.RKey)), fmt.Sprintf("%#x", h.VA)
 	}

@@ -33,7 +33,8 @@ type perfettoEvent struct {
 }
 
 func (p *perfetto) event(e *Event, _ *abi.CaptureRecord, _, _ []byte) error {
-	v := perfettoEvent{Name: e.What, Category: e.Kind, Phase: "i", Scope: "t", Time: float64(e.Time.UnixNano()) / 1000, PID: e.PID, TID: e.QPN, Args: e}
+	v := perfettoEvent{Name: e.What, Category: e.Kind, Phase: "i", Scope: "t", Time: float64(e.Time.UnixNano()) / 1000,
+		PID: e.PID, TID: e.QPN, Args: e}
 	switch {
 	case e.Duration > 0:
 		v.Phase, v.Scope, v.Duration = "X", "", float64(e.Duration)/1000

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The mirror of layout.h; mapShared checks the size that C says.
+// The mirror of layout.h; mapShared checks the total size.
 const slots = 64
 
 const (
@@ -54,7 +54,8 @@ type shared struct {
 
 func mapShared(fd, size int) (*shared, error) {
 	if want := int(unsafe.Sizeof(shared{})); size != want {
-		return nil, fmt.Errorf("floord: the C side has %d bytes, this one %d: layout.h and layout_unsafe.go differ", size, want)
+		return nil, fmt.Errorf("floord: the C side has %d bytes, this one %d: layout.h and layout_unsafe.go differ", size,
+			want)
 	}
 	memory, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

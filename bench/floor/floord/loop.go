@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/core/worker"
 )
 
-// put and get pair as in layout.h: the index store publishes the slot.
+// put and get correspond to layout.h: the store of the index publishes the slot.
 func (r *ring) put(s *slot) {
 	head := r.head.Load()
 	if head-r.tail.Load() == slots {
@@ -31,13 +31,13 @@ func (r *ring) get(s *slot) bool {
 
 func (r *ring) empty() bool { return r.head.Load() == r.tail.Load() }
 
-// daemon is daemon.c's, for two daemons.
+// daemon corresponds to daemon.c's struct, for two daemons.
 type daemon struct {
 	sh        *shared
 	me        int
 	kicks     [2]int
 	ackDefer  clock.Time
-	placed    uint32 // last ping written to the client's memory
+	placed    uint32 // last ping placed in the client's memory
 	acked     uint32 // last ping acknowledged to the peer
 	completed uint32
 	owedSince clock.Time

@@ -12,8 +12,8 @@ import (
 	"urdma/urdmad/core/worker"
 )
 
-// Arguments, all numbers: memory fd, its size, both kick fds, which daemon this
-// is, nanoseconds an acknowledgement may wait.
+// Arguments, all numbers: memory fd, its size, both eventfds, the number of this daemon, the longest delay of an
+// acknowledgement in ns.
 func main() {
 	if err := serve(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,7 +1,5 @@
-/*
- * cmid.h - what server and client of the id example agree on: the server
- * offers memory, the client writes it, reads it back and says so.
- */
+/* cmid.h - definitions shared by server and client of the cmid example: the server offers memory, the client writes
+ * to it, reads it back and reports the end. */
 #ifndef EXAMPLES_CMID_H
 #define EXAMPLES_CMID_H
 
@@ -11,16 +9,16 @@
 
 #include "../pattern.h"
 
-#define LENGTH (1u << 20) /* bytes of memory offered */
+#define LENGTH (1u << 20)  /* bytes of memory that the server offers */
 
-/* The server's memory, as its accept tells in private data. */
+/* The address and key of the server's memory, sent as private data of the accept. */
 struct remote_memory {
 	uint64_t addr;
 	uint32_t rkey;
 	uint32_t length;
 };
 
-/* The objects of one side, made on the id's own context. */
+/* The objects of one side, made on the id's context. */
 struct side {
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
@@ -31,7 +29,7 @@ struct side {
 	uint8_t *data;
 };
 
-/* Waits for an event of one type; the caller acknowledges it. */
+/* Waits for an event of one type. The caller acknowledges it. */
 static inline struct rdma_cm_event *next_event(struct side *s, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
@@ -66,7 +64,7 @@ static inline struct sockaddr_in look_up(const char *host, const char *port)
 	return address;
 }
 
-/* Once the id is bound to a device, id->verbs is its context: plain verbs from here. */
+/* Once the id is bound to a device, id->verbs is the context of that device: from here on plain verbs. */
 static inline void make_resources(struct side *s, int access)
 {
 	struct ibv_qp_init_attr attr = {
@@ -99,7 +97,7 @@ static inline void release_resources(struct side *s)
 		fail("rdma_destroy_id");
 }
 
-/* Sleeps until the next completion, which must be a success of this opcode. */
+/* Sleeps until the next completion, and checks that it is a success of this opcode. */
 static inline void await_completion(struct side *s, enum ibv_wc_opcode opcode)
 {
 	struct ibv_cq *cq;
@@ -110,7 +108,7 @@ static inline void await_completion(struct side *s, enum ibv_wc_opcode opcode)
 	while ((got = ibv_poll_cq(s->cq, 1, &wc)) == 0) {
 		if (ibv_req_notify_cq(s->cq, 0))
 			fail("ibv_req_notify_cq");
-		/* One may have come before the request: look again, then sleep. */
+		/* A completion may have come before the request: poll again, then sleep. */
 		if ((got = ibv_poll_cq(s->cq, 1, &wc)) != 0)
 			break;
 		if (ibv_get_cq_event(s->completions, &cq, &context))

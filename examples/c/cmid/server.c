@@ -28,12 +28,12 @@ static void accept_with_memory(struct side *s)
 	struct rdma_conn_param param = {
 		.private_data = &remote,
 		.private_data_len = sizeof(remote),
-		.responder_resources = 1, /* the client reads */
+		.responder_resources = 1,  /* the client makes RDMA Reads */
 	};
 	struct ibv_sge nothing = { 0 };
 	struct ibv_recv_wr wr = { .sg_list = &nothing, .num_sge = 0 }, *bad;
 
-	/* The client's last message is empty: a receive without memory. */
+	/* The client's last message is empty, so the receive needs no memory. */
 	if (ibv_post_recv(s->id->qp, &wr, &bad))
 		fail("ibv_post_recv");
 	if (rdma_accept(s->id, &param))

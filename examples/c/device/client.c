@@ -1,8 +1,5 @@
-/*
- * client.c - a device opened by name: the resources are the program's own and
- * rdma_cm only connects the queue pair. Sends messages, checks the answers.
- * Usage: device-client host [port [device]]
- */
+/* client.c - a device opened by name: the program makes all resources itself, and rdma_cm only connects the queue
+ * pair. Sends messages, checks the answers. Usage: device-client host [port [device]] */
 #include "device.h"
 
 #define RESOLVE_MS 2000
@@ -36,10 +33,8 @@ static struct rdma_cm_id *resolve(struct rdma_event_channel *events, struct sock
 	return id;
 }
 
-/*
- * Without a queue pair of its own rdma_cm leaves the last steps to the program
- * on InfiniBand (CONNECT_RESPONSE); on iWARP the connection is complete at once.
- */
+/* If rdma_cm has not made the queue pair, the program must take the last steps itself on InfiniBand
+ * (CONNECT_RESPONSE). On iWARP the connection is complete at once. */
 static void connect_queue_pair(struct device *d, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = {

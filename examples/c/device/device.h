@@ -1,8 +1,5 @@
-/*
- * device.h - what server and client of the device example share: a context
- * opened by name and every resource made on it, the queue pair included.
- * rdma_cm connects that queue pair, which it knows by number only.
- */
+/* device.h - definitions shared by server and client of the device example: a context opened by name, with all
+ * resources made on it, including the queue pair. rdma_cm connects that queue pair and knows only its number. */
 #ifndef EXAMPLES_DEVICE_H
 #define EXAMPLES_DEVICE_H
 
@@ -22,10 +19,10 @@ struct device {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	uint8_t data[2 * LENGTH]; /* what goes out, then what comes in */
+	uint8_t data[2 * LENGTH];  /* first half: to send; second half: received */
 };
 
-/* Opens the device of this name, or the first one. */
+/* Opens the device with this name, or the first device. */
 static inline struct ibv_context *open_device(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -71,7 +68,7 @@ static inline void device_release(struct device *d)
 		fail("releasing resources");
 }
 
-/* The address may belong to another device than the one that was opened. */
+/* The address may belong to a device other than the open one. */
 static inline void check_device(const struct device *d, const struct rdma_cm_id *id)
 {
 	if (!strcmp(ibv_get_device_name(id->verbs->device),
@@ -82,7 +79,7 @@ static inline void check_device(const struct device *d, const struct rdma_cm_id 
 	exit(1);
 }
 
-/* Moves the queue pair as rdma_cm says; iWARP leaves it nothing to do after INIT. */
+/* Moves the queue pair to the state with the attributes from rdma_cm. On iWARP this does nothing after INIT. */
 static inline void move_to(struct device *d, struct rdma_cm_id *id, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -115,7 +112,7 @@ static inline void post_send(struct device *d, uint32_t n)
 		fail("ibv_post_send");
 }
 
-/* Polls until a send and a receive have completed, in either order. */
+/* Polls until the given numbers of sends and receives have completed, in any order. */
 static inline void await_completions(struct device *d, int sends, int receives)
 {
 	struct ibv_wc wc;

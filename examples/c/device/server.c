@@ -1,8 +1,5 @@
-/*
- * server.c - a device opened by name: the resources are the program's own and
- * rdma_cm only connects the queue pair. Answers each message with the next.
- * Usage: device-server [port [device]]
- */
+/* server.c - a device opened by name: the program makes all resources itself, and rdma_cm only connects the queue
+ * pair. Answers each message with the next. Usage: device-server [port [device]] */
 #include "device.h"
 
 static struct rdma_cm_id *listen_on(struct rdma_event_channel *events, const char *port)

@@ -1,4 +1,4 @@
-/* ep.h - what server and client of the endpoint example agree on. */
+/* ep.h - definitions shared by server and client of the endpoint example. */
 #ifndef EXAMPLES_EP_H
 #define EXAMPLES_EP_H
 
@@ -11,7 +11,7 @@
 #define ROUNDS 1000u
 #define LENGTH 4096u
 
-/* Queue depths of either side: one send and two receives are ever posted. */
+/* Queue depths for both sides: at most one send and two receives are posted. */
 static inline struct ibv_qp_init_attr endpoint_attr(void)
 {
 	return (struct ibv_qp_init_attr){
@@ -34,7 +34,7 @@ static inline struct rdma_addrinfo *resolve(const char *host, const char *port, 
 	return found;
 }
 
-/* One message out and one in, each with its memory registered. */
+/* A message to send and a message to receive, each with its memory region. */
 struct buffers {
 	uint8_t out[LENGTH], in[LENGTH];
 	struct ibv_mr *out_mr, *in_mr;

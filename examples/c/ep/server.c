@@ -10,7 +10,7 @@ static void serve(struct rdma_cm_id *id)
 	static struct buffers b;
 
 	buffers_register(&b, id);
-	/* A receive must wait before the client may send: post, then accept. */
+	/* The client may send as soon as it is accepted: post a receive first. */
 	post_receive(id, &b);
 	if (rdma_accept(id, NULL))
 		fail("rdma_accept");

@@ -63,7 +63,8 @@ func messages(ctx context.Context, conn *verbs.Conn, out, in *verbs.MR, count, s
 	}
 	if count > 0 {
 		slices.Sort(took)
-		fmt.Printf("%d messages of %d bytes to and fro: median %v, 99 %% within %v\n", count, size, took[count/2], took[count*99/100])
+		fmt.Printf("%d messages of %d bytes to and fro: median %v, 99 %% within %v\n", count, size, took[count/2],
+			took[count*99/100])
 	}
 	return nil
 }

@@ -1,6 +1,5 @@
-// Ping is a server and a client that talk RDMA through package verbs: messages
-// to and fro, then an RDMA Write into memory that the server offers and an RDMA
-// Read of it back. Both check every byte.
+// Ping is a server and a client that use RDMA through package verbs: messages in both directions, then an RDMA
+// Write into memory that the server offers and an RDMA Read of the same memory. Both check every byte.
 //
 //	ping -listen :7474
 //	ping 198.18.0.1:7474
@@ -18,10 +17,9 @@ import (
 	"urdma/verbs"
 )
 
-const offered = 1 << 20 // bytes of the server's memory
+const offered = 1 << 20 // bytes of memory that the server offers
 
-// putRemote makes the private data of the server's accept: where the memory
-// that it offers lies.
+// putRemote encodes the address and key of the server's memory for the accept's private data.
 func putRemote(r verbs.Remote) []byte {
 	b := binary.BigEndian.AppendUint64(nil, r.Addr)
 	return binary.BigEndian.AppendUint32(b, r.RKey)
@@ -34,7 +32,7 @@ func getRemote(b []byte) (verbs.Remote, error) {
 	return verbs.Remote{Addr: binary.BigEndian.Uint64(b), RKey: binary.BigEndian.Uint32(b[8:])}, nil
 }
 
-// fill and check use data that tells where it belongs: byte i of message n.
+// fill and check use a data pattern that shows misplaced bytes: byte i of message n.
 func fill(b []byte, n int) {
 	for i := range b {
 		b[i] = byte(n*167 + i*13 + i>>8)

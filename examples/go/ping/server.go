@@ -36,8 +36,8 @@ func serve(ctx context.Context, address string, once bool, spin time.Duration) e
 	}
 }
 
-// serveOne sends every message back. When the client has gone, its Write must
-// have arrived, which is message 0.
+// serveOne returns every message. When the client disconnects, its RDMA Write, with the pattern of message 0, must
+// have arrived.
 func serveOne(ctx context.Context, request *verbs.Request, spin time.Duration) error {
 	var target, inbox *verbs.MR
 	options := verbs.ConnOptions{Spin: spin}
@@ -74,7 +74,7 @@ func serveOne(ctx context.Context, request *verbs.Request, spin time.Duration) e
 		if err := check(inbox.Bytes()[:length], n); err != nil {
 			return err
 		}
-		// What goes back lies where it came from, so the answer first.
+		// The answer is sent from the receive buffer, so it must complete before the next receive is posted.
 		if err := conn.Send(ctx, inbox.SGE(0, length)); err != nil {
 			return err
 		}

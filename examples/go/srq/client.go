@@ -8,7 +8,7 @@ import (
 	"urdma/verbs"
 )
 
-// ask sends messages of all lengths and checks what the server makes of them.
+// ask sends messages of all lengths and checks the server's answers.
 func ask(ctx context.Context, address string, count int) error {
 	client, err := verbs.Open("")
 	if err != nil {

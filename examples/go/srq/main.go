@@ -1,6 +1,5 @@
-// Srq is a server whose clients share one pool of receive buffers: however many
-// connect, it posts no more receives than the pool has. It answers each message
-// with the sum of its bytes, and the clients check that.
+// Srq is a server whose clients share one pool of receive buffers: the number of receives does not grow with the
+// number of clients. It answers each message with the sum of its bytes, which the clients check.
 //
 //	srq -listen :7476
 //	srq -n 1000 198.18.0.1:7476
@@ -14,9 +13,9 @@ import (
 	"os/signal"
 )
 
-const longest = 4096 // bytes of a message
+const longest = 4096 // longest message in bytes
 
-// sum is the answer to a message.
+// sum is the answer to a message: the sum of its bytes.
 func sum(b []byte) (total uint64) {
 	for _, v := range b {
 		total = total*31 + uint64(v)

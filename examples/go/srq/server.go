@@ -10,12 +10,12 @@ import (
 	"urdma/verbs"
 )
 
-// server is the pool and who draws from it.
+// server is the pool and its clients.
 type server struct {
 	pd     *verbs.PD
 	srq    *verbs.SRQ
-	cq     *verbs.CQ // where every client's messages arrive
-	memory *verbs.MR // the pool: receive n is its n-th longest bytes
+	cq     *verbs.CQ // completions of all clients
+	memory *verbs.MR // the pool: receive n is the n-th piece of longest bytes
 
 	mu    sync.Mutex
 	conns map[uint32]*verbs.Conn // by queue pair number
@@ -87,8 +87,7 @@ func (s *server) post(n uint64) error {
 	return s.srq.PostRecv(&verbs.RecvWR{ID: n, SGE: []verbs.SGE{s.memory.SGE(int(n)*longest, longest)}})
 }
 
-// accept takes clients in, each known by its queue pair before its first message
-// can arrive.
+// accept accepts clients. It registers each by queue pair number before the first message can arrive.
 func (s *server) accept(ctx context.Context, l *verbs.Listener) error {
 	options := verbs.ConnOptions{PD: s.pd, RecvCQ: s.cq, QP: verbs.QPOptions{SRQ: s.srq}}
 	options.Prepare = func(conn *verbs.Conn) error {
@@ -116,7 +115,7 @@ func (s *server) drop(conn *verbs.Conn) error {
 	return conn.Close()
 }
 
-// answer takes messages of all clients as they arrive.
+// answer answers messages of all clients as they arrive.
 func (s *server) answer(ctx context.Context) error {
 	var done [16]verbs.Completion
 	for {
@@ -132,9 +131,8 @@ func (s *server) answer(ctx context.Context) error {
 	}
 }
 
-// reply answers one message and gives its buffer back to the pool. A receive that
-// was taken for a message whose client went away in the middle of it comes back
-// flushed.
+// reply answers one message and returns its buffer to the pool. If a client disconnects in the middle of a message,
+// the receive for that message comes back flushed.
 func (s *server) reply(ctx context.Context, c *verbs.Completion) error {
 	message := s.memory.Bytes()[c.ID*longest:][:c.ByteLen]
 	total := sum(message)

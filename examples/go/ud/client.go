@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	outbox  = 0 // the client's buffers: what it sends, and where answers come
+	outbox  = 0 // the client's buffers: what it sends, and where answers arrive
 	inboxes = 4
 
-	patience = 200 * time.Millisecond // for an answer, before it is asked for again
+	patience = 200 * time.Millisecond // how long to wait for an answer before asking again
 	tries    = 25
 )
 
-// ask sends datagrams of all lengths and checks what comes back.
+// ask sends datagrams of all lengths and checks the answers.
 func ask(ctx context.Context, address string, count int) error {
 	var d net.Dialer
 	tcp, err := d.DialContext(ctx, "tcp", address)
@@ -57,8 +57,7 @@ func ask(ctx context.Context, address string, count int) error {
 	return nil
 }
 
-// exchange sends datagram n until it is answered, and returns how often it was sent
-// again.
+// exchange sends datagram n until it is answered, and returns the number of repetitions.
 func (s *station) exchange(ctx context.Context, n uint32, length int, to verbs.Destination) (again int, err error) {
 	fill(s.buffer(outbox)[verbs.GRHLen:][:length], n)
 	for ; again < tries; again++ {
@@ -73,8 +72,8 @@ func (s *station) exchange(ctx context.Context, n uint32, length int, to verbs.D
 	return again, fmt.Errorf("no answer to %d of them", tries)
 }
 
-// await waits for the answer to datagram n. Answers to those before it that were
-// taken for lost may come meanwhile, which their numbers tell.
+// await waits for the answer to datagram n. Late answers to earlier datagrams, which were counted as lost, are
+// recognized by their numbers.
 func (s *station) await(ctx context.Context, n uint32, length int) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()

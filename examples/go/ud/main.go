@@ -1,12 +1,11 @@
-// Ud is a server and a client that exchange datagrams. Over TCP the server tells
-// where they go: the GID and number of its queue pair, and the Q_Key. It answers
-// each datagram to whoever sent it, and the client checks every byte. Datagrams may
-// be lost: the client asks again.
+// Ud is a server and a client that exchange datagrams. Over TCP the server sends the destination: the GID and
+// number of its queue pair, and the Q_Key. It returns each datagram to its sender, and the client checks every
+// byte. Datagrams may be lost: then the client asks again.
 //
 //	ud -listen :7477
 //	ud -n 1000 198.18.0.1:7477
 //
-// HOST:PORT is TCP's, and need not be an address of urdma's.
+// HOST:PORT is a TCP address, which need not belong to urdma.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"urdma/verbs"
 )
 
-// fill and check use data that tells where it belongs: byte i of message n.
+// fill and check use a data pattern that shows misplaced bytes: byte i of message n.
 func fill(b []byte, n uint32) {
 	for i := range b {
 		b[i] = byte(int(n)*167 + i*13 + i>>8)
@@ -35,15 +34,15 @@ func check(b []byte, n uint32) error {
 	return nil
 }
 
-// station is a queue pair for datagrams with memory for those that are under way.
+// station is a queue pair for datagrams with the memory of its buffers.
 type station struct {
 	*verbs.QP
 	cq     *verbs.CQ
 	memory *verbs.MR // buffer n begins at n*size
-	size   int       // bytes of a buffer: the longest datagram and the room in front
+	size   int       // size of a buffer in bytes: the longest datagram and the GRH in front
 }
 
-// open makes a station of n buffers and starts it with a Q_Key.
+// open makes a station with n buffers and a Q_Key.
 func open(device *verbs.Device, n int, qkey uint32) (*station, error) {
 	s := &station{size: verbs.GRHLen + device.MaxDatagram}
 	x, err := device.Open()
@@ -70,18 +69,18 @@ func open(device *verbs.Device, n int, qkey uint32) (*station, error) {
 	return s, s.StartDatagrams(qkey)
 }
 
-// receive posts a receive into a buffer, which completes with the buffer as ID.
+// receive posts a receive into a buffer. The completion has the buffer's number as ID.
 func (s *station) receive(n uint64) error {
 	return s.PostRecv(&verbs.RecvWR{ID: n, SGE: []verbs.SGE{s.memory.SGE(int(n)*s.size, s.size)}})
 }
 
-// send sends what a buffer has behind the room in front, with a number.
+// send sends the buffer's data behind the GRH, with a number in it.
 func (s *station) send(n uint64, length int, number uint32, to verbs.Destination) error {
 	return s.PostSend(&verbs.SendWR{ID: n, Op: verbs.OpSendWithImm, Flags: verbs.Signaled, Imm: number, To: to,
 		SGE: []verbs.SGE{s.memory.SGE(int(n)*s.size+verbs.GRHLen, length)}})
 }
 
-// buffer is a buffer, the room in front included.
+// buffer is the memory of buffer n, with the room for the GRH.
 func (s *station) buffer(n uint64) []byte { return s.memory.Bytes()[int(n)*s.size:][:s.size] }
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"urdma/verbs"
 )
 
-const buffers = 64 // of the server
+const buffers = 64 // number of the server's buffers
 
 func serve(ctx context.Context, address string, clients int) error {
 	client, err := verbs.Open("")
@@ -49,8 +49,8 @@ func serve(ctx context.Context, address string, clients int) error {
 // errServed: all clients have come and gone.
 var errServed = errors.New("all clients are served")
 
-// tell tells each client where to send, and waits for as many to end as there are
-// to be, 0 for no end.
+// tell sends each client the destination of its datagrams. It returns after the given number of clients have ended;
+// 0 never returns.
 func tell(ctx context.Context, address string, here verbs.Destination, clients int) error {
 	var how net.ListenConfig
 	l, err := how.Listen(ctx, "tcp", address)
@@ -68,7 +68,7 @@ func tell(ctx context.Context, address string, here verbs.Destination, clients i
 		go func() {
 			defer tcp.Close()
 			if err := json.NewEncoder(tcp).Encode(here); err == nil {
-				_, _ = io.Copy(io.Discard, tcp) // until the client has gone, by whatever way
+				_, _ = io.Copy(io.Discard, tcp) // until the client closes the connection
 			}
 			if clients != 0 {
 				ended <- struct{}{}
@@ -85,8 +85,8 @@ func tell(ctx context.Context, address string, here verbs.Destination, clients i
 	return errServed
 }
 
-// answer sends each datagram back to where it came from, out of the buffer that it
-// came to; the buffer receives again when that has left.
+// answer returns each datagram to its sender, from the buffer in which it arrived. The buffer is posted again when
+// that send is complete.
 func (s *station) answer(ctx context.Context, qkey uint32) error {
 	var done [buffers]verbs.Completion
 	for {
