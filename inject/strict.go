@@ -20,39 +20,39 @@ type Behaviour struct {
 
 // Behaviours are the behaviours of urdma exec --strict, in the order of docs/debugging.md.
 var Behaviours = [...]Behaviour{
-	{"garbage", abi.StrictGarbage, "what a failed completion has beside wr_id, status, qp_num and vendor_err is random",
+	{"garbage", abi.StrictGarbage, "in a failed completion all fields but wr_id, status, qp_num and vendor_err are random",
 		"ibv_poll_cq(3): if the status is other than IBV_WC_SUCCESS, only these are valid"},
-	{"slots", abi.StrictSlots, "an unsignalled send keeps its place in the send queue until a later send's completion " +
-		"has been polled: without one, ibv_post_send fails with ENOMEM for good",
+	{"slots", abi.StrictSlots, "an unsignaled send keeps its place in the send queue until the completion of a later " +
+		"send has been polled: without one, ibv_post_send fails with ENOMEM for good",
 		"ibv_post_send(3): a request is done with once it is fully executed and a completion has been retrieved from the " +
 			"queue"},
 	{"late", abi.StrictLate, "polls of a queue without a completion channel find nothing for a while although " +
-		"something is there: completions of different queues come in another order, and several at once",
-		"ibv_poll_cq(3): a poll returns what the queue contains; no page says when a completion gets there, nor which of " +
-			"two queues' is first"},
+		"completions exist: those of different queues come in another order, and several at once",
+		"ibv_poll_cq(3): a poll returns what the queue contains; no page says when a completion gets there, nor in which " +
+			"order for two queues"},
 	{"srq-order", abi.StrictSRQOrder, "a message takes any receive of a shared receive queue, not the oldest",
 		"ibv_post_srq_recv(3) promises no order in which messages take the receives of a queue"},
-	{"inline", abi.StrictInline, "max_inline_data is what ibv_create_qp was asked for, not rounded up",
+	{"inline", abi.StrictInline, "max_inline_data is as requested in ibv_create_qp, not rounded up",
 		"ibv_create_qp(3): the values will be greater than or equal to the values requested"},
 	{"rnr", abi.StrictRNR, "one message in four finds no receive when it arrives: with an rnr_retry of 0 its send fails",
-		"ibv_modify_qp(3): rnr_retry and min_rnr_timer are there for a peer that is not ready for a message: it may be so " +
+		"ibv_modify_qp(3): rnr_retry and min_rnr_timer are for a peer that is not ready for a message, which can happen " +
 			"at any time"},
 	{"spurious", abi.StrictSpurious,
-		"after a completion event another comes, for no completion, once the queue is armed again",
+		"after a completion event, once the queue is armed again, another event comes without a completion",
 		"ibv_get_cq_event(3): an extra event may be triggered without a completion in the queue"},
 	{"write-order", abi.StrictWriteOrder,
-		"of half of the pieces of RDMA Writes to the process the last byte is in its memory first, the others 0.3 ms later",
-		"ibv_query_qp_data_in_order(3), which answers 0; RFC 5040 section 5.5: memory is as written once a completion " +
-			"behind the Write says so"},
+		"RDMA Writes arrive in pieces; in half of these the last byte is written first, the others 0.3 ms later",
+		"ibv_query_qp_data_in_order(3), which returns 0; RFC 5040 section 5.5: memory has the written data only when a " +
+			"completion after the Write says so"},
 	{"attributes", abi.StrictAttributes,
-		"sends of a queue pair that is connected by number fail as between adapters: RETRY_EXC_ERR if sq_psn is not the " +
-			"peer's rq_psn; REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one, " +
-			"or if there are more Reads and atomics at once than the peer's max_dest_rd_atomic",
-		"ibv_modify_qp(3): rq_psn is that of the packets to come, max_dest_rd_atomic how many Reads and atomics there are " +
-			"resources for, path_mtu how long a packet of the path may be; Linux's rxe checks each"},
-	{"reuse", abi.StrictReuse, "a new queue pair has the number of the last that the process has destroyed, and new " +
-		"memory the keys of the last that it has deregistered",
-		"ibv_create_qp(3) and ibv_reg_mr(3) promise no number or key that was not there before"},
+		"sends of a queue pair that is connected by number fail as between adapters: RETRY_EXC_ERR if sq_psn differs from " +
+			"the peer's rq_psn; REM_INV_REQ_ERR if path_mtu differs and the message is longer than the smaller one, " +
+			"or if more Reads and atomics are outstanding than the peer's max_dest_rd_atomic",
+		"ibv_modify_qp(3): rq_psn is the PSN of the first packet received, max_dest_rd_atomic the number of Reads and " +
+			"atomics with resources, path_mtu the size of a packet on the path; Linux's rxe checks each"},
+	{"reuse", abi.StrictReuse, "a new queue pair has the number of the last one that the process destroyed, and new " +
+		"memory the keys of the last region that it deregistered",
+		"ibv_create_qp(3) and ibv_reg_mr(3) promise no number or key that was not used before"},
 }
 
 // limits are the fields of struct ibv_device_attr that can be lowered.
