@@ -53,8 +53,8 @@ func Markdown(to io.Writer, r *results.Run, plots string) error {
 }
 
 // asked introduces the first table of docs/BENCHMARKS.md.
-const asked = "What most ask for: urdma's figure, divided by that of the peer. More is better, but for latency, " +
-	"where less is."
+const asked = "The figures that most users ask for: urdma's divided by that of what it is compared with. " +
+	"More is better, except for latency."
 
 var askedHead = []string{"ratio", "median (least to most)"}
 
@@ -68,11 +68,10 @@ func askedRows(r *results.Run) (rows [][]string) {
 }
 
 // preface explains docs/BENCHMARKS.md.
-const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; every value is in the JSON and " +
-	"CSV files that it leaves in build/bench. " +
-	"A figure is taken once a round beside its peers, so what slows the machine down slows both. A target is met if it " +
-	"is in every round, missed if it is in none; " +
-	"what lies between is said to lie within the spread. Older kernels are not measured here but in virtual machines."
+const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; it leaves every value in JSON and CSV " +
+	"files in build/bench. Each round measures urdma and what it is compared with one after the other, so that " +
+	"whatever slows the machine down slows both. A target is met if every round meets it, and missed if none " +
+	"does; otherwise it is within the spread. Older kernels are measured in virtual machines, not here."
 
 func table(to io.Writer, head []string, rows [][]string) {
 	fmt.Fprintf(to, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
