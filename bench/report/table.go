@@ -68,8 +68,8 @@ func askedRows(r *results.Run) (rows [][]string) {
 }
 
 // preface explains docs/BENCHMARKS.md.
-const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; it leaves every value in JSON and CSV " +
-	"files in build/bench. Each round measures urdma and what it is compared with one after the other, so that " +
+const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; it leaves every value in JSON " +
+	"and CSV files in build/bench. Each round measures urdma and what it is compared with one after the other, so that " +
 	"whatever slows the machine down slows both. A target is met if every round meets it, and missed if none " +
 	"does; otherwise it is within the spread. Older kernels are measured in virtual machines, not here."
 
@@ -89,8 +89,8 @@ func heading(r *results.Run) string {
 	}
 	return fmt.Sprintf("urdma %s, %s. %s, %d processors, %d MiB; %s; frequency governor: %s; load before %s, after %s "+
 		"(the bench's own included). "+
-		"Medians of %d rounds of %g s, least to most in parentheses, and of how many rounds where not of all; ratios are "+
-		"of figures of one round.",
+		"Values are medians of %d rounds of %g s, with the least and the most in parentheses, and the number of rounds if "+
+		"some lack the value. Ratios compare figures of one round.",
 		r.Commit, r.Started.Format("2006-01-02 15:04 UTC"), m.Processor, m.Processors, m.MemoryMiB, m.Kernel, governor,
 		loads(m.LoadBefore), loads(m.LoadAfter), r.Rounds, r.Seconds)
 }
