@@ -9,23 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arena hands out page-aligned ranges of one memfd that urdmad is given once.
-// The file only grows: sealed against shrinking, it cannot make urdmad's
-// mapping fault. What is given back is punched out, so its memory returns to
-// the system at once.
+// arena allocates page-aligned ranges of one memfd, which urdmad also maps. The file only grows and is sealed
+// against shrinking, so urdmad's mapping can't fault. Freed ranges are punched out, so their memory returns
+// to the system at once.
 type arena struct {
 	mu     sync.Mutex
 	fd     int // 0 until the first use, -1 after close
 	handle uint32
 	size   int64
-	free   []extent // sorted by offset, no two touch
+	free   []extent // sorted by offset; no two are adjacent
 }
 
 // extent is a range of the file, in bytes.
 type extent struct{ offset, length int64 }
 
-// file returns urdmad's handle of the memfd, which share gets when it shows
-// urdmad the descriptor.
+// file returns urdmad's handle of the memfd. At first use it creates the memfd and calls share, which passes
+// the descriptor to urdmad.
 func (a *arena) file(share func(fd int) (handle uint32, err error)) (uint32, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,15 +43,15 @@ func (a *arena) file(share func(fd int) (handle uint32, err error)) (uint32, err
 		handle, err = share(fd)
 	}
 	if err != nil {
-		_ = unix.Close(fd) // of no use
+		_ = unix.Close(fd) // it was never used
 		return 0, fmt.Errorf("verbs: sharing a memfd: %w", err)
 	}
 	a.fd, a.handle = fd, handle
 	return a.handle, nil
 }
 
-// take maps at least n bytes, whose pages exist: what the system cannot give
-// is an error here and not a signal later.
+// take maps at least n bytes and populates their pages, so that a lack of memory is an error here rather than
+// a signal later.
 func (a *arena) take(n int) (extent, []byte, error) {
 	page := int64(os.Getpagesize())
 	length := (int64(n) + page - 1) &^ (page - 1)
@@ -77,8 +76,8 @@ func (a *arena) take(n int) (extent, []byte, error) {
 	return at, mem, nil
 }
 
-// populate makes the pages, in pieces: in the kernel of Debian 12 any signal, as a
-// profiler's, ends the call, which then undoes what it has done.
+// populate allocates the pages piece by piece: in Debian 12's kernel any signal, such as a profiler's,
+// interrupts the call, which then undoes its work.
 func (a *arena) populate(at extent) error {
 	const piece = 4 << 20
 	for done := int64(0); done < at.length; {
@@ -114,9 +113,9 @@ func (a *arena) reserve(length int64) (extent, error) {
 	return at, nil
 }
 
-// give takes back what take handed out.
+// give frees a range returned by take.
 func (a *arena) give(at extent, mem []byte) {
-	_ = unix.Munmap(mem) // fails only for what is not a mapping
+	_ = unix.Munmap(mem) // fails only for an address that is not mapped
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.fd > 0 {
@@ -126,7 +125,7 @@ func (a *arena) give(at extent, mem []byte) {
 
 // put frees a range and joins it with its neighbours.
 func (a *arena) put(at extent) {
-	// Failing, the pages merely stay until the file goes.
+	// If this fails, the pages stay allocated until the file is closed.
 	_ = unix.Fallocate(a.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at.offset, at.length)
 	i, _ := slices.BinarySearchFunc(a.free, at.offset, func(e extent, offset int64) int { return int(e.offset - offset) })
 	a.free = slices.Insert(a.free, i, at)
@@ -140,7 +139,7 @@ func (a *arena) put(at extent) {
 	}
 }
 
-// close closes the memfd; what was handed out stays mapped until it is given back.
+// close closes the memfd; ranges in use stay mapped until they are freed.
 func (a *arena) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"urdma/verbs/session"
 )
 
-// CompChannel tells which of its completion queues have something to poll
-// (ibv_create_comp_channel(3)). Many queues may share one.
+// CompChannel reports events of its completion queues (ibv_create_comp_channel(3)). Many queues may share
+// one.
 type CompChannel struct {
 	ctx    *Context
 	handle uint32
 	socket *os.File
 	done   chan struct{}
 	once   sync.Once
-	news   chan struct{} // a token: some queue was signalled
+	news   chan struct{} // holds a token if some queue has an event
 
 	mu  sync.Mutex
 	cqs []*CQ
@@ -40,7 +40,7 @@ func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 	}
 	f, err := session.EventSocket(fds[0], "urdma completion channel")
 	if err != nil {
-		_ = c.callHandle(abi.DestroyChannel, resp.Handle) // the error that counts is the first
+		_ = c.callHandle(abi.DestroyChannel, resp.Handle) // the first error is the one to return
 		return nil, err
 	}
 	ch := &CompChannel{ctx: x, handle: resp.Handle, socket: f, done: make(chan struct{}), news: make(chan struct{}, 1)}
@@ -49,8 +49,7 @@ func (x *Context) createCompChannel(ctx context.Context) (*CompChannel, error) {
 	return ch, nil
 }
 
-// read is the goroutine that takes events to their queues. An event of a queue
-// that is gone is late.
+// read delivers events to their queues; it runs in its own goroutine. An event of a closed queue is ignored.
 func (ch *CompChannel) read() {
 	c := ch.ctx.client
 	session.ReadEvents(ch.socket, func(ev *abi.CompEvent) {
@@ -60,9 +59,8 @@ func (ch *CompChannel) read() {
 	})
 }
 
-// Wait returns the next completion queue that raised an event after Arm
-// (ibv_get_cq_event(3)); events need no acknowledgement. It takes events away
-// from Wait and Events of the same queue.
+// Wait returns the next completion queue with an event after Arm (ibv_get_cq_event(3)); events need no
+// acknowledgement. An event that Wait returns is no longer seen by Wait and Events of that queue.
 func (ch *CompChannel) Wait(ctx context.Context) (*CQ, error) {
 	for {
 		if q := ch.signalled(); q != nil {
@@ -88,7 +86,7 @@ func (ch *CompChannel) Wait(ctx context.Context) (*CQ, error) {
 	}
 }
 
-// signalled takes the event of one queue; the queues take turns.
+// signalled takes the event of one queue; queues take turns.
 func (ch *CompChannel) signalled() *CQ {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -119,8 +117,7 @@ func (ch *CompChannel) leave(q *CQ) {
 	}
 }
 
-// Close destroys the channel; EBUSY while a completion queue uses it
-// (ibv_destroy_comp_channel(3)).
+// Close destroys the channel; EBUSY while a completion queue uses it (ibv_destroy_comp_channel(3)).
 func (ch *CompChannel) Close() error {
 	c := ch.ctx.client
 	if err := c.destroy(abi.DestroyChannel, ch.handle); err != nil {

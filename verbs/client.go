@@ -11,7 +11,7 @@ import (
 	"urdma/verbs/yield"
 )
 
-// Client is a connection to urdmad. Everything made through it ends with it.
+// Client is a session with urdmad. All objects made through it end with it.
 type Client struct {
 	session *session.Session
 
@@ -20,10 +20,12 @@ type Client struct {
 	memory  arena
 
 	readers sync.WaitGroup
-	making  sync.RWMutex // is read-locked from a request until what it made is noted, for Close; never twice by one goroutine
+	// read-locked from a request until its object is in the tables, so that Close finds it; never twice by
+	// one goroutine
+	making sync.RWMutex
 
-	pairs atomic.Uint64 // queue pairs made, to tell them apart
-	round yield.Round   // of polls over the completion queues
+	pairs atomic.Uint64 // counts queue pairs, to give them distinct IDs
+	round yield.Round   // the round of polls over all completion queues
 
 	contexts session.Objects[*Context]
 	channels session.Objects[*CompChannel]
@@ -33,17 +35,16 @@ type Client struct {
 	srqs     session.Objects[*SRQ]
 
 	cm      atomic.Pointer[cmid.Channel]
-	sharing session.Mutex    // makes one of each: cm, and the contexts of shared
-	shared  map[int]*Context // by device, for connections that bring no domain
+	sharing session.Mutex    // guards the creation of cm and of the contexts in shared
+	shared  map[int]*Context // by device, for connections without a protection domain of their own
 }
 
-// Open connects to urdmad. An empty socket means the one that urdma exec would
-// find: $URDMA_SOCKET, or urdma/urdmad.sock in $XDG_RUNTIME_DIR, or
-// /run/urdma/urdmad.sock, or /tmp/urdma-UID/urdmad.sock. The error is
-// ErrNoDaemon where none answers, ErrVersion where one speaks another protocol.
+// Open connects to urdmad. An empty socket means the one that urdma exec would find: $URDMA_SOCKET, or
+// urdma/urdmad.sock in $XDG_RUNTIME_DIR, or /run/urdma/urdmad.sock, or /tmp/urdma-UID/urdmad.sock. The error
+// is ErrNoDaemon if none answers, ErrVersion if urdmad has another protocol version.
 func Open(socket string) (*Client, error) { return OpenContext(context.Background(), socket) }
 
-// OpenContext is Open that waits for urdmad no longer than ctx.
+// OpenContext is like Open, but waits for urdmad only until ctx ends.
 func OpenContext(ctx context.Context, socket string) (*Client, error) {
 	places := []string{socket}
 	if socket == "" {
@@ -64,15 +65,15 @@ func OpenContext(ctx context.Context, socket string) (*Client, error) {
 	return c, nil
 }
 
-// Gone is closed when the connection to urdmad has ended.
+// Gone is closed when the session with urdmad has ended.
 func (c *Client) Gone() <-chan struct{} { return c.session.Gone() }
 
 func (c *Client) dead() bool { return c.session.Dead() }
 
-// endError says how the client ended.
+// endError returns how the client ended.
 func (c *Client) endError() error { return c.session.EndError() }
 
-// orEnd is an error, or how the client ended if that is what it comes from.
+// orEnd returns err, or how the client ended if that is the cause of err.
 func (c *Client) orEnd(err error) error {
 	if c.dead() {
 		return c.endError()
@@ -80,7 +81,7 @@ func (c *Client) orEnd(err error) error {
 	return err
 }
 
-// lost wakes everybody who waits for urdmad.
+// lost wakes all goroutines that wait for urdmad.
 func (c *Client) lost() {
 	for _, q := range c.cqs.All() {
 		q.wake()
@@ -89,13 +90,13 @@ func (c *Client) lost() {
 		cm.End()
 	}
 	for _, m := range c.regions.All() {
-		m.unpin() // a client that is dropped with them pinned would be a panic
+		m.unpin() // a client garbage-collected with pinned memory would cause a panic
 	}
 }
 
 func (c *Client) callHandle(t abi.Type, handle uint32) error { return c.session.CallHandle(t, handle) }
 
-// destroy has urdmad destroy an object; with urdmad gone, that has happened.
+// destroy asks urdmad to destroy an object; if urdmad has ended, it returns nil, because the object is gone.
 func (c *Client) destroy(t abi.Type, handle uint32) error {
 	if err := c.callHandle(t, handle); err != nil && !c.dead() {
 		return err
@@ -103,7 +104,7 @@ func (c *Client) destroy(t abi.Type, handle uint32) error {
 	return nil
 }
 
-// call is session.Call without an end of patience.
+// call is session.Call without a time limit.
 func call[Resp, Req any](c *Client, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
 	return callContext(context.Background(), c, t, req, out, sendFD, wantFDs)
 }
@@ -112,8 +113,8 @@ func callContext[Resp, Req any](ctx context.Context, c *Client, t abi.Type, req 
 	return session.Call(ctx, c.session, t, req, out, sendFD, wantFDs)
 }
 
-// Mark sets a bookmark in traces that run (urdma trace) and in urdmad's flight recorder;
-// 95 bytes of the text are kept. Where nobody traces it costs a request to urdmad.
+// Mark puts a mark into traces (urdma trace) and urdmad's flight recorder; 95 bytes of the text are kept. If
+// nobody traces, it costs a request to urdmad.
 func (c *Client) Mark(text string) error {
 	var m abi.MarkRequest
 	copy(m.Text[:len(m.Text)-1], text)
@@ -121,19 +122,19 @@ func (c *Client) Mark(text string) error {
 	return err
 }
 
-// Close ends the connection to urdmad and everything made through it: queue
-// pairs, whose peers are told, listeners, and the memory of AllocMemory, which
-// must not be touched afterwards. Calls that wait get ErrClosed.
+// Close ends the session with urdmad and everything made through it: queue pairs, whose peers are told;
+// listeners; and memory of AllocMemory, which must not be accessed afterwards. Calls that wait return
+// ErrClosed.
 func (c *Client) Close() error {
 	if err := c.session.Close(); err != nil {
 		return err
 	}
-	c.making.Lock() // requests under way are over soon, and later ones fail
+	c.making.Lock() // waits for requests under way; later ones fail
 	defer c.making.Unlock()
 	releaseAll(&c.qps)
 	releaseAll(&c.srqs)
 	releaseAll(&c.cqs)
-	c.memory.close() // first: urdmad may still send what regions hold, so nothing of them is punched out
+	c.memory.close() // before regions are freed: urdmad may still send their contents, so nothing may be punched out
 	releaseAll(&c.regions)
 	releaseAll(&c.channels)
 	releaseAll(&c.contexts)

@@ -7,39 +7,38 @@ import (
 	"urdma/verbs/ring"
 )
 
-// completionPair is what a completion queue knows of a queue pair.
+// completionPair is a queue pair as its completion queues know it.
 type completionPair struct {
-	ID     uint64 // what completions call it
+	ID     uint64 // identifies the queue pair in completions
 	QPN    uint32
-	Shared bool // it has no receive queue of its own: a shared one's slots are free when taken
+	Shared bool // it uses a shared receive queue, whose slots are freed when urdmad takes the receives
 	Ring   *ring.ClientQP
 }
 
-// completions are those of a completion queue, for one goroutine at a time: the order
-// in which they are taken, whose they are, which slots they free, and those that are
-// owed still when urdmad has ended. How programs wait for them is CQ's.
+// completions takes completions out of a ring, for one goroutine at a time: in order, with the queue pair of
+// each and the slots that it frees, and after urdmad's end the flushed ones. Waiting for completions is left
+// to CQ.
 type completions struct {
 	ring     ring.ClientCQ
 	leftover []abi.CQE                  // taken out of the ring when a queue pair was closed
-	senders  []*completionPair          // whose sends complete here
-	getters  []*completionPair          // whose receives do
-	pairs    map[uint64]*completionPair // both, by what completions call them
-	last     *completionPair            // whose completion was taken last; or nil
+	senders  []*completionPair          // queue pairs whose sends complete here
+	getters  []*completionPair          // queue pairs whose receives complete here
+	pairs    map[uint64]*completionPair // senders and getters by ID
+	last     *completionPair            // queue pair of the last completion taken, or nil
 	scratch  [16]abi.CQE
 }
 
-// init attaches to the memory of a queue that was made, or made anew with what
-// waited in it. Queue pairs and what was taken out stay.
+// init attaches to the memory of a new ring, or of one that replaces another after a resize. Queue pairs and
+// leftover completions are kept.
 func (q *completions) init(mem []byte, r *abi.CQResponse) {
 	if q.ring.Init(mem, r); q.pairs == nil {
 		q.pairs = map[uint64]*completionPair{}
 	}
 }
 
-// take takes up to n completions, oldest first, and has their queue pairs use the
-// slots again. What it returns is valid until the next call; nothing means that
-// there is nothing. Once urdmad has ended, dead, and the ring is empty, it is what
-// urdmad owed.
+// take returns up to n completions, oldest first, and frees their slots. The result is valid until the next
+// call and empty if there are none. If urdmad has ended (dead) and the ring is empty, it returns flushed
+// completions.
 func (q *completions) take(n int, dead bool) []abi.CQE {
 	n = min(n, len(q.scratch))
 	for len(q.leftover) > 0 {
@@ -64,8 +63,8 @@ func (q *completions) take(n int, dead bool) []abi.CQE {
 	return q.owed(q.scratch[:0:n])
 }
 
-// give frees the slots of completions. It leaves out those that came after their
-// work requests had been flushed here: a connection can end before urdmad does.
+// give frees the slots of completions. It removes those that came after their work requests had been flushed
+// here: a connection can end before urdmad does.
 func (q *completions) give(got []abi.CQE, dead bool) []abi.CQE {
 	kept := 0
 	for i := range got {
@@ -93,7 +92,7 @@ func (q *completions) pair(id uint64) *completionPair {
 	return q.last
 }
 
-// owed makes the completions that urdmad owed when it ended, as many as out has
+// owed makes flushed completions for requests that were outstanding when urdmad ended, as many as out has
 // room for.
 func (q *completions) owed(out []abi.CQE) []abi.CQE {
 	for _, p := range q.senders {
@@ -117,8 +116,8 @@ func (q *completions) owed(out []abi.CQE) []abi.CQE {
 	return out
 }
 
-// completes is what a send work request's completion is called. Posted are only
-// operations that there are; what else stands in the ring the program wrote there.
+// completes returns the opcode of a send's completion. Only valid operations are posted; another number in
+// the ring was written there by the program itself.
 func completes(opcode uint32) uint32 {
 	if op := abi.OperationOf(opcode); op != nil {
 		return op.Completion
@@ -126,7 +125,7 @@ func completes(opcode uint32) uint32 {
 	return abi.WCSend
 }
 
-// join has the work of a queue pair complete here, its sends or its receives.
+// join makes the sends or the receives of a queue pair complete here.
 func (q *completions) join(p *completionPair, sends bool) {
 	if sends {
 		q.senders = append(q.senders, p)
@@ -136,7 +135,7 @@ func (q *completions) join(p *completionPair, sends bool) {
 	q.pairs[p.ID] = p
 }
 
-// leave forgets a queue pair, and its completions.
+// leave removes a queue pair and its completions.
 func (q *completions) leave(p *completionPair) {
 	same := func(x *completionPair) bool { return x == p }
 	q.senders, q.getters = slices.DeleteFunc(q.senders, same), slices.DeleteFunc(q.getters, same)
@@ -145,7 +144,7 @@ func (q *completions) leave(p *completionPair) {
 	q.drop(p)
 }
 
-// drop forgets the completions of a queue pair that were not taken yet.
+// drop removes completions of a queue pair that were not taken yet.
 func (q *completions) drop(p *completionPair) {
 	rest := slices.Clone(q.leftover)
 	for {

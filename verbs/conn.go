@@ -15,47 +15,46 @@ import (
 	"urdma/verbs/session"
 )
 
-// MaxPrivateData is how many bytes of private data every peer can read
-// (struct rdma_conn_param counts them in 8 bits).
+// MaxPrivateData is the number of bytes of private data that every peer can read (its length has 8 bits in
+// struct rdma_conn_param).
 const MaxPrivateData = cmid.MaxPrivateData
 
-// ConnOptions says what a connection is made of. Whatever is left out the
-// connection makes, and takes with it when it is closed.
+// ConnOptions has the parts and parameters of a connection. The connection makes the parts that are left out,
+// and destroys those when it is closed.
 type ConnOptions struct {
-	PD             *PD // of the device that reaches the peer
+	PD             *PD // on the device that reaches the peer
 	SendCQ, RecvCQ *CQ
-	// QP is of type RC unless it says otherwise. XRCSend and XRCRecv are connected as RC
-	// is; one of type UD is told another to send to (Conn.Peer). UC is not for rdma_cm.
+	// QP is of type RC unless it says otherwise. XRCSend and XRCRecv are connected as RC is; for type UD
+	// rdma_cm returns the peer's queue pair (Conn.Peer). rdma_cm does not support UC.
 	QP QPOptions
 
-	// Source is the address of ours that Dial connects from, and its port number, 0 for a
-	// free one (src_addr of rdma_resolve_addr(3)). The zero value leaves both to urdmad.
+	// Source is our address and port number for Dial; port number 0 means a free one (src_addr of
+	// rdma_resolve_addr(3)). The zero value leaves both to urdmad.
 	Source netip.AddrPort
 
 	PrivateData []byte // for the peer, at most MaxPrivateData bytes
-	// Serve is how many RDMA Reads of the peer may be open at a time
-	// (responder_resources), Reads how many of ours (initiator_depth). 0 takes
-	// what the device, and accepting what the peer, can do; negative is none.
+	// Serve is the number of RDMA Reads that the peer may have outstanding (responder_resources), Reads the
+	// number of ours (initiator_depth). 0 means the maximum of the device and, when accepting, of the peer; a
+	// negative value means none.
 	Serve, Reads int
-	// RNRTries is how often a message to a peer that posted no receive is tried
-	// (rnr_retry_count): 0 or 7 and above for ever, negative not again.
+	// RNRTries is the number of retries for a message to a peer that posted no receive (rnr_retry_count): 0
+	// and values from 7 on mean for ever, a negative value none.
 	RNRTries int
-	// AckTimeout, up to 31, ends the wait for a silent peer after 32 times 4.096 µs <<
-	// AckTimeout, half a second at least (RDMA_OPTION_ID_ACK_TIMEOUT); 0: as configured.
+	// AckTimeout, up to 31, sets the time after which a silent peer counts as dead: 32 times 4.096 µs <<
+	// AckTimeout, at least half a second (RDMA_OPTION_ID_ACK_TIMEOUT). 0: as configured.
 	AckTimeout int
-	// Spin makes Wait and the connection's own operations poll for this long
-	// before they sleep; see CQ.SetSpin. Of queues that it makes itself.
+	// Spin makes Wait and the connection's own operations poll for this long before they sleep; see
+	// CQ.SetSpin. It applies to queues that the connection makes itself.
 	Spin time.Duration
-	// Prepare runs before the handshake: the place to register memory and to
-	// post receives, so that the peer's first message finds one.
+	// Prepare runs before the handshake. It may register memory and post receives, so that the peer's first
+	// message finds one.
 	Prepare func(*Conn) error
 }
 
-// Conn is a connection with its queue pair. Work is posted to QP and polled
-// from its queues; where the connection made the queues itself, Send, Write,
-// Read and Recv do both. A Conn made with the caller's queues leaves polling to
-// the caller. A queue pair of type XRCSend has nothing to Recv, and its messages are
-// posted (SendWR.SRQN); one of type XRCRecv does none of these.
+// Conn is a connection with its queue pair. Work is posted to QP and polled from its queues; if the
+// connection made the queues itself, Send, Write, Read and Recv do both. If the caller provided the queues,
+// the caller polls. A queue pair of type XRCSend can't Recv, and its messages are posted (SendWR.SRQN); one
+// of type XRCRecv supports none of these calls.
 type Conn struct {
 	*QP
 	id      *cmid.ID
@@ -63,22 +62,22 @@ type Conn struct {
 	local   netip.AddrPort
 	remote  netip.AddrPort
 	param   abi.CMParam
-	peer    Destination // of datagrams
-	group   netip.Addr  // that the queue pair is attached to; or none
+	peer    Destination // for datagrams
+	group   netip.Addr  // the multicast group that was joined, or the zero Addr
 	own     struct {
 		pd             bool
 		sendCQ, recvCQ bool
 	}
-	turn   chan struct{} // holds the token of Send, Write and Read
+	turn   chan struct{} // holds the token that Send, Write and Read take
 	serial uint64
 	closed sync.Once
 	result error
 }
 
-// offered is what the peer of a request can do.
+// offered is the depths in the peer's connection request.
 type offered struct{ serve, reads int }
 
-// kind is the type of the queue pair that options ask for; otherwise, if they don't say.
+// kind returns the type of queue pair that the options name, or otherwise if they name none.
 func (o *ConnOptions) kind(otherwise QPType) QPType {
 	if o == nil || o.QP.Type == 0 {
 		return otherwise
@@ -86,7 +85,7 @@ func (o *ConnOptions) kind(otherwise QPType) QPType {
 	return o.QP.Type
 }
 
-// purpose is what Dial is for: UD or RC.
+// purpose returns the type for which Dial connects: UD or RC.
 func (o *ConnOptions) purpose() QPType {
 	if o.kind(RC) == UD {
 		return UD
@@ -94,8 +93,7 @@ func (o *ConnOptions) purpose() QPType {
 	return RC
 }
 
-// prepare makes what the options leave out, and the queue pair: for datagrams, or for
-// a connection, as what they are for has it.
+// prepare makes the parts that the options leave out, and the queue pair, for datagrams or for a connection.
 func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, options *ConnOptions, purpose QPType) (*Conn, error) {
 	o := ConnOptions{}
 	if options != nil {
@@ -147,7 +145,7 @@ func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOpt
 		if err != nil {
 			session.Undo(ctx, func() {
 				for _, m := range slices.Backward(made) {
-					_ = m.Close() // the error that counts is the first
+					_ = m.Close() // the first error is the one to return
 				}
 			})
 		}
@@ -179,7 +177,7 @@ func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOpt
 	return err
 }
 
-// ownDomain makes a domain for one connection.
+// ownDomain makes a protection domain for one connection.
 func (c *Client) ownDomain(ctx context.Context, device int) (*PD, error) {
 	x, err := c.sharedContext(ctx, device)
 	if err != nil {
@@ -188,8 +186,8 @@ func (c *Client) ownDomain(ctx context.Context, device int) (*PD, error) {
 	return x.allocPD(ctx)
 }
 
-// sharedContext is the device opened once for all connections that bring no
-// protection domain.
+// sharedContext returns the device's context that all connections without a protection domain of their own
+// share; the first call opens it.
 func (c *Client) sharedContext(ctx context.Context, device int) (*Context, error) {
 	if err := c.sharing.Lock(ctx); err != nil {
 		return nil, err
@@ -225,8 +223,8 @@ func (x *Context) waitableCQ(ctx context.Context, entries int, spin time.Duratio
 	return q, err
 }
 
-// handshake sends CM_CONNECT or CM_ACCEPT and waits until it is answered, which
-// accepted datagrams are not: there is no event then.
+// handshake sends CM_CONNECT or CM_ACCEPT and waits for the event that completes it. Accepting a request for
+// datagrams has no such event.
 func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi.CMEvent, error) {
 	cmid.Limit(&conn.param, peer.serve, peer.reads, conn.ctx.device.MaxReads)
 	conn.param.QP, conn.param.QPNum = conn.handle, conn.pair.QPN
@@ -243,26 +241,26 @@ func (conn *Conn) handshake(ctx context.Context, t abi.Type, peer offered) (*abi
 	return ev, err
 }
 
-// SetPrivateData replaces ConnOptions.PrivateData. It is for Prepare, which may
-// have made what the peer is to be told; later it has no effect.
+// SetPrivateData replaces ConnOptions.PrivateData. Prepare calls it if it makes the data for the peer; later
+// calls have no effect.
 func (conn *Conn) SetPrivateData(b []byte) error { return cmid.SetPrivate(&conn.param, b) }
 
-// PrivateData is what the peer gave to Accept, or to Dial.
+// PrivateData returns the private data that the peer passed to Accept or Dial.
 func (conn *Conn) PrivateData() []byte { return conn.private }
 
-// LocalAddr is our end's address.
+// LocalAddr returns the address of our end.
 func (conn *Conn) LocalAddr() netip.AddrPort { return conn.local }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the peer's address.
 func (conn *Conn) RemoteAddr() netip.AddrPort { return conn.remote }
 
-// Done is closed when the connection has ended: by either side, by the peer's
-// death, or with urdmad (RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL).
-// With datagrams, Close or urdmad's end close it.
+// Done is closed when the connection has ended: by either side, by the peer's death, or with urdmad
+// (RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_DEVICE_REMOVAL). For datagrams it is closed by Close or urdmad's
+// end.
 func (conn *Conn) Done() <-chan struct{} { return conn.id.Done() }
 
-// Err tells why the connection ended, nil before Done is closed: ErrDisconnected,
-// with ETIMEDOUT where the peer fell silent, or ErrGone.
+// Err returns why the connection ended, nil before Done is closed: ErrDisconnected, which wraps ETIMEDOUT if
+// the peer was silent, or ErrGone.
 func (conn *Conn) Err() error {
 	select {
 	case <-conn.id.Done():
@@ -272,16 +270,16 @@ func (conn *Conn) Err() error {
 	}
 }
 
-// Disconnect ends the connection in good order (rdma_disconnect(3)): what was
-// posted still goes out, for a second at most. It does not wait; Done tells.
+// Disconnect ends the connection in good order (rdma_disconnect(3)): posted work is still sent, for at most a
+// second. It does not wait; Done is closed at the end.
 func (conn *Conn) Disconnect() error { return conn.id.Request(abi.CMDisconnect) }
 
-// closeLimit bounds Close where the peer takes nothing more.
+// closeLimit bounds Close if the peer accepts no more data.
 const closeLimit = 2 * time.Second
 
-// Close disconnects, waits until what was posted is out, two seconds at most,
-// and destroys the queue pair and whatever the connection made for itself;
-// memory that was registered in its own protection domain is deregistered.
+// Close disconnects, waits at most two seconds until posted work is sent, and destroys the queue pair and
+// everything that the connection made for itself. Memory registered in its own protection domain is
+// deregistered.
 func (conn *Conn) Close() error {
 	conn.closed.Do(func() {
 		if conn.kind != UD && conn.Err() == nil && conn.Disconnect() == nil {
@@ -298,7 +296,7 @@ func (conn *Conn) Close() error {
 	return conn.result
 }
 
-// release is releaseObjects where another error counts.
+// release is releaseObjects when another error is returned.
 func (conn *Conn) release() { _ = conn.releaseObjects() }
 
 func (conn *Conn) releaseObjects() error {
@@ -325,7 +323,7 @@ func (conn *Conn) releaseObjects() error {
 	return errors.Join(all...)
 }
 
-// regions are the memory regions of a domain.
+// regions returns the memory regions of a domain.
 func (p *PD) regions() (all []*MR) {
 	for _, m := range p.ctx.client.regions.All() {
 		if m.pd == p {

@@ -18,11 +18,11 @@ import (
 // CQ is a completion queue (ibv_create_cq(3)).
 type CQ struct {
 	ctx     *Context
-	channel *CompChannel // or nil
+	channel *CompChannel // may be nil
 	handle  uint32
-	events  chan struct{} // a token: urdmad raised the event
+	events  chan struct{} // holds a token if there was an event
 	done    chan struct{}
-	spin    atomic.Int64 // ns that Wait polls before it sleeps
+	spin    atomic.Int64 // ns for which Wait polls before it sleeps
 	waiters atomic.Int32
 
 	mu     sync.Mutex
@@ -58,7 +58,7 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	}
 	q := &CQ{ctx: x, channel: channel, handle: resp.Handle, events: make(chan struct{}, 1), done: make(chan struct{})}
 	if q.mem, err = mapCQ(&resp, fds[0]); err != nil {
-		_ = c.callHandle(abi.DestroyCQ, resp.Handle) // the error that counts is the first
+		_ = c.callHandle(abi.DestroyCQ, resp.Handle) // the first error is the one to return
 		return nil, err
 	}
 	q.queue.init(q.mem, &resp)
@@ -68,22 +68,21 @@ func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (
 	}
 	c.cqs.Add(q.handle, q)
 	if c.dead() {
-		q.wake() // lose may have passed before the queue was in the table
+		q.wake() // the client may have been lost before the queue was in the table
 	}
 	return q, nil
 }
 
-// Entries is how many completions the queue holds.
+// Entries returns the number of completions that the queue holds.
 func (q *CQ) Entries() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queue.ring.Entries()
 }
 
-// Resize changes how many completions the queue holds, to at least n
-// (ibv_resize_cq(3)); those that wait, and Arm, stay. EINVAL: it is less than what
-// waits, or more than the device has. Poll may be called at the same time, and waits
-// for it to end.
+// Resize changes the number of completions that the queue holds, to at least n (ibv_resize_cq(3)); waiting
+// completions and the effect of Arm are kept. EINVAL: n is less than the number of waiting completions, or
+// more than the device allows. Poll may be called concurrently; it waits until Resize returns.
 func (q *CQ) Resize(n int) error {
 	if n < 1 || n > q.ctx.device.MaxCQE {
 		return fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", n, q.ctx.device.MaxCQE, syscall.EINVAL)
@@ -102,7 +101,7 @@ func (q *CQ) Resize(n int) error {
 		return err
 	}
 	mem, err := mapCQ(&resp, fds[0])
-	if err != nil { // urdmad has moved the queue to where we can't follow
+	if err != nil { // urdmad has moved the queue, so the old ring is no longer used
 		q.ctx.client.session.Lose()
 		return err
 	}
@@ -112,10 +111,9 @@ func (q *CQ) Resize(n int) error {
 	return nil
 }
 
-// Poll takes up to len(out) completions, oldest first, and does not wait
-// (ibv_poll_cq(3)). Once urdmad is gone the posted work comes out flushed, then
-// ErrGone. ErrOverrun means that completions were lost. On a core that urdmad
-// shares, polls that find nothing give the core away.
+// Poll takes up to len(out) completions, oldest first, and does not wait (ibv_poll_cq(3)). Once urdmad has
+// ended, posted work completes as flushed; after that the error is ErrGone. ErrOverrun means that completions
+// were lost. If urdmad runs on the same core, empty polls yield the core to it.
 func (q *CQ) Poll(out []Completion) (int, error) {
 	n, wish, err := q.poll(out)
 	if n == 0 && err == nil && len(out) > 0 {
@@ -124,10 +122,9 @@ func (q *CQ) Poll(out []Completion) (int, error) {
 	return n, err
 }
 
-// giveCore follows a poll that found nothing. A yield meets only threads of our
-// own scheduling group; urdmad, started in another session or by systemd, may be
-// in another and get a core that we poll on only when our slice ends,
-// milliseconds later. So where it needs this core it gets it by our waiting.
+// giveCore follows an empty poll. A yield reaches only threads of our own scheduling group. If urdmad was
+// started in another session or by systemd, it may be in another group and get the core on which we poll only
+// when our time slice ends, milliseconds later. So if it needs this core we sleep.
 func (q *CQ) giveCore(wish yield.Wish) {
 	if !q.yield.Empty(wish) {
 		return
@@ -142,9 +139,8 @@ func (q *CQ) giveCore(wish yield.Wish) {
 	}
 }
 
-// announceWait gives the bells of the worker that needs this core, nil if none
-// does or not all queues were looked at. If the queue is empty, that worker knows
-// from then on that we wait.
+// announceWait returns the doorbells of the worker that needs this core; nil if none does, or not all queues
+// were polled. If the queue is empty, the worker is told that this goroutine waits.
 func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,7 +155,7 @@ func (q *CQ) announceWait(core uint32, all bool) (bells *ring.ClientBells, empty
 	return &b, empty
 }
 
-// poll also returns when urdmad wants the core.
+// poll also returns when urdmad wants this goroutine to yield.
 func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +163,7 @@ func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 		return 0, wish, ErrClosed
 	}
 	q.yield.Polled()
-	dead := q.ctx.client.dead() // before the ring: what it holds then is all there will be
+	dead := q.ctx.client.dead() // before the ring is read: if urdmad has ended, the ring gets no more completions
 	for n < len(out) {
 		got := q.queue.take(len(out)-n, dead)
 		if len(got) == 0 {
@@ -197,9 +193,8 @@ func (q *CQ) poll(out []Completion) (n int, wish yield.Wish, err error) {
 	return n, wish, err
 }
 
-// Arm asks for one event for the next completion, or with solicitedOnly for the
-// next that is solicited or failed (ibv_req_notify_cq(3)). Poll once more
-// afterwards: completions that are there already raise none.
+// Arm requests one event for the next completion or, with solicitedOnly, for the next solicited or failed one
+// (ibv_req_notify_cq(3)). Poll once more afterwards: existing completions cause no event.
 func (q *CQ) Arm(solicitedOnly bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -208,13 +203,13 @@ func (q *CQ) Arm(solicitedOnly bool) error {
 	}
 	q.queue.ring.Arm(solicitedOnly)
 	if q.ctx.client.dead() {
-		signal(q.events) // as urdmad would for what is flushed
+		signal(q.events) // as urdmad would do for flushed work
 	}
 	return nil
 }
 
-// Events gets a value when an armed queue has completions, or urdmad is gone;
-// it is for select statements. Values may come too many: Poll tells.
+// Events receives a value when an armed queue has completions, or urdmad has ended; it is for select
+// statements. There may be superfluous values: call Poll.
 func (q *CQ) Events() <-chan struct{} { return q.events }
 
 func (q *CQ) wake() {
@@ -224,18 +219,17 @@ func (q *CQ) wake() {
 	}
 }
 
-// SetSpin makes Wait poll for this long before it sleeps. Polling is several
-// times faster than being woken and keeps a core busy. Initially 0.
+// SetSpin makes Wait poll for this long before it sleeps. Polling reacts several times faster than waking up,
+// and keeps a core busy. Initially 0.
 func (q *CQ) SetSpin(d time.Duration) { q.spin.Store(int64(d)) }
 
-// Wait is Poll that waits until there is a completion, ctx ends, urdmad is gone
-// or the queue is closed. It arms the queue as needed.
+// Wait is like Poll, but waits until there is a completion, ctx ends, urdmad ends or the queue is closed. It
+// arms the queue as needed.
 func (q *CQ) Wait(ctx context.Context, out []Completion) (int, error) {
 	return q.wait(ctx, out, nil, nil)
 }
 
-// wait also ends with the error of ended once stop is closed and over says that
-// nothing more will come.
+// wait also ends, with the error of over, once stop is closed and over returns an error.
 func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, over func() error) (int, error) {
 	if len(out) == 0 {
 		return 0, nil
@@ -263,7 +257,7 @@ func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, o
 			return 0, ctx.Err()
 		case <-q.done:
 			return 0, ErrClosed
-		case <-q.ctx.client.Gone(): // the next poll says so
+		case <-q.ctx.client.Gone(): // the next poll returns the error
 		case <-stop:
 			if n, _, err := q.poll(out); n > 0 || err != nil {
 				q.passOn()
@@ -277,16 +271,14 @@ func (q *CQ) wait(ctx context.Context, out []Completion, stop <-chan struct{}, o
 	}
 }
 
-// passOn lets another waiter look at what this one may have left: completions, or an
-// error that stays.
+// passOn wakes another waiter, because there may be more completions, or an error that persists.
 func (q *CQ) passOn() {
 	if q.waiters.Load() > 1 {
 		q.wake()
 	}
 }
 
-// politeEvery is how many empty polls of Wait lie between two chances for
-// other goroutines of this thread.
+// politeEvery is the number of empty polls after which Wait lets other goroutines of this thread run.
 const politeEvery = 64
 
 func (q *CQ) spinning(ctx context.Context, out []Completion) (int, error) {
@@ -336,9 +328,8 @@ func (q *CQ) release() {
 	session.Unmap(q.mem)
 }
 
-// join and leave note whose work completes here. Leaving, the completions of
-// the queue pair go too, as ibv_destroy_qp(3) has it: urdmad is done with it,
-// none comes after these.
+// join and leave record which queue pairs complete here. leave also removes the queue pair's completions, as
+// ibv_destroy_qp(3) does; urdmad has destroyed it, so no others come.
 func (q *CQ) join(p *QP, sends bool) {
 	if q == nil {
 		return
@@ -346,12 +337,12 @@ func (q *CQ) join(p *QP, sends bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue.join(&p.pair, sends)
-	q.bells = p.bells // a worker that serves it: its wishes about yielding
+	q.bells = p.bells // of a worker that serves the queue, which state when to yield
 }
 
 func (q *CQ) leave(p *QP) { q.forget(p, (*completions).leave) }
 
-// drop forgets the completions of a queue pair that are not polled yet.
+// drop removes completions of a queue pair that were not polled yet.
 func (q *CQ) drop(p *QP) { q.forget(p, (*completions).drop) }
 
 func (q *CQ) forget(p *QP, how func(*completions, *completionPair)) {

@@ -13,14 +13,13 @@ import (
 	"urdma/verbs/session"
 )
 
-// Device is a port of urdmad (ibv_get_device_list(3), ibv_query_device(3)), as
-// it was when the client connected. Where what libibverbs shows as one device has several
-// ports, each is a Device.
+// Device is a port of urdmad (ibv_get_device_list(3), ibv_query_device(3)), as it was when the client
+// connected. A device that libibverbs shows with several ports is several Devices here.
 type Device struct {
 	client *Client
 	number int
 
-	Name        string       // with the port's number behind a slash, where there are others: hca0/2
+	Name        string       // if the device has several ports, followed by the port's number: hca0/2
 	Port        int          // from 1
 	Prefix      netip.Prefix // its IP address with the length of the network's prefix
 	MAC         net.HardwareAddr
@@ -29,21 +28,21 @@ type Device struct {
 	MaxQP       int
 	MaxQPWR     int // work requests of one queue
 	MaxSGE      int // scatter/gather elements of one work request
-	MaxInline   int // bytes of inline data
+	MaxInline   int // bytes
 	MaxCQ       int
-	MaxCQE      int // completions of one queue
+	MaxCQE      int // completions in one queue
 	MaxMR       int
 	MaxMW       int // memory windows
 	MaxSRQ      int
-	MaxSRQWR    int // receives of one shared receive queue
-	MaxSRQSGE   int // elements of each
+	MaxSRQWR    int // receives in one shared receive queue
+	MaxSRQSGE   int // elements of one receive in a shared receive queue
 	MaxPD       int
-	MaxReads    int    // RDMA Reads of one queue pair at a time, in either direction
+	MaxReads    int    // outstanding RDMA Reads of one queue pair, in each direction
 	MaxMRSize   uint64 // bytes registered by one client
-	MaxMessage  uint64 // bytes of the longest message of a connection
-	MaxDatagram int    // bytes of the longest one of a queue pair of type UD
+	MaxMessage  uint64 // bytes of the longest message on a connection
+	MaxDatagram int    // bytes of the longest message on a queue pair of type UD
 	maxSGERead  int
-	TransportID uint32 // as which libibverbs programs are shown it: abi.TransportIWARP and its kin
+	TransportID uint32 // how libibverbs programs see the device: abi.TransportIWARP, …
 }
 
 func (c *Client) readDevices(ctx context.Context, n int) error {
@@ -76,8 +75,8 @@ func (d *Device) read(ctx context.Context) error {
 	return nil
 }
 
-// Query is the device as it is now (ibv_query_port(3)): a port over a network
-// interface is Up when that is, and may get another MTU.
+// Query returns the device's present state (ibv_query_port(3)): a port on a network interface is Up while
+// that is, and its MTU may change.
 func (d *Device) Query() (*Device, error) {
 	now := &Device{client: d.client, number: d.number}
 	if err := now.read(context.Background()); err != nil {
@@ -86,7 +85,7 @@ func (d *Device) Query() (*Device, error) {
 	return now, nil
 }
 
-// maxMessage is the longest message of queue pairs of a type, in bytes.
+// maxMessage returns the length of the longest message on queue pairs of a type, in bytes.
 func (d *Device) maxMessage(kind QPType) uint64 {
 	if kind == UD {
 		return uint64(d.MaxDatagram)
@@ -94,7 +93,7 @@ func (d *Device) maxMessage(kind QPType) uint64 {
 	return d.MaxMessage
 }
 
-// Devices are urdmad's ports. The slice is the caller's.
+// Devices returns urdmad's ports. The caller owns the slice.
 func (c *Client) Devices() []*Device { return append([]*Device(nil), c.devices...) }
 
 // Context is an opened device (ibv_open_device(3)).
@@ -107,8 +106,8 @@ type Context struct {
 	done   chan struct{}
 	once   sync.Once
 
-	own     session.Mutex // of channel
-	channel *CompChannel  // for connections that bring no completion queues
+	own     session.Mutex // guards channel
+	channel *CompChannel  // for connections without completion queues of their own
 }
 
 // Open opens the device.
@@ -125,7 +124,7 @@ func (d *Device) open(ctx context.Context) (*Context, error) {
 	}
 	f, err := session.EventSocket(fds[0], "urdma asynchronous events")
 	if err != nil {
-		_ = c.callHandle(abi.CloseDevice, resp.Handle) // the error that counts is the first
+		_ = c.callHandle(abi.CloseDevice, resp.Handle) // the first error is the one to return
 		return nil, err
 	}
 	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{}),
@@ -135,11 +134,11 @@ func (d *Device) open(ctx context.Context) (*Context, error) {
 	return x, nil
 }
 
-// Device is what was opened.
+// Device returns the device that was opened.
 func (x *Context) Device() *Device { return x.device }
 
-// Close closes the device; EBUSY while a protection domain, channel or
-// completion queue of it is left (ibv_close_device(3)).
+// Close closes the device; EBUSY while it has protection domains, channels or completion queues
+// (ibv_close_device(3)).
 func (x *Context) Close() error {
 	if err := x.closeChannel(); err != nil {
 		return err
@@ -152,10 +151,10 @@ func (x *Context) Close() error {
 	return nil
 }
 
-// closeChannel destroys the channel that connections in domains of this context
-// share; EBUSY while there are any.
+// closeChannel destroys the channel that connections in domains of this context share; EBUSY while there are
+// any.
 func (x *Context) closeChannel() error {
-	_ = x.own.Lock(context.Background()) // which never ends
+	_ = x.own.Lock(context.Background()) // never ends
 	defer x.own.Unlock()
 	if x.channel == nil {
 		return nil
@@ -184,35 +183,34 @@ const (
 	EventCommEst     AsyncType = abi.EventCommEst
 	// Fewer receives are posted than the limit of the shared receive queue.
 	EventSRQLimitReached AsyncType = abi.EventSRQLimitReached
-	// Of a queue pair in error that draws from one: the last receive that it had
-	// taken has completed.
+	// For a queue pair in error that uses a shared receive queue: the last receive that it took has
+	// completed.
 	EventLastWQEReached AsyncType = abi.EventQPLastWQEReached
-	// What was posted before a move to SQD has completed (see Modify).
+	// Work posted before a move to SQD has completed (see Modify).
 	EventSQDrained   AsyncType = abi.EventSQDrained
 	EventDeviceFatal AsyncType = abi.EventDeviceFatal
 	EventPortActive  AsyncType = abi.EventPortActive
 	EventPortErr     AsyncType = abi.EventPortErr
-	// Of a port shown as InfiniBand's: another subnet manager manages it, or wants to be told anew of
-	// groups, services and subscriptions.
+	// For a port shown as InfiniBand: another subnet manager has taken over, or asks for groups, services and
+	// subscriptions to be registered again.
 	EventSMChange         AsyncType = abi.EventSMChange
 	EventClientReregister AsyncType = abi.EventClientReregister
-	// The port has another address.
+	// The port's address has changed.
 	EventGIDChange AsyncType = abi.EventGIDChange
 )
 
 // AsyncEvent is an asynchronous event with the object it concerns.
 type AsyncEvent struct {
 	Type AsyncType
-	CQ   *CQ  // of EventCQErr
-	QP   *QP  // of the queue pair events
-	SRQ  *SRQ // of EventSRQLimitReached
-	Port int  // of the port events, from 1
+	CQ   *CQ  // for EventCQErr
+	QP   *QP  // for queue pair events
+	SRQ  *SRQ // for EventSRQLimitReached
+	Port int  // for port events; counted from 1
 }
 
-// Events are the context's asynchronous events (ibv_get_async_event(3)), also those of
-// other ports that libibverbs shows as the same device's; they
-// need no acknowledgement. When urdmad ends, EventDeviceFatal comes last. The
-// channel is closed when no more will come.
+// Events returns a channel of the context's asynchronous events (ibv_get_async_event(3)), including those of
+// other ports that libibverbs shows on the same device; they need no acknowledgement. When urdmad ends,
+// EventDeviceFatal comes last. The channel is closed after the last event.
 func (x *Context) Events() <-chan AsyncEvent { return x.events }
 
 func (x *Context) readAsync() {
@@ -224,7 +222,7 @@ func (x *Context) readAsync() {
 	})
 	select {
 	case <-x.done:
-	case <-x.client.Gone(): // the control socket tells urdmad's end, not this one
+	case <-x.client.Gone(): // only the control socket shows reliably that urdmad has ended
 		x.report(AsyncEvent{Type: EventDeviceFatal})
 	}
 }
@@ -236,7 +234,7 @@ func (x *Context) report(ev AsyncEvent) {
 	}
 }
 
-// translate finds the object; an event of one that is gone is late.
+// translate finds the object; ok is false for an event of a closed object.
 func (x *Context) translate(m *abi.AsyncEvent) (ev AsyncEvent, ok bool) {
 	ev.Type, ok = AsyncType(m.EventType), true
 	switch ev.Type {

@@ -10,11 +10,10 @@ import (
 	"urdma/verbs/session"
 )
 
-// Dial connects to "host:port" and returns when the peer has accepted
-// (rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3)). Host is an
-// address, of IPv6 in brackets, or a name of one. A peer that does not want it is a
-// *RejectedError. options may be nil. With QPOptions.Type UD it asks which queue pair
-// takes datagrams there (ListenDatagrams), and connects nothing: see Conn.Peer.
+// Dial connects to "host:port" and returns when the peer has accepted (rdma_resolve_addr(3),
+// rdma_resolve_route(3), rdma_connect(3)). Host is an address (IPv6 in brackets) or a name. If the peer
+// rejects the connection, the error is a *RejectedError. options may be nil. With QPOptions.Type UD, Dial
+// asks which queue pair receives datagrams there (ListenDatagrams) and makes no connection: see Conn.Peer.
 func (c *Client) Dial(ctx context.Context, address string, options *ConnOptions) (*Conn, error) {
 	to, err := c.lookUp(ctx, address)
 	if err != nil {
@@ -58,7 +57,7 @@ func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, optio
 	return conn, nil
 }
 
-// lookUp reads an address, of one of our ports' families if it is a name.
+// lookUp reads an address; for a name it returns an address whose family one of our ports has.
 func (c *Client) lookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 	var ours []netip.Addr
 	for _, d := range c.devices {
@@ -67,8 +66,7 @@ func (c *Client) lookUp(ctx context.Context, address string) (netip.AddrPort, er
 	return cmid.LookUp(ctx, address, ours)
 }
 
-// createID makes an id, for queue pairs of a type, on the event channel, which is made
-// at the first use.
+// createID makes an id for queue pairs of a type on the event channel, which is made at first use.
 func (c *Client) createID(ctx context.Context, kind QPType, queue int) (*cmid.ID, error) {
 	ch, err := c.eventChannel(ctx)
 	if err != nil {
@@ -93,7 +91,7 @@ func (c *Client) eventChannel(ctx context.Context) (*cmid.Channel, error) {
 	}
 	c.cm.Store(ch)
 	if c.dead() {
-		ch.End() // lost may have passed before the channel was there
+		ch.End() // the client may have been lost before the channel was set
 	}
 	c.readers.Go(ch.Read)
 	return ch, nil

@@ -16,20 +16,19 @@ var (
 	ErrNoDaemon = session.ErrNoDaemon
 	// ErrVersion: urdmad speaks another version of the control protocol.
 	ErrVersion = session.ErrVersion
-	// ErrGone: the connection to urdmad is lost; it died, or broke the protocol.
+	// ErrGone: the session with urdmad is lost: urdmad died or violated the protocol.
 	ErrGone = session.ErrGone
 	// ErrClosed: the object, or the client it belongs to, was closed.
 	ErrClosed = session.ErrClosed
 	// ErrQueueFull: no free slot in a send or receive queue; poll completions first.
 	ErrQueueFull = fmt.Errorf("verbs: the queue is full: %w", syscall.ENOMEM)
-	// ErrState: a send was posted to a queue pair that is not connected yet, or, of
-	// type UD, not started.
+	// ErrState: a send was posted to a queue pair that is not connected yet or, for type UD, not started.
 	ErrState = fmt.Errorf("verbs: the queue pair is not connected: %w", syscall.EINVAL)
-	// ErrWorkRequest: the work request has too many or too long elements, flags that
-	// don't fit its operation, an operation that queue pairs of its type lack, a
-	// destination that is no address, or no shared receive queue of the peer's.
+	// ErrWorkRequest: the work request has too many or too long elements, flags that its operation does not
+	// allow, an operation that its type of queue pair does not support, an invalid destination address, or no
+	// number of the peer's shared receive queue.
 	ErrWorkRequest = fmt.Errorf("verbs: malformed work request: %w", syscall.EINVAL)
-	// ErrUnsupported: urdma does not have the operation.
+	// ErrUnsupported: urdma does not support the operation.
 	ErrUnsupported = fmt.Errorf("verbs: unsupported operation: %w", syscall.EOPNOTSUPP)
 	// ErrOverrun: completions were lost because the completion queue was full.
 	ErrOverrun = fmt.Errorf("verbs: completion queue overrun: %w", syscall.EOVERFLOW)
@@ -37,21 +36,19 @@ var (
 	ErrNoChannel = errors.New("verbs: the completion queue has no completion channel")
 	// ErrDisconnected: the connection has ended.
 	ErrDisconnected = cmid.ErrDisconnected
-	// ErrNoWay: the peer, or the gateway to it, was not found; beside it EHOSTUNREACH,
-	// or ETIMEDOUT where time was up before that was certain.
+	// ErrNoWay: the peer, or the gateway to it, was not found. The error also wraps EHOSTUNREACH, or
+	// ETIMEDOUT if the time limit came before that was certain.
 	ErrNoWay = cmid.ErrNoWay
-	// ErrSharedQueue: Conn's own Send, Write, Read and Recv need completion
-	// queues that nobody else polls.
+	// ErrSharedQueue: Conn's own Send, Write, Read and Recv need completion queues that nothing else polls.
 	ErrSharedQueue = errors.New("verbs: the connection's completion queues are not its own; post and poll instead")
 )
 
-// RejectedError is the answer of a peer that does not want the connection, or
-// of a host where nobody listens on the port. It wraps ECONNREFUSED.
+// RejectedError is returned if the peer rejects the connection or nobody listens on the port. It wraps
+// ECONNREFUSED.
 type RejectedError = cmid.RejectedError
 
-// CompletionError is a work request that failed. Unwrap gives ErrDisconnected
-// where the request was flushed, as happens to all that wait when a connection
-// ends.
+// CompletionError describes a work request that failed. Unwrap returns ErrDisconnected if the request was
+// flushed, as all outstanding ones are when a connection ends.
 type CompletionError struct{ Completion Completion }
 
 func (e *CompletionError) Error() string {

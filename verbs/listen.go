@@ -13,10 +13,10 @@ import (
 	"urdma/verbs/session"
 )
 
-// DefaultBacklog is how many connection requests wait at a listener that says nothing else.
+// DefaultBacklog is the number of connection requests that a listener queues by default.
 const DefaultBacklog = 128
 
-// Listener takes connection requests (rdma_listen(3)).
+// Listener accepts connection requests (rdma_listen(3)).
 type Listener struct {
 	client *Client
 	id     *cmid.ID
@@ -24,15 +24,14 @@ type Listener struct {
 	local  netip.AddrPort
 }
 
-// Listen takes connection requests at "host:port" (rdma_bind_addr(3),
-// rdma_listen(3)). No host means every port of urdmad, 127.0.0.1 included; port
-// number 0 chooses a free one.
+// Listen accepts connection requests at "host:port" (rdma_bind_addr(3), rdma_listen(3)). An empty host means
+// every port of urdmad, 127.0.0.1 included; port number 0 chooses a free one.
 func (c *Client) Listen(address string) (*Listener, error) {
 	return c.listen(address, RC, DefaultBacklog)
 }
 
-// ListenBacklog is Listen where as many requests wait, 1 to 65535. Who comes when that
-// many do asks again for some seconds.
+// ListenBacklog is like Listen, with the number of requests to queue, 1 to 65535. While the queue is full,
+// other peers retry for some seconds.
 func (c *Client) ListenBacklog(address string, backlog int) (*Listener, error) {
 	if backlog < 1 || backlog > math.MaxUint16 {
 		return nil, fmt.Errorf("verbs: backlog of %d requests, expected 1 to %d: %w", backlog, math.MaxUint16, syscall.EINVAL)
@@ -60,11 +59,10 @@ func (c *Client) listen(address string, kind QPType, backlog int) (*Listener, er
 	return &Listener{client: c, id: id, kind: kind, local: local}, nil
 }
 
-// Addr is where the listener listens, with the port number chosen.
+// Addr returns the listener's address with the port number chosen.
 func (l *Listener) Addr() netip.AddrPort { return l.local }
 
-// Next waits for a connection request. The caller answers it with Accept or
-// Reject.
+// Next waits for a connection request. The caller must call Accept or Reject.
 func (l *Listener) Next(ctx context.Context) (*Request, error) {
 	r, err := l.id.Next(ctx)
 	if err != nil {
@@ -82,21 +80,21 @@ func (l *Listener) Accept(ctx context.Context, options *ConnOptions) (*Conn, err
 	return r.Accept(ctx, options)
 }
 
-// Close stops listening and rejects the requests that wait. Connections stay.
+// Close stops listening and rejects the queued requests. Connections are kept.
 func (l *Listener) Close() error {
 	l.id.CloseListener()
 	return nil
 }
 
-// Request is a connection request that waits for its answer
-// (RDMA_CM_EVENT_CONNECT_REQUEST of rdma_get_cm_event(3)).
+// Request is a connection request that waits for Accept or Reject (RDMA_CM_EVENT_CONNECT_REQUEST of
+// rdma_get_cm_event(3)).
 type Request struct {
 	client *Client
 	id     *cmid.ID
 	kind   QPType // the listener's
 	event  abi.CMEvent
 
-	PrivateData []byte // what the peer gave to Dial
+	PrivateData []byte // private data that the peer passed to Dial
 	Local       netip.AddrPort
 	Remote      netip.AddrPort
 }
@@ -107,8 +105,8 @@ func (l *Listener) newRequest(r *cmid.Request) *Request {
 		PrivateData: append([]byte(nil), ev.Param.Private()...)}
 }
 
-// Accept accepts and returns when the peer has acknowledged it (rdma_accept(3)), which
-// those who ask for datagrams don't. options may be nil. A request can be answered once.
+// Accept accepts the request and returns when the peer has acknowledged it (rdma_accept(3)); a request for
+// datagrams has no acknowledgement. options may be nil. A request can be answered once.
 func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, error) {
 	peer := &r.event.Param
 	conn, err := r.client.prepare(ctx, r.id, r.event.Device, options, r.kind)
@@ -128,8 +126,8 @@ func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, erro
 	return conn, nil
 }
 
-// Reject refuses, with private data of at most MaxPrivateData bytes for the
-// peer (rdma_reject(3)).
+// Reject rejects the request, with at most MaxPrivateData bytes of private data for the peer
+// (rdma_reject(3)).
 func (r *Request) Reject(private []byte) error {
 	var param abi.CMParam
 	if err := cmid.SetPrivate(&param, private); err != nil {

@@ -11,14 +11,13 @@ import (
 	"urdma/verbs/session"
 )
 
-// What a response says of a queue is held against the length of its memory before
-// anybody follows it.
+// Every queue layout in a response is checked against the length of its memory before it is used.
 
-// mapQP maps a queue pair's queues, of which either may be absent, for one of so many
-// workers, and closes the descriptor.
+// mapQP maps a queue pair's queues, either of which may be absent, and closes the descriptor. workers is the
+// number of urdmad's workers, for checking.
 func mapQP(r *abi.QPResponse, fd, workers int) ([]byte, error) {
 	if !fits(&r.SQ, r.Bytes) || !fits(&r.RQ, r.Bytes) || int(r.Worker) >= workers {
-		_ = unix.Close(fd) // of no use
+		_ = unix.Close(fd) // no longer needed
 		return nil, fmt.Errorf("verbs: queues of %d and %d slots in %d bytes of worker %d: %w", r.SQ.Entries, r.RQ.Entries, r.Bytes, r.Worker, syscall.EPROTO)
 	}
 	return session.Map(fd, int(r.Bytes))
@@ -27,7 +26,7 @@ func mapQP(r *abi.QPResponse, fd, workers int) ([]byte, error) {
 // mapSRQ maps a shared receive queue and closes the descriptor.
 func mapSRQ(r *abi.SRQResponse, fd int) ([]byte, error) {
 	if !fits(&r.RQ, r.Bytes) || r.MaxWR > r.RQ.Entries {
-		_ = unix.Close(fd) // of no use
+		_ = unix.Close(fd) // no longer needed
 		return nil, fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes, syscall.EPROTO)
 	}
 	return session.Map(fd, int(r.Bytes))
@@ -37,7 +36,7 @@ func mapSRQ(r *abi.SRQResponse, fd int) ([]byte, error) {
 func mapCQ(r *abi.CQResponse, fd int) ([]byte, error) {
 	need := uint64(r.EntriesOffset) + uint64(r.Entries)*uint64(abi.Size[abi.CQE]())
 	if r.Entries == 0 || r.Entries&(r.Entries-1) != 0 || need > uint64(r.Bytes) {
-		_ = unix.Close(fd) // of no use
+		_ = unix.Close(fd) // no longer needed
 		return nil, fmt.Errorf("verbs: completion ring of %d entries in %d bytes: %w", r.Entries, r.Bytes, syscall.EPROTO)
 	}
 	return session.Map(fd, int(r.Bytes))
@@ -45,13 +44,13 @@ func mapCQ(r *abi.CQResponse, fd int) ([]byte, error) {
 
 // fits reports whether a queue lies within its memory.
 func fits(l *abi.QueueLayout, bytes uint32) bool {
-	head := uint64(l.HeadOffset) + uint64(abi.Size[abi.SQRing]()) // a receive queue's is as long
+	head := uint64(l.HeadOffset) + uint64(abi.Size[abi.SQRing]()) // a receive queue's head is as long
 	end := uint64(l.SlotsOffset) + uint64(l.Entries)*uint64(l.Stride)
 	return l.Entries&(l.Entries-1) == 0 && max(head, end) <= uint64(bytes)
 }
 
-// descriptorRoom makes sure of room for one more descriptor. It is for requests that can't be
-// undone if their answer finds none.
+// descriptorRoom checks that there is room for one more descriptor, before requests that can't be undone if
+// their response's descriptor is lost.
 func descriptorRoom() error {
 	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0)
 	if errors.Is(err, unix.EBADF) {

@@ -11,8 +11,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// PD is a protection domain (ibv_alloc_pd(3)): queue pairs reach only memory
-// regions of their own.
+// PD is a protection domain (ibv_alloc_pd(3)): queue pairs reach only memory regions of their own domain.
 type PD struct {
 	ctx    *Context
 	handle uint32
@@ -29,19 +28,19 @@ func (x *Context) allocPD(ctx context.Context) (*PD, error) {
 	return &PD{ctx: x, handle: resp.Handle}, nil
 }
 
-// Context is the device that the domain belongs to.
+// Context returns the device that the domain belongs to.
 func (p *PD) Context() *Context { return p.ctx }
 
 // Close releases the domain; EBUSY while it has memory regions or queue pairs
 // (ibv_dealloc_pd(3)).
 func (p *PD) Close() error { return p.ctx.client.callHandle(abi.DeallocPD, p.handle) }
 
-// SGE is a scatter/gather element: Length bytes at Addr of the memory region
-// whose lkey is LKey. MR.SGE makes one.
+// SGE is a scatter/gather element: Length bytes at Addr in the memory region with this LKey. MR.SGE makes
+// one.
 type SGE = abi.SGE
 
-// Remote is where in a peer's memory a Write or Read goes. Peers tell each
-// other such addresses in messages or private data.
+// Remote is the address in a peer's memory for a Write or Read. Peers send each other such addresses in
+// messages or private data.
 type Remote struct {
 	Addr uint64
 	RKey uint32
@@ -56,18 +55,16 @@ type MR struct {
 	bytes          []byte
 	addr           uint64
 	shared         bool
-	file           uint32         // where shared, urdmad's handle of the memfd
-	at             extent         // likewise: where the memory lies in it
-	whole          []byte         // likewise: the mapping, whole pages
-	pins           runtime.Pinner // otherwise
-	mapped         bool           // likewise: urdmad maps the program's file
+	file           uint32         // shared memory: urdmad's handle of the memfd
+	at             extent         // shared memory: the range in the memfd
+	whole          []byte         // shared memory: the mapping, in whole pages
+	pins           runtime.Pinner // other memory
+	mapped         bool           // other memory: urdmad maps the program's file
 	unpinned, once sync.Once
 }
 
-// AllocMemory makes n bytes of zeroed, page-aligned memory that urdmad maps
-// too, and registers it. It lies outside Go's heap and is no concern of the
-// garbage collector: Close gives it back, and it must not be touched
-// afterwards.
+// AllocMemory allocates and registers n bytes of zeroed, page-aligned memory that urdmad maps, too. It is not
+// on Go's heap, so it is not garbage-collected: Close frees it, and it must not be accessed afterwards.
 func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 	if n <= 0 {
 		return nil, fmt.Errorf("verbs: memory of %d bytes: %w", n, syscall.EINVAL)
@@ -89,17 +86,16 @@ func (p *PD) AllocMemory(n int, access Access) (*MR, error) {
 	return m, nil
 }
 
-// shareFile shows urdmad a file and returns its handle.
+// shareFile passes a file to urdmad and returns its handle.
 func (c *Client) shareFile(fd int) (uint32, error) {
 	var resp abi.HandleMessage
 	_, err := call(c, abi.AddFile, &abi.Header{}, &resp, fd, 0)
 	return resp.Handle, err
 }
 
-// RegisterMemory registers a slice where it lies and keeps it there until
-// Close. What the program maps shared of a file on tmpfs urdmad maps, too; other
-// memory it reads and writes by the process's /proc/self/mem, and the error is
-// EOPNOTSUPP where the system forbids that.
+// RegisterMemory registers an existing slice and pins it until Close. If it is part of a file on tmpfs that
+// the program maps shared, urdmad maps the file, too. Other memory is read and written through the process's
+// /proc/self/mem; the error is EOPNOTSUPP if the system forbids that.
 func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("verbs: memory of no bytes: %w", syscall.EINVAL)
@@ -108,7 +104,7 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	m.pins.Pin(&b[0])
 	err := m.registerSlice(access)
 	if err != nil || p.ctx.client.dead() {
-		m.unpin() // lose may have passed before the region was in the table
+		m.unpin() // the client may have been lost before the region was in the table
 	}
 	if err != nil {
 		return nil, err
@@ -116,8 +112,8 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	return m, nil
 }
 
-// AllocNull makes a region of no memory (ibv_alloc_null_mr(3)): work requests read 0
-// at any address of it, and what they write there is lost. Peers can't name it.
+// AllocNull makes a region without memory (ibv_alloc_null_mr(3)): work requests read 0 at any address, and
+// data written there is discarded. Peers can't use it.
 func (p *PD) AllocNull() (*MR, error) {
 	m := &MR{pd: p}
 	if err := m.register(0, &abi.RegMRRequest{Path: abi.PathNull}, -1); err != nil {
@@ -130,7 +126,7 @@ func (m *MR) registerArena(access Access) error {
 	return m.register(access, &abi.RegMRRequest{Path: abi.PathShared, File: m.file, FileOffset: uint64(m.at.offset)}, -1)
 }
 
-// registerSlice registers memory of the program's own.
+// registerSlice registers memory that the program allocated itself.
 func (m *MR) registerSlice(access Access) error {
 	if m.mapped = m.registerFile(access) == nil; m.mapped {
 		return nil
@@ -160,7 +156,8 @@ func (m *MR) registerFile(access Access) error {
 		Inode: mapping.inode, Major: mapping.major, Minor: mapping.minor}, fd)
 }
 
-// register makes the region, in the place of the one that it was; req says by which path.
+// register registers the region, or replaces an earlier registration; req says by which path urdmad reaches
+// the memory.
 func (m *MR) register(access Access, req *abi.RegMRRequest, fd int) error {
 	c, addr := m.pd.ctx.client, addressOf(m.bytes)
 	req.PD, req.Access, req.Addr, req.Length = m.pd.handle, uint32(access), addr, uint64(len(m.bytes))
@@ -174,15 +171,15 @@ func (m *MR) register(access Access, req *abi.RegMRRequest, fd int) error {
 	if _, err := call(c, abi.RegMR, req, &resp, fd, 0); err != nil {
 		return err
 	}
-	c.regions.Add(resp.Handle, m) // first: lost and Close find the region at any time
+	c.regions.Add(resp.Handle, m) // first, so that lost and Close always find the region
 	c.regions.Remove(m.handle)
 	m.handle, m.lkey, m.rkey, m.addr = resp.Handle, resp.LKey, resp.RKey, req.IOVA
 	return nil
 }
 
-// ChangeAccess registers the same memory with other rights (ibv_rereg_mr(3) with
-// IBV_REREG_MR_CHANGE_ACCESS). The region keeps its keys; where it fails, its rights,
-// too. No posted work may name it meanwhile, nor another goroutine use or close it.
+// ChangeAccess registers the same memory with other access rights (ibv_rereg_mr(3) with
+// IBV_REREG_MR_CHANGE_ACCESS). The region keeps its keys and, if the call fails, its rights. Meanwhile no
+// posted work may use it, and no other goroutine may use or close it.
 func (m *MR) ChangeAccess(access Access) error {
 	if m.handle == abi.NoHandle || len(m.bytes) == 0 {
 		return fmt.Errorf("verbs: other rights for a null region: %w", syscall.EOPNOTSUPP)
@@ -193,36 +190,35 @@ func (m *MR) ChangeAccess(access Access) error {
 	return m.registerSlice(access)
 }
 
-// Bytes is the memory itself.
+// Bytes returns the memory itself.
 func (m *MR) Bytes() []byte { return m.bytes }
 
-// LKey names the region in scatter/gather elements.
+// LKey returns the region's key for scatter/gather elements.
 func (m *MR) LKey() uint32 { return m.lkey }
 
-// RKey names the region to peers.
+// RKey returns the region's key for peers.
 func (m *MR) RKey() uint32 { return m.rkey }
 
-// Addr is the address of the region's first byte, as SGE and Remote have it.
+// Addr returns the address of the region's first byte, for SGE and Remote.
 func (m *MR) Addr() uint64 { return m.addr }
 
-// Shared tells that urdmad maps the memory.
+// Shared reports whether urdmad maps the memory.
 func (m *MR) Shared() bool { return m.shared || m.mapped }
 
-// SGE names n bytes at an offset. Bounds are urdmad's to check: a work request
-// that goes past the region completes with StatusLocProtErr.
+// SGE returns an element of n bytes at an offset. urdmad checks bounds: a work request beyond the region
+// completes with StatusLocProtErr.
 func (m *MR) SGE(offset, n int) SGE {
 	return SGE{Addr: m.addr + uint64(offset), Length: uint32(n), LKey: m.lkey}
 }
 
-// Remote is what a peer needs to write or read from an offset on.
+// Remote returns the address and key that a peer needs to write or read from an offset on.
 func (m *MR) Remote(offset int) Remote { return Remote{m.addr + uint64(offset), m.rkey} }
 
-// Close deregisters the memory (ibv_dereg_mr(3)). Posted work that names it
-// fails. A slice of RegisterMemory is the caller's again, memory of AllocMemory
-// is gone.
+// Close deregisters the memory (ibv_dereg_mr(3)). Posted work that uses it fails. A slice of RegisterMemory
+// is unpinned, memory of AllocMemory is freed.
 func (m *MR) Close() error {
 	c := m.pd.ctx.client
-	// urdmad lets go first: after that nobody writes there any more.
+	// urdmad deregisters it first and writes nothing there afterwards
 	if err := c.destroy(abi.DeregMR, m.handle); err != nil {
 		return err
 	}
@@ -243,5 +239,5 @@ func (m *MR) release() {
 	})
 }
 
-// unpin also follows the end of urdmad, which then writes there no more.
+// unpin is also called when urdmad has ended and no longer writes to the memory.
 func (m *MR) unpin() { m.unpinned.Do(m.pins.Unpin) }

@@ -8,27 +8,23 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Number is what one program tells another, by whatever way they have, so that
-// their queue pairs can be connected, or send each other datagrams: the port's
-// address, which is its GID, and the queue pair's number.
+// Number identifies a queue pair: the port's address, which is its GID, and the queue pair's number. Programs
+// exchange Numbers by their own means, to connect their queue pairs or to send datagrams.
 type Number struct {
 	Addr netip.Addr
 	QPN  uint32
 }
 
-// Number is the queue pair's own, for the peer.
+// Number returns the queue pair's own Number, for the peer.
 func (q *QP) Number() Number { return Number{q.ctx.device.Prefix.Addr(), q.pair.QPN} }
 
-// ConnectNumber connects the queue pair with the one that peer names, which
-// must be connected with this one in turn, before or after: ibv_modify_qp(3)
-// to RTR and RTS. Receives may be posted before. It does not wait: what is sent
-// before the peer has come goes out when it does, and fails with StatusRetryExcErr
-// after two seconds. Modify to abi.QPSReset and abi.QPSInit makes the queue pair
-// ready for another peer.
+// ConnectNumber connects the queue pair with the peer's, which must be connected with this one in turn,
+// before or after: ibv_modify_qp(3) to RTR and RTS. Receives may be posted before. It does not wait: messages
+// posted before the peer has connected are sent when it does, and fail with StatusRetryExcErr after two
+// seconds. Modify to abi.QPSReset and abi.QPSInit makes the queue pair ready for another peer.
 //
-// Queue pairs of type UC are connected so, too; what one sends before its peer has
-// come is lost, and completes as all else does. Those of type UD have no peer:
-// EINVAL.
+// Queue pairs of type UC are connected in the same way; messages sent before the peer has connected are lost,
+// and complete as all others do. Queue pairs of type UD have no peer: EINVAL.
 func (q *QP) ConnectNumber(peer Number) error {
 	if own := q.Number().Addr; peer.Addr.Unmap().Is4() != own.Is4() {
 		return fmt.Errorf("verbs: the peer's address is %v, expected one of the family of ours, %v: %w", peer.Addr, own, syscall.EAFNOSUPPORT)
@@ -58,10 +54,10 @@ func (q *QP) connectUC(peer Number) error {
 	return q.Modify(&QPAttr{QPState: abi.QPSRTS}, abi.QPMaskState|abi.QPMaskSQPSN)
 }
 
-// receivingMask names what receiving sets.
+// receivingMask names the attributes that receiving sets.
 const receivingMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN
 
-// receiving are the attributes that a queue pair of either type goes to RTR with.
+// receiving returns the attributes with which a queue pair of type RC or UC moves to RTR.
 func (q *QP) receiving(peer Number) QPAttr {
 	return QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, IsGlobal: 1, DGID: peer.Addr.As16(), AHPortNum: uint32(q.ctx.device.Port),
 		HopLimit: 64}

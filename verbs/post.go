@@ -5,42 +5,40 @@ import (
 	"urdma/verbs/yield"
 )
 
-// SendWR is a send work request (ibv_post_send(3)). It may be changed and used
-// again as soon as it is posted; the memory that SGE names may not, until the
-// completion was polled. Inline data is copied at once.
+// SendWR is a send work request (ibv_post_send(3)). It may be changed and reused as soon as it is posted; the
+// memory in SGE only after the completion was polled. Inline data is copied at once.
 type SendWR struct {
-	ID     uint64 // comes back in the completion
+	ID     uint64 // returned in the completion
 	Op     Opcode
 	Flags  SendFlags
 	SGE    []SGE
 	Inline []byte // instead of SGE; not for OpRead
-	Remote Remote // of OpWrite, OpWriteWithImm, OpRead and the atomics
-	// Add is what OpFetchAdd adds; Compare and Swap are those of OpCmpSwap. Both work
-	// on 8 bytes, aligned, in each machine's own byte order, and write what was there
-	// to SGE. Where the peer's memory is shared with urdmad (MR.Shared), they are
-	// atomic against sync/atomic there, too; otherwise against work requests alone.
+	Remote Remote // for OpWrite, OpWriteWithImm, OpRead and atomics
+	// Add is OpFetchAdd's operand; Compare and Swap are OpCmpSwap's. Both operate on 8 aligned bytes in each
+	// machine's own byte order, and write the old value to SGE. If the peer's memory is shared with urdmad
+	// (MR.Shared), they are atomic also with respect to sync/atomic there; otherwise only with respect to
+	// work requests.
 	Add, Compare, Swap uint64
 
-	Imm uint32 // immediate data, of the operations that have some; C programs see htonl(Imm)
-	// InvalidateSTag is the rkey of a window of type 2 that OpSendWithInv takes away
-	// from us, or OpLocalInv from our peer.
+	Imm uint32 // immediate data, for operations that have it; C programs see htonl(Imm)
+	// InvalidateSTag is the rkey of a window of type 2: for OpSendWithInv the peer's window, for OpLocalInv
+	// our own.
 	InvalidateSTag uint32
-	Bind           Bind // of OpBindWindow
-	// To is where the message goes, of a queue pair of type UD, and counts for no other.
+	Bind           Bind // for OpBindWindow
+	// To is the destination of the message; used only on queue pairs of type UD.
 	To Destination
-	// SRQN is the shared receive queue that takes the message, of a queue pair of type
-	// XRCSend, and counts for no other (SRQ.SRQN).
+	// SRQN is the shared receive queue that receives the message (SRQ.SRQN); used only on queue pairs of type
+	// XRCSend.
 	SRQN uint32
 }
 
-// RecvWR is a receive work request (ibv_post_recv(3)): where one message goes.
+// RecvWR is a receive work request (ibv_post_recv(3)): the memory for one message.
 type RecvWR struct {
 	ID  uint64
 	SGE []SGE
 }
 
-// check is what liburdma's ibv_post_send checks; keys, bounds and rights are
-// urdmad's to check.
+// check makes the checks of liburdma's ibv_post_send; urdmad checks keys, bounds and rights.
 func (q *QP) check(wr *SendWR) error {
 	op := abi.OperationOf(uint32(wr.Op))
 	if op == nil || !op.Supported {
@@ -107,9 +105,8 @@ func (q *QP) writeSend(wr *SendWR) error {
 	return nil
 }
 
-// maySend: a connection that the peer established is known to urdmad first, so
-// it is asked before a send is refused. Posting to a failed queue pair is
-// allowed: the work is flushed.
+// maySend asks urdmad for the state before a send is refused, because urdmad knows first when the peer
+// establishes a connection. Posting to a failed queue pair is allowed: the work is flushed.
 func (q *QP) maySend() error {
 	if q.ctx.client.dead() {
 		return q.ctx.client.endError()
@@ -151,8 +148,8 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return nil
 }
 
-// PostSends posts send work requests in order, urdmad being told once. It
-// returns how many were posted, and the error that the next one met.
+// PostSends posts send work requests in order and notifies urdmad once. It returns how many were posted, and
+// the error of the next one.
 func (q *QP) PostSends(wrs []SendWR) (n int, err error) {
 	if err := q.maySend(); err != nil {
 		return 0, err
@@ -176,8 +173,8 @@ func (q *QP) PostSends(wrs []SendWR) (n int, err error) {
 	return n, err
 }
 
-// announce publishes what was written, rings, and unlocks the send half. The
-// shared pages are looked at under the lock, which Close takes before they go.
+// announce publishes the slots written, rings the doorbell, and unlocks the send half. The shared pages are
+// accessed under the lock, which Close takes before it unmaps them.
 func (q *QP) announce() {
 	q.ring.SQ.Publish()
 	if q.bells.Ring(q.doorbell) {
@@ -196,9 +193,8 @@ func (q *QP) announce() {
 	}
 }
 
-// PostRecv posts one receive. Receives are taken in order, one a message; post
-// them before the peer can send. A queue pair with an SRQ takes none itself, nor does
-// one of type XRCSend or XRCRecv.
+// PostRecv posts one receive. Receives are used in order, one for each message; post them before the peer can
+// send. A queue pair with an SRQ, or of type XRCSend or XRCRecv, has no receive queue of its own.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.ctx.client.dead() {
 		return q.ctx.client.endError()

@@ -13,18 +13,18 @@ import (
 	"urdma/verbs/yield"
 )
 
-// QPOptions says what a queue pair is to hold (ibv_create_qp(3)). Zero values
-// take defaults.
+// QPOptions has the type and sizes of a queue pair (ibv_create_qp(3)). Zero values mean defaults.
 type QPOptions struct {
 	Type    QPType // default RC
-	SendWR  int    // send work requests at a time; default 128
-	RecvWR  int    // receives at a time; default 128
+	SendWR  int    // outstanding send work requests; default 128
+	RecvWR  int    // outstanding receives; default 128
 	SendSGE int    // elements of a send work request; default 4
 	RecvSGE int    // elements of a receive; default 4
-	Inline  int    // bytes of inline data; default what fits beside SendSGE
-	SigAll  bool   // every send work request makes a completion
-	SRQ     *SRQ   // where receives come from, in place of a queue of its own; RecvWR and RecvSGE don't count then
-	// XRC is the domain of one of type XRCRecv, for which nothing else counts.
+	Inline  int    // bytes of inline data; default: as much as fits into a slot with SendSGE elements
+	SigAll  bool   // every send work request has a completion
+	// shared receive queue, used instead of a receive queue of its own; RecvWR and RecvSGE are ignored then
+	SRQ *SRQ
+	// XRC is the domain for type XRCRecv, for which all other options are ignored.
 	XRC *XRCDomain
 }
 
@@ -46,7 +46,7 @@ func (o *QPOptions) fill() {
 	}
 }
 
-// receives is how many may complete before one is polled.
+// receives returns how many receives may complete before one is polled.
 func (o *QPOptions) receives() int {
 	if o.SRQ != nil {
 		return int(o.SRQ.maxWR.Load())
@@ -61,29 +61,28 @@ type QPAttr = abi.QPAttr
 type QP struct {
 	kind           QPType
 	ctx            *Context
-	pd             *PD  // nil of type XRCRecv
-	sendCQ, recvCQ *CQ  // nil where it has no such queue
-	srq            *SRQ // or nil
+	pd             *PD  // nil for type XRCRecv
+	sendCQ, recvCQ *CQ  // nil if the type has no such queue
+	srq            *SRQ // may be nil
 	handle         uint32
-	pair           completionPair // what its completion queues know of it
-	worker         int            // of urdmad, which serves the queues
+	pair           completionPair // data shared with its completion queues
+	worker         int            // number of urdmad's worker that serves the queues
 	doorbell       int
 	bells          ring.ClientBells
-	state          atomic.Uint32 // what we know of it; urdmad may know more
+	state          atomic.Uint32 // the last known state; urdmad may have a newer one
 	yield          yield.Post
 	maxMessage     uint64
 
 	sending sync.Mutex // guards the send half of ring and closed
-	getting sync.Mutex // guards the receive half, and closed too
+	getting sync.Mutex // guards the receive half of ring and closed
 	closed  bool
 	ring    ring.ClientQP
 	mem     []byte
 }
 
-// CreateQP makes a queue pair that takes receives at once and sends once it is
-// connected, or, of type UD, once StartDatagrams was called. One of type XRCSend
-// receives nothing, and has no recvCQ. The error is EOPNOTSUPP for a type that
-// package verbs has not.
+// CreateQP makes a queue pair that receives at once and sends after it was connected or, for type UD, after
+// StartDatagrams. Type XRCSend does not receive and has no recvCQ. The error is EOPNOTSUPP for a type that
+// package verbs does not support.
 func (p *PD) CreateQP(sendCQ, recvCQ *CQ, o QPOptions) (*QP, error) {
 	return p.createQP(context.Background(), sendCQ, recvCQ, o)
 }
@@ -134,14 +133,15 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 		err = q.ready(ctx)
 	}
 	if err != nil {
-		session.Undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) }) // the error that counts is the first
+		// the first error is the one to return
+		session.Undo(ctx, func() { _ = c.callHandle(abi.DestroyQP, resp.Handle) })
 		session.Unmap(q.mem)
 		return nil, err
 	}
 	return q, nil
 }
 
-// target makes a queue pair of type XRCRecv, on a device.
+// target makes a queue pair of type XRCRecv on a device.
 func (o *QPOptions) target(ctx context.Context, device *Device) (*QP, error) {
 	if o.XRC == nil || o.XRC.ctx.client != device.client || o.XRC.ctx.device.number != device.number {
 		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, device.Name, syscall.EINVAL)
@@ -149,7 +149,7 @@ func (o *QPOptions) target(ctx context.Context, device *Device) (*QP, error) {
 	return o.XRC.createQP(ctx)
 }
 
-// attach uses the queues that were mapped.
+// attach uses the mapped queues.
 func (q *QP) attach(r *abi.QPResponse, sigAll bool) {
 	q.ring.Init(q.mem, r, sigAll)
 	q.pair.Ring = &q.ring
@@ -157,8 +157,7 @@ func (q *QP) attach(r *abi.QPResponse, sigAll bool) {
 	q.worker, q.doorbell = int(r.Worker), int(r.Doorbell)
 }
 
-// ready moves the queue pair to INIT, where it takes receives, and enters it
-// into the tables.
+// ready moves the queue pair to INIT, in which receives can be posted, and enters it into the tables.
 func (q *QP) ready(ctx context.Context) error {
 	attr, mask := initial(q.kind)
 	attr.PortNum = uint32(q.ctx.device.Port)
@@ -171,8 +170,8 @@ func (q *QP) ready(ctx context.Context) error {
 	return nil
 }
 
-// initial is what a queue pair of a type goes to INIT with. The Q_Key of one for
-// datagrams comes before any can arrive, see StartDatagrams.
+// initial returns the attributes with which a queue pair of a type moves to INIT. For datagrams the Q_Key is
+// set before any can arrive, see StartDatagrams.
 func initial(kind QPType) (attr QPAttr, mask uint32) {
 	attr, mask = QPAttr{QPState: abi.QPSInit}, abi.QPMaskState|abi.QPMaskPKeyIndex|abi.QPMaskPort
 	switch kind {
@@ -186,10 +185,9 @@ func initial(kind QPType) (attr QPAttr, mask uint32) {
 	return attr, mask | abi.QPMaskAccessFlags
 }
 
-// Modify changes the attributes that mask names, abi.QPMaskState and its kin
-// (ibv_modify_qp(3)). A move to abi.QPSErr flushes all posted work and ends the
-// connection. RTR and RTS connect the queue pair by number; Dial and Accept need
-// neither.
+// Modify changes the attributes named in mask, such as abi.QPMaskState (ibv_modify_qp(3)). A move to
+// abi.QPSErr flushes all posted work and ends the connection. Moves to RTR and RTS connect the queue pair by
+// number; after Dial and Accept they are not needed.
 func (q *QP) Modify(attr *QPAttr, mask uint32) error {
 	return q.modify(context.Background(), attr, mask)
 }
@@ -207,8 +205,7 @@ func (q *QP) modify(ctx context.Context, attr *QPAttr, mask uint32) error {
 	return nil
 }
 
-// forget follows a move to RESET: what was posted is gone, and its completions
-// with it.
+// forget follows a move to RESET: posted work and its completions are discarded.
 func (q *QP) forget() {
 	q.sendCQ.drop(q)
 	q.recvCQ.drop(q)
@@ -229,29 +226,29 @@ func (q *QP) Query() (QPAttr, error) {
 	return resp.Attr, nil
 }
 
-// Type is the queue pair's type.
+// Type returns the queue pair's type.
 func (q *QP) Type() QPType { return q.kind }
 
-// QPN is the queue pair's number.
+// QPN returns the queue pair's number.
 func (q *QP) QPN() uint32 { return q.pair.QPN }
 
-// PD is the domain whose memory the queue pair reaches; nil of type XRCRecv.
+// PD returns the domain whose memory the queue pair can use; nil for type XRCRecv.
 func (q *QP) PD() *PD { return q.pd }
 
-// SendCQ is where sends complete; nil of type XRCRecv.
+// SendCQ returns the completion queue for sends; nil for type XRCRecv.
 func (q *QP) SendCQ() *CQ { return q.sendCQ }
 
-// RecvCQ is where receives complete; nil of types XRCSend and XRCRecv.
+// RecvCQ returns the completion queue for receives; nil for types XRCSend and XRCRecv.
 func (q *QP) RecvCQ() *CQ { return q.recvCQ }
 
-// SRQ is where receives come from; nil for a queue of the queue pair's own.
+// SRQ returns the shared receive queue; nil if the queue pair has its own receive queue.
 func (q *QP) SRQ() *SRQ { return q.srq }
 
-// MaxInline is how many bytes of inline data a send may have.
+// MaxInline returns the number of bytes of inline data that a send may have.
 func (q *QP) MaxInline() int { return q.ring.SQ.MaxInline() }
 
-// Close destroys the queue pair (ibv_destroy_qp(3)): its connection ends, its
-// posted work and completions not yet polled are forgotten.
+// Close destroys the queue pair (ibv_destroy_qp(3)): its connection ends, its posted work and unpolled
+// completions are discarded.
 func (q *QP) Close() error {
 	c := q.ctx.client
 	if err := c.destroy(abi.DestroyQP, q.handle); err != nil {
@@ -276,5 +273,5 @@ func (q *QP) release() {
 	if q.recvCQ != q.sendCQ {
 		q.recvCQ.leave(q)
 	}
-	session.Unmap(q.mem) // neither posts nor polls get here any more
+	session.Unmap(q.mem) // no post or poll uses the memory after this
 }

@@ -11,28 +11,26 @@ import (
 	"urdma/verbs/session"
 )
 
-// UDPQKey is the Q_Key of all queue pairs that find each other by rdma_cm's port space
-// for datagrams (RDMA_UDP_QKEY).
+// UDPQKey is the Q_Key of all queue pairs that find each other through rdma_cm's port space for datagrams
+// (RDMA_UDP_QKEY).
 const UDPQKey = 0x01234567
 
-// ListenDatagrams takes requests of those who ask which queue pair of type UD stands
-// behind "host:port" (RDMA_PS_UDP of rdma_create_id(3)), as Dial does with that type.
-// A request is answered as one for a connection is; Accept makes a queue pair of type
-// UD for it. Host and port number are as Listen has them.
+// ListenDatagrams accepts requests for the queue pair of type UD at "host:port" (RDMA_PS_UDP of
+// rdma_create_id(3)), which peers make with Dial and type UD. A request is answered like a connection
+// request; Accept makes a queue pair of type UD for it. Host and port number are as for Listen.
 func (c *Client) ListenDatagrams(address string) (*Listener, error) {
 	return c.listen(address, UD, DefaultBacklog)
 }
 
-// Peer is where the datagrams of a connection's queue pair of type UD go: to the one
-// that the other side named, or to the group that was joined. Send and its kin send
-// there, and PostSend does with SendWR.To. There is no connection besides: nothing
-// tells that the peer has gone, others may send to our queue pair, and it to others.
+// Peer returns the destination for datagrams of the connection's queue pair of type UD: the queue pair that
+// the other side named, or the group that was joined. Send and SendBytes send there, and PostSend does with
+// SendWR.To. There is no connection: the end of the peer is not reported, others may send to our queue pair,
+// and ours may send to others.
 func (conn *Conn) Peer() Destination { return conn.peer }
 
-// JoinMulticast makes a queue pair of type UD that receives what is sent to a group,
-// and whose Peer is the group (rdma_join_multicast(3)). The group is an IP address,
-// which says by its family and its zone which port it is. All members have the Q_Key
-// UDPQKey. Nobody has to be there.
+// JoinMulticast makes a queue pair of type UD that receives datagrams sent to a multicast group, and whose
+// Peer is the group (rdma_join_multicast(3)). The group is an IP address; its family and zone determine the
+// port. All members use the Q_Key UDPQKey. The group may be empty.
 func (c *Client) JoinMulticast(ctx context.Context, group string, options *ConnOptions) (*Conn, error) {
 	to, err := c.lookUp(ctx, net.JoinHostPort(group, "0"))
 	if err != nil {
@@ -73,8 +71,7 @@ func (conn *Conn) join(group netip.Addr) error {
 	return nil
 }
 
-// meets notes the queue pair that the other side named, at an address: 127.0.0.1 and
-// its kin are our own port.
+// meets records the other side's queue pair and its address; a loopback address means our own port.
 func (conn *Conn) meets(at abi.Addr, qpn, qkey uint32) {
 	addr := at.AddrPort().Addr()
 	if addr.IsLoopback() {
@@ -83,8 +80,8 @@ func (conn *Conn) meets(at abi.Addr, qpn, qkey uint32) {
 	conn.peer = Destination{Number{addr.WithZone(""), qpn}, qkey}
 }
 
-// serves reports whether queue pairs of a type can be behind requests: those of type
-// UD for datagrams, and others that rdma_cm connects otherwise.
+// serves reports whether a queue pair of this type can be the answer to the listener's requests: type UD for
+// datagrams, the other types that rdma_cm supports for connections.
 func (t QPType) serves(datagrams bool) bool {
 	if datagrams {
 		return t == UD
@@ -92,7 +89,7 @@ func (t QPType) serves(datagrams bool) bool {
 	return t == RC || t == XRCSend || t == XRCRecv
 }
 
-// space is rdma_cm's port space for a type of queue pairs.
+// space returns rdma_cm's port space for a type of queue pairs.
 func (t QPType) space() uint32 {
 	if t == UD {
 		return abi.PSUDP

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file finds the file of memory that the program maps shared, so that urdmad can
-// map it, too. verbs/lib/memory/file.c does it for C, and says why an open descriptor is
-// lent as it is.
+// This file finds the file of memory that the program maps shared, so that urdmad can map it, too.
+// verbs/lib/memory/file.c does the same for C programs, and explains why an open descriptor is used as it is.
 
-// fileMapping is part of a file that is mapped shared.
+// fileMapping is a part of a file that is mapped shared.
 type fileMapping struct {
 	link         string // in map_files (proc(5))
 	major, minor uint32
@@ -22,7 +21,7 @@ type fileMapping struct {
 	offset       uint64
 }
 
-// mappingOf finds the mapping of a file that n bytes at addr lie in.
+// mappingOf finds the file mapping that contains n bytes at addr.
 func mappingOf(addr, n uint64) (m fileMapping, ok bool) {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -44,7 +43,7 @@ func mappingOf(addr, n uint64) (m fileMapping, ok bool) {
 	return m, false
 }
 
-// is reports whether a descriptor is of the file, which is on tmpfs.
+// is reports whether a descriptor refers to the file, and the file is on tmpfs.
 func (m *fileMapping) is(fd int) bool {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
@@ -52,7 +51,8 @@ func (m *fileMapping) is(fd int) bool {
 		unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.TMPFS_MAGIC
 }
 
-// descriptor is one of the file, open for reading and writing; done ends its use.
+// descriptor returns a descriptor of the file, open for reading and writing; the caller calls done after
+// using it.
 func (m *fileMapping) descriptor() (fd int, done func(), ok bool) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -76,12 +76,12 @@ func (m *fileMapping) descriptor() (fd int, done func(), ok bool) {
 		return 0, nil, false
 	}
 	if fd, ok = m.open(path); !ok {
-		fd, ok = m.open(m.link) // which few may follow
+		fd, ok = m.open(m.link) // few processes have permission for this link
 	}
 	return fd, func() { _ = unix.Close(fd) }, ok
 }
 
-// open opens what is at a path, if it is the file.
+// open opens the file at a path, if it is the right one.
 func (m *fileMapping) open(path string) (fd int, ok bool) {
 	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -95,7 +95,7 @@ func (m *fileMapping) open(path string) (fd int, ok bool) {
 	return fd, err == nil
 }
 
-// populate has every page of n bytes at addr exist, so that urdmad makes none.
+// populate populates every page of n bytes at addr, so that urdmad allocates none.
 func populate(addr, n uint64, writes bool) error {
 	page := uint64(unix.Getpagesize())
 	first, last := addr&^(page-1), (addr+n+page-1)&^(page-1)

@@ -11,33 +11,30 @@ import (
 	"urdma/verbs/session"
 )
 
-// SRQOptions says what a shared receive queue is to hold
-// (ibv_create_srq(3)). Zero values take defaults.
+// SRQOptions has the sizes of a shared receive queue (ibv_create_srq(3)). Zero values mean defaults.
 type SRQOptions struct {
-	RecvWR  int // receives at a time; default 128
+	RecvWR  int // outstanding receives; default 128
 	RecvSGE int // elements of a receive; default 4
-	// Limit raises EventSRQLimitReached once, when fewer receives than this are
-	// posted; 0 does not.
+	// Limit causes one EventSRQLimitReached when fewer receives than this are posted; 0: no event.
 	Limit int
-	// XRC makes it one of an XRC domain: what peers send to its number by whatever queue
-	// pair of the domain arrives here, and completes on CQ, which it needs then.
+	// XRC puts the queue into an XRC domain: messages sent to its number through any queue pair of the domain
+	// arrive here, and complete on CQ, which is required then.
 	XRC *XRCDomain
 	CQ  *CQ
 }
 
-// SRQ is a shared receive queue (ibv_create_srq(3)): QPOptions.SRQ has queue
-// pairs draw from it, each for its own messages, and each completes what it took
-// on its own receive completion queue; Completion.QPN tells whose it is. While it
-// is empty, messages wait, each queue pair's for itself.
+// SRQ is a shared receive queue (ibv_create_srq(3)). Queue pairs with QPOptions.SRQ take receives from it,
+// and complete them on their own receive completion queues; Completion.QPN names the queue pair. While it is
+// empty, messages wait in their queue pairs.
 type SRQ struct {
 	pd     *PD
 	handle uint32
-	number uint32 // of an XRC domain's
+	number uint32 // of a queue in an XRC domain
 
 	maxSGE int
-	maxWR  atomic.Int64 // receives; changes under mu, and is read without it, which Resize holds while urdmad answers
+	maxWR  atomic.Int64 // receives; changed under mu, and read without it, because Resize holds mu while urdmad answers
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	ring   ring.ClientSRQ
 	mem    []byte
@@ -46,11 +43,10 @@ type SRQ struct {
 // SRQAttr are a shared receive queue's attributes, struct ibv_srq_attr.
 type SRQAttr struct {
 	RecvWR, RecvSGE int
-	Limit           int // 0 also once its event was raised
+	Limit           int // also 0 after its event
 }
 
-// CreateSRQ makes a shared receive queue; the keys of its receives are of this
-// domain.
+// CreateSRQ makes a shared receive queue; the keys in its receives belong to this domain.
 func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	o.RecvWR, o.RecvSGE = orDefault(o.RecvWR, 128), orDefault(o.RecvSGE, 4)
 	for _, v := range []int{o.RecvWR, o.RecvSGE, o.Limit} {
@@ -73,7 +69,7 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	s := &SRQ{pd: p, handle: resp.Handle, number: resp.SRQNum, maxSGE: int(resp.MaxSGE)}
 	s.maxWR.Store(int64(resp.MaxWR))
 	if s.mem, err = mapSRQ(&resp, fds[0]); err != nil {
-		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the error that counts is the first
+		_ = c.callHandle(abi.DestroySRQ, resp.Handle) // the first error is the one to return
 		return nil, err
 	}
 	s.ring.Init(s.mem, &resp)
@@ -81,7 +77,7 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 	return s, nil
 }
 
-// name makes the queue that a request is for one of an XRC domain, if it is to be.
+// name sets the request's XRC domain and completion queue, if the options have them.
 func (o *SRQOptions) name(c *Client, req *abi.CreateSRQRequest) error {
 	if o.XRC == nil && o.CQ == nil {
 		return nil
@@ -93,10 +89,9 @@ func (o *SRQOptions) name(c *Client, req *abi.CreateSRQRequest) error {
 	return nil
 }
 
-// PostRecv posts one receive (ibv_post_srq_recv(3)). Receives are taken in order,
-// one a message, and complete in the order in which the messages end.
-// ErrQueueFull: as many wait as the queue holds; one that was taken counts no
-// more, though its completion was not polled.
+// PostRecv posts one receive (ibv_post_srq_recv(3)). Receives are taken in order, one for each message, and
+// complete in the order in which the messages end. ErrQueueFull: all slots are in use; a slot is free once
+// its receive was taken, even if the completion was not polled.
 func (s *SRQ) PostRecv(wr *RecvWR) error {
 	if s.pd.ctx.client.dead() {
 		return s.pd.ctx.client.endError()
@@ -111,12 +106,12 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	case !s.ring.Write(wr.ID, wr.SGE):
 		return ErrQueueFull
 	}
-	s.ring.Publish() // no doorbell: a message that waits for a receive looks again by itself
+	s.ring.Publish() // no doorbell: while a message waits for a receive, urdmad looks again by itself
 	return nil
 }
 
-// SetLimit raises EventSRQLimitReached once, when fewer receives than n are
-// posted; 0 takes the limit away (ibv_modify_srq(3)).
+// SetLimit causes one EventSRQLimitReached when fewer receives than n are posted; 0 removes the limit
+// (ibv_modify_srq(3)).
 func (s *SRQ) SetLimit(n int) error {
 	if most := s.maxWR.Load(); n < 0 || int64(n) > most {
 		return fmt.Errorf("verbs: limit of %d receives of %d: %w", n, most, syscall.EINVAL)
@@ -126,10 +121,9 @@ func (s *SRQ) SetLimit(n int) error {
 	return err
 }
 
-// Resize changes how many receives the queue holds (ibv_modify_srq(3) with
-// IBV_SRQ_MAX_WR); those that wait, and the limit, stay. EINVAL: it is less than
-// what waits, or than the limit, or more than the device has. Receives may be
-// posted at the same time, and wait for it to end.
+// Resize changes the number of receives that the queue holds (ibv_modify_srq(3) with IBV_SRQ_MAX_WR); posted
+// receives and the limit are kept. EINVAL: the number is less than the posted receives or the limit, or more
+// than the device allows. PostRecv may be called concurrently; it waits until Resize returns.
 func (s *SRQ) Resize(n int) error {
 	c := s.pd.ctx.client
 	if n < 1 || n > 1<<20 {
@@ -150,7 +144,7 @@ func (s *SRQ) Resize(n int) error {
 		return err
 	}
 	mem, err := mapSRQ(&resp, fds[0])
-	if err != nil { // urdmad has moved the queue to where we can't follow
+	if err != nil { // urdmad has moved the queue, so the old ring is no longer used
 		c.session.Lose()
 		return err
 	}
@@ -170,15 +164,14 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	return SRQAttr{RecvWR: int(resp.MaxWR), RecvSGE: int(resp.MaxSGE), Limit: int(resp.SRQLimit)}, nil
 }
 
-// SRQN is the number by which peers name a queue of an XRC domain
-// (ibv_get_srq_num(3)); 0 of any other.
+// SRQN returns the number by which peers name a queue in an XRC domain (ibv_get_srq_num(3)); 0 for other
+// queues.
 func (s *SRQ) SRQN() uint32 { return s.number }
 
-// PD is the domain whose memory the receives name.
+// PD returns the domain of the memory in the receives.
 func (s *SRQ) PD() *PD { return s.pd }
 
-// Close destroys the queue; EBUSY while queue pairs draw from it
-// (ibv_destroy_srq(3)).
+// Close destroys the queue; EBUSY while queue pairs use it (ibv_destroy_srq(3)).
 func (s *SRQ) Close() error {
 	c := s.pd.ctx.client
 	if err := c.destroy(abi.DestroySRQ, s.handle); err != nil {

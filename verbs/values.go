@@ -11,13 +11,12 @@ type QPType uint32
 
 // Types of queue pairs (ibv_create_qp(3)).
 const (
-	// RC is reliable and connected: what QPOptions of no type makes.
+	// RC is reliable and connected; the default in QPOptions.
 	RC QPType = abi.QPTypeRC
-	// UC is connected by number, and unreliable: Sends and Writes, of which those that
-	// a network damages don't arrive, and nothing says so. No Reads, no atomics.
+	// UC is connected by number and unreliable: Sends and Writes that a network damages do not arrive, and no
+	// error is reported. It has no Reads and no atomics.
 	UC QPType = abi.QPTypeUC
-	// UD has no peer: each Send says where it goes, and is one datagram that may be
-	// lost. See Destination.
+	// UD has no peer: each Send names its destination, and is one datagram that may be lost. See Destination.
 	UD QPType = abi.QPTypeUD
 	// XRCSend and XRCRecv are the ends of an extended reliable connection: see XRCDomain.
 	XRCSend QPType = abi.QPTypeXRCSend
@@ -26,10 +25,10 @@ const (
 
 func (t QPType) String() string { return abi.QPTypeText(uint32(t)) }
 
-// Opcode is what a send work request does, enum ibv_wr_opcode.
+// Opcode is the operation of a send work request, enum ibv_wr_opcode.
 type Opcode uint32
 
-// Operations that urdma has (ibv_post_send(3)).
+// Operations that urdma supports (ibv_post_send(3)).
 const (
 	OpWrite        Opcode = abi.WRRDMAWrite
 	OpWriteWithImm Opcode = abi.WRRDMAWriteWithImm
@@ -43,17 +42,17 @@ const (
 	OpBindWindow   Opcode = abi.WRBindMW
 )
 
-// SendFlags are enum ibv_send_flags; inline data is asked for by SendWR.Inline.
+// SendFlags are enum ibv_send_flags; for inline data use SendWR.Inline.
 type SendFlags uint32
 
 // Flags of a send work request (ibv_post_send(3)).
 const (
-	Fence     SendFlags = abi.SendFence     // not before the Reads posted earlier are done
-	Signaled  SendFlags = abi.SendSignaled  // a success makes a completion too
-	Solicited SendFlags = abi.SendSolicited // wakes a peer that armed for solicited completions
+	Fence     SendFlags = abi.SendFence     // starts after all earlier Reads are complete
+	Signaled  SendFlags = abi.SendSignaled  // has a completion also on success
+	Solicited SendFlags = abi.SendSolicited // causes an event at a peer that armed for solicited completions
 )
 
-// Access is what a memory region allows, enum ibv_access_flags.
+// Access is the set of rights on a memory region, enum ibv_access_flags.
 type Access uint32
 
 // Rights of a memory region (ibv_reg_mr(3)). Local reading is always allowed;
@@ -65,11 +64,11 @@ const (
 
 	RemoteAtomic Access = abi.AccessRemoteAtomic // needs LocalWrite
 	BindWindows  Access = abi.AccessMWBind       // windows may be bound to it
-	// ZeroBased has addresses within the region count from 0.
+	// ZeroBased makes addresses in the region begin at 0.
 	ZeroBased Access = abi.AccessZeroBased
 )
 
-// CompletionOp is what completed, enum ibv_wc_opcode.
+// CompletionOp is the operation that completed, enum ibv_wc_opcode.
 type CompletionOp uint32
 
 // Completed operations (ibv_poll_cq(3)).
@@ -85,13 +84,13 @@ const (
 	DidLocalInv   CompletionOp = abi.WCLocalInv
 	DidBindWindow CompletionOp = abi.WCBindMW
 
-	// A receive that a Write with immediate took; its memory was not written.
+	// A receive consumed by a Write with immediate; its memory was not written.
 	DidRecvWriteWithImm CompletionOp = abi.WCRecvRDMAWithImm
 )
 
 func (o CompletionOp) String() string { return abi.CompletionText(uint32(o)) }
 
-// Status is how a work request ended, enum ibv_wc_status.
+// Status is the result of a work request, enum ibv_wc_status.
 type Status uint32
 
 // Statuses (ibv_poll_cq(3)).
@@ -116,29 +115,30 @@ const (
 
 func (s Status) String() string { return abi.StatusText(uint32(s)) }
 
-// Completion tells the end of a work request, struct ibv_wc. Of one that failed
-// only ID, Status, VendorErr, Op and QPN count.
+// Completion is the completion of a work request, struct ibv_wc. If it failed only ID, Status, VendorErr, Op
+// and QPN are valid.
 type Completion struct {
-	ID        uint64 // of the work request
-	Status    Status
-	Op        CompletionOp
-	VendorErr uint32 // why it failed, as urdma explain says it; below 0x400 and from 0x1000 on the cause of a Terminate: layer<<12 | type<<8 | code, RFC 5040 section 4.8
-	ByteLen   uint32 // bytes received or read; of a Write with immediate: written; of a datagram with its GRHLen
-	// InvalidatedSTag is the rkey that a Send with Invalidate took away;
-	// counts where Invalidated is true.
+	ID     uint64 // of the work request
+	Status Status
+	Op     CompletionOp
+	// why it failed, as explained by urdma explain; below 0x400 and from 0x1000 on the cause in a Terminate
+	// message: layer<<12 | type<<8 | code, RFC 5040 section 4.8
+	VendorErr uint32
+	ByteLen   uint32 // bytes received or read; for a Write with immediate: written; for a datagram including GRHLen
+	// InvalidatedSTag is the rkey that a Send with Invalidate invalidated; valid if Invalidated is true.
 	InvalidatedSTag uint32
 	Invalidated     bool
-	// Imm is the peer's immediate data; counts where HasImm is true.
+	// Imm is the peer's immediate data; valid if HasImm is true.
 	Imm    uint32
 	HasImm bool
 
 	QPN       uint32
-	SrcQPN    uint32 // the sender's queue pair number, where HasGRH is true
+	SrcQPN    uint32 // the sender's queue pair number, if HasGRH is true
 	HasGRH    bool   // a datagram's receive: it begins with GRHLen bytes that ParseGRH reads
-	Timestamp uint64 // ns, CLOCK_MONOTONIC, when urdmad completed it
+	Timestamp uint64 // ns, CLOCK_MONOTONIC, of the completion in urdmad
 }
 
-// Err is nil for a success, otherwise a *CompletionError.
+// Err returns nil for a success, otherwise a *CompletionError.
 func (c *Completion) Err() error {
 	if c.Status == StatusSuccess {
 		return nil
@@ -153,8 +153,7 @@ func (c *Completion) from(e *abi.CQE) {
 		SrcQPN: e.SrcQP, HasGRH: e.WCFlags&abi.WCGRH != 0}
 }
 
-// networkOrder turns a number into what a C program would store with htonl, and
-// back.
+// networkOrder converts a number as htonl in a C program does, and back.
 func networkOrder(v uint32) uint32 {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], v)

@@ -11,33 +11,30 @@ import (
 	"urdma/verbs/abi"
 )
 
-// XRCDomain is an XRC domain (ibv_open_xrcd(3)). Extended reliable connections lead
-// into it: a queue pair of type XRCSend says with each message for which shared
-// receive queue of its peer's domain it is (SendWR.SRQN), so that one connection
-// between two hosts serves all their programs.
+// XRCDomain is an XRC domain (ibv_open_xrcd(3)), the receiving end of extended reliable connections. A queue
+// pair of type XRCSend names in each message a shared receive queue of its peer's domain (SendWR.SRQN), so
+// that one connection between two hosts serves all their programs.
 //
-// The receiving end is a queue pair of type XRCRecv, which has no queues: it belongs
-// to the domain, CreateQP makes it, and programs that share the domain may hold it
-// by OpenQP. Shared receive queues of the domain are made by SRQOptions.XRC; each has
-// its program, its protection domain and its completion queue. A peer that Writes
-// and Reads reaches the memory of all those protection domains.
+// The receiving end is a queue pair of type XRCRecv, which has no queues and belongs to the domain. CreateQP
+// makes it; other programs that share the domain may keep it alive by OpenQP. Shared receive queues of the
+// domain are made with SRQOptions.XRC; each has its own program, protection domain and completion queue.
+// Writes and Reads of the peer reach the memory of all those protection domains.
 type XRCDomain struct {
 	ctx    *Context
 	handle uint32
 }
 
-// OpenXRCDomain opens the domain of a file, which all clients share that may open
-// that file, or, for nil, makes one of the caller's own. flags are those of
-// ibv_open_xrcd(3): syscall.O_CREAT makes the domain of a file that has none, which
-// otherwise is EAGAIN, and with syscall.O_EXCL it is EINVAL if it has one. The file
-// stays the caller's, which may close it afterwards.
+// OpenXRCDomain opens the domain of a file, which is shared by all clients that can open the file; for nil it
+// makes a private domain. flags are as in ibv_open_xrcd(3): syscall.O_CREAT creates the domain if it does not
+// exist (without it: EAGAIN); with syscall.O_EXCL too, EINVAL if it exists. The file remains the caller's,
+// which may close it afterwards.
 func (x *Context) OpenXRCDomain(file *os.File, flags int) (*XRCDomain, error) {
 	if flags&^(syscall.O_CREAT|syscall.O_EXCL) != 0 {
 		return nil, fmt.Errorf("verbs: XRC domain with flags 0x%x, expected O_CREAT and O_EXCL alone: %w", flags, syscall.EINVAL)
 	}
 	fd := -1
 	if file != nil {
-		if fd = int(file.Fd()); fd < 0 { // which would be a domain of the caller's own
+		if fd = int(file.Fd()); fd < 0 { // -1 would mean a private domain
 			return nil, fmt.Errorf("verbs: XRC domain of %s: %w", file.Name(), os.ErrClosed)
 		}
 	}
@@ -50,17 +47,15 @@ func (x *Context) OpenXRCDomain(file *os.File, flags int) (*XRCDomain, error) {
 	return &XRCDomain{ctx: x, handle: resp.Handle}, nil
 }
 
-// Context is the device that the domain belongs to.
+// Context returns the device that the domain belongs to.
 func (d *XRCDomain) Context() *Context { return d.ctx }
 
-// Close closes the domain; EBUSY while a shared receive queue or a queue pair that
-// was made or opened by way of it is left (ibv_close_xrcd(3)). The domain ends when the last client that
-// has it open closes it.
+// Close closes the domain; EBUSY while shared receive queues or queue pairs made or opened through it exist
+// (ibv_close_xrcd(3)). The domain ends when the last client closes it.
 func (d *XRCDomain) Close() error { return d.ctx.client.callHandle(abi.CloseXRCD, d.handle) }
 
-// CreateQP makes a queue pair of type XRCRecv, which is to be connected
-// (QP.ConnectNumber) with one of type XRCSend. It lives until the last client that made or
-// opened it closes it.
+// CreateQP makes a queue pair of type XRCRecv, to be connected (QP.ConnectNumber) with one of type XRCSend.
+// It exists until the last client that made or opened it closes it.
 func (d *XRCDomain) CreateQP() (*QP, error) { return d.createQP(context.Background()) }
 
 func (d *XRCDomain) createQP(ctx context.Context) (*QP, error) {
@@ -77,8 +72,8 @@ func (d *XRCDomain) createQP(ctx context.Context) (*QP, error) {
 	return q, nil
 }
 
-// OpenQP holds a queue pair of the domain's that this or another program has made
-// (ibv_open_qp(3)); EINVAL if there is none of this number.
+// OpenQP opens a queue pair of the domain that this or another program has made (ibv_open_qp(3)); EINVAL if
+// none has this number.
 func (d *XRCDomain) OpenQP(qpn uint32) (*QP, error) {
 	var resp abi.HandleMessage
 	if _, err := call(d.ctx.client, abi.OpenQP, &abi.OpenQPRequest{XRCD: d.handle, QPNum: qpn}, &resp, -1, 0); err != nil {

@@ -2,20 +2,20 @@ package abi
 
 // Operation has the properties of an enum ibv_wr_opcode: a row of URDMA_ABI_OPERATIONS.
 type Operation struct {
-	Name         string // the enumerator without IBV_WR_; "" for a number that is not an opcode
-	Completion   uint32 // enum ibv_wc_opcode
-	RDMAP        uint8  // RDMAP opcode of its first message (RFC 5040 section 4.1, RFC 7306), or NoRDMAP
+	Name       string // the enumerator without IBV_WR_; "" for a number that is not an opcode
+	Completion uint32 // enum ibv_wc_opcode
+	RDMAP      uint8  // RDMAP opcode of its first message (RFC 5040 section 4.1, RFC 7306), or NoRDMAP
 	// enum ibv_access_flags that the peer's region must grant; 0: the operation uses no region of the peer
 	RemoteAccess uint32
-	Supported    bool   // if not, posting it returns EOPNOTSUPP
-	ReadsLocal   bool   // sends the data in the scatter/gather list
-	WritesLocal  bool   // writes the response to the scatter/gather list
-	Inline       bool   // its data may be sent inline
-	Immediate    bool   // carries immediate data
-	Invalidates  bool   // invalidates an STag of the peer or, locally, our own
-	TakesReceive bool   // completes a receive at the peer
-	Atomic       bool   // uses compare_add and swap
-	Datagram     bool   // allowed on queue pairs of type UD
+	Supported    bool // if not, posting it returns EOPNOTSUPP
+	ReadsLocal   bool // sends the data in the scatter/gather list
+	WritesLocal  bool // writes the response to the scatter/gather list
+	Inline       bool // its data may be sent inline
+	Immediate    bool // carries immediate data
+	Invalidates  bool // invalidates an STag of the peer or, locally, our own
+	TakesReceive bool // completes a receive at the peer
+	Atomic       bool // uses compare_add and swap
+	Datagram     bool // allowed on queue pairs of type UD
 }
 
 // Unreliable reports whether queue pairs of type UC support the operation: it has no response and invalidates

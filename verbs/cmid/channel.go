@@ -9,7 +9,7 @@ import (
 	"urdma/verbs/session"
 )
 
-// Channel is a client's one rdma_cm event channel (rdma_create_event_channel(3)).
+// Channel is the only rdma_cm event channel of a client (rdma_create_event_channel(3)).
 type Channel struct {
 	session *session.Session
 	handle  uint32
@@ -20,7 +20,7 @@ type Channel struct {
 	ended bool
 }
 
-// NewChannel makes an event channel; Read has to run from then on.
+// NewChannel makes an event channel; the caller must then run Read.
 func NewChannel(ctx context.Context, s *session.Session) (*Channel, error) {
 	var resp abi.HandleMessage
 	fds, err := session.Call(ctx, s, abi.CMCreateChannel, &abi.Header{}, &resp, -1, 1)
@@ -29,19 +29,19 @@ func NewChannel(ctx context.Context, s *session.Session) (*Channel, error) {
 	}
 	f, err := session.EventSocket(fds[0], "urdma rdma_cm events")
 	if err != nil {
-		_ = s.CallHandle(abi.CMDestroyChannel, resp.Handle) // the error that counts is the first
+		_ = s.CallHandle(abi.CMDestroyChannel, resp.Handle) // the first error is the one to return
 		return nil, err
 	}
 	return &Channel{session: s, handle: resp.Handle, socket: f, ids: map[uint32]*ID{}}, nil
 }
 
-// Read takes events to their ids until urdmad ends or Close.
+// Read delivers events to their ids until urdmad ends or Close is called.
 func (ch *Channel) Read() { session.ReadEvents(ch.socket, ch.deliver) }
 
 // Close ends Read.
 func (ch *Channel) Close() { ch.socket.Close() }
 
-// End is urdmad's end, and that of every id.
+// End ends every id, because urdmad has ended.
 func (ch *Channel) End() {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -51,8 +51,8 @@ func (ch *Channel) End() {
 	}
 }
 
-// Create makes an id (rdma_create_id(3)) of a port space; one that listens holds
-// up to queue requests, 0 is for one that does not.
+// Create makes an id (rdma_create_id(3)) of a port space. A listener queues up to queue connection requests;
+// for other ids it is 0.
 func (ch *Channel) Create(ctx context.Context, space uint32, queue int) (*ID, error) {
 	var resp abi.HandleMessage
 	req := abi.CMCreateIDRequest{Channel: ch.handle, PS: space}
@@ -76,8 +76,8 @@ func (ch *Channel) add(id *ID) {
 	}
 }
 
-// deliver takes one event to its id. A connection request whose listener is
-// gone, or whose queue is full, is given back, which rejects it.
+// deliver passes one event to its id. A connection request whose listener is closed, or whose queue is full,
+// is destroyed, which rejects it.
 func (ch *Channel) deliver(ev *abi.CMEvent) {
 	ch.mu.Lock()
 	id := ch.ids[ev.ID]
@@ -91,7 +91,7 @@ func (ch *Channel) deliver(ev *abi.CMEvent) {
 		return
 	}
 	if id == nil {
-		return // late
+		return // late: the id is destroyed
 	}
 	switch ev.Event {
 	case abi.CMDisconnected:
@@ -102,7 +102,7 @@ func (ch *Channel) deliver(ev *abi.CMEvent) {
 	default:
 		select {
 		case id.events <- *ev:
-		default: // more than a handshake has
+		default: // more events than a handshake has
 		}
 	}
 }

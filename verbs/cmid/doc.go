@@ -1,8 +1,7 @@
-// Package cmid is what a Go program has of rdma_cm: its event channel, which
-// takes each event to the id that it concerns, and ids with their handshake
-// (id.go), the search for a peer (resolve.go) and the requests that a listener
-// holds (listener.go).
+// Package cmid is the part of rdma_cm that Go programs use: its event channel, which passes each event to its
+// id; ids with their handshake (id.go); address resolution (resolve.go); and the connection requests queued
+// at a listener (listener.go).
 //
-// The package must not know what is connected: queue pairs and their queues. The
-// owner of a queue pair is told of the connection's end by OnEnd.
+// The package must not know queue pairs and their queues. The owner of a queue pair learns of the
+// connection's end through OnEnd.
 package cmid

@@ -14,10 +14,10 @@ var ErrDisconnected = fmt.Errorf("verbs: disconnected: %w", syscall.ENOTCONN)
 // ErrNoWay: the peer, or the gateway to it, was not found.
 var ErrNoWay = errors.New("verbs: no way to the peer")
 
-// RejectedError is the answer of a peer that does not want the connection, or
-// of a host where nobody listens on the port. It wraps ECONNREFUSED.
+// RejectedError is returned if the peer rejects the connection or nobody listens on the port. It wraps
+// ECONNREFUSED.
 type RejectedError struct {
-	PrivateData []byte // what the peer gave to Reject; nil where nobody listens
+	PrivateData []byte // the peer's argument of Reject; nil if nobody listens
 }
 
 func (e *RejectedError) Error() string {
@@ -44,7 +44,7 @@ func handshakeError(ev *abi.CMEvent) error {
 	case abi.CMAddrError, abi.CMRouteError:
 		return fmt.Errorf("%w: %w", ErrNoWay, syscall.Errno(status))
 	case abi.CMUnreachable:
-		if ev.Status > 0 { // the answer to a request for datagrams
+		if ev.Status > 0 { // the response to a request for datagrams
 			return &RejectedError{PrivateData: append([]byte(nil), ev.Param.Private()...)}
 		}
 		return fmt.Errorf("verbs: the peer does not answer: %w", syscall.Errno(status))

@@ -13,37 +13,36 @@ import (
 type ID struct {
 	channel  *Channel
 	handle   uint32
-	events   chan abi.CMEvent // of the handshake
-	requests chan *Request    // of a listener
-	offering sync.Mutex       // puts into requests, or takes all out for good
+	events   chan abi.CMEvent // events of the handshake
+	requests chan *Request    // connection requests, if the id listens
+	offering sync.Mutex       // held while a request is queued, and while the listener is closed
 	onEnd    atomic.Pointer[func()]
 	done     chan struct{} // closed when the connection, or urdmad, has ended
 	once     sync.Once
-	why      error // before done is closed
+	why      error // reason of the end; set before done is closed
 	gone     sync.Once
 }
 
-// A handshake has four events at most; of a connection that has been
-// established, only its end is waited for.
+// A handshake has at most four events; after it the only event is the connection's end.
 const handshakeEvents = 8
 
 func newID(ch *Channel, handle uint32) *ID {
 	return &ID{channel: ch, handle: handle, events: make(chan abi.CMEvent, handshakeEvents), done: make(chan struct{})}
 }
 
-// Handle is what urdmad calls the id.
+// Handle returns urdmad's handle of the id.
 func (id *ID) Handle() uint32 { return id.handle }
 
-// Done is closed when the connection, or urdmad, has ended, or the id was destroyed.
+// Done is closed when the connection or urdmad has ended, or the id was destroyed.
 func (id *ID) Done() <-chan struct{} { return id.done }
 
-// Why says how it ended, once Done is closed.
+// Why returns the reason of the end, once Done is closed.
 func (id *ID) Why() error { return id.why }
 
-// OnEnd has f called when the connection ends, before Done is closed.
+// OnEnd sets a function that is called when the connection ends, before Done is closed.
 func (id *ID) OnEnd(f func()) { id.onEnd.Store(&f) }
 
-// end notes that the connection is over.
+// end records that the connection has ended.
 func (id *ID) end(why error) {
 	id.once.Do(func() {
 		id.why = why
@@ -54,22 +53,21 @@ func (id *ID) end(why error) {
 	})
 }
 
-// Request makes a request about the id whose answer says nothing.
+// Request makes a request that has only the id as parameter and a response without data.
 func (id *ID) Request(t abi.Type) error { return id.channel.session.CallHandle(t, id.handle) }
 
-// Connect makes one of the requests that say what a connection is to be.
+// Connect makes a request that carries connection parameters.
 func (id *ID) Connect(ctx context.Context, t abi.Type, param *abi.CMParam) error {
 	req := abi.CMConnRequest{ID: id.handle, Param: *param}
 	_, err := session.Call[abi.Header](ctx, id.channel.session, t, &req, nil, -1, 0)
 	return err
 }
 
-// optionAckTimeout is RDMA_OPTION_ID_ACK_TIMEOUT of level RDMA_OPTION_ID, 0.
+// optionAckTimeout is RDMA_OPTION_ID_ACK_TIMEOUT, of level RDMA_OPTION_ID (0).
 const optionAckTimeout = 3
 
-// SetAckTimeout says before the handshake how long one transmission waits for its
-// acknowledgement: 4.096 µs << n, n up to 31 (rdma_set_option(3)); EINVAL beyond. 0
-// leaves it to urdmad.
+// SetAckTimeout sets, before the handshake, how long one transmission waits for its acknowledgement: 4.096 µs
+// << n, n up to 31 (rdma_set_option(3)); EINVAL beyond. 0 leaves the choice to urdmad.
 func (id *ID) SetAckTimeout(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
@@ -79,7 +77,7 @@ func (id *ID) SetAckTimeout(ctx context.Context, n int) error {
 	return err
 }
 
-// Await waits for one event of the handshake; any other is its failure.
+// Await waits for one event of the handshake; any other event means failure.
 func (id *ID) Await(ctx context.Context, want uint32) (*abi.CMEvent, error) {
 	select {
 	case ev := <-id.events:
@@ -89,7 +87,7 @@ func (id *ID) Await(ctx context.Context, want uint32) (*abi.CMEvent, error) {
 	case <-id.done:
 	}
 	select {
-	case ev := <-id.events: // it was first
+	case ev := <-id.events: // the event came before the end
 		return expected(&ev, want)
 	default:
 		return nil, id.why
@@ -103,11 +101,10 @@ func expected(ev *abi.CMEvent, want uint32) (*abi.CMEvent, error) {
 	return nil, handshakeError(ev)
 }
 
-// Destroy gives the id back (rdma_destroy_id(3)). A connection request that was
-// not answered is rejected by it.
+// Destroy destroys the id (rdma_destroy_id(3)). An unanswered connection request is thereby rejected.
 func (id *ID) Destroy() {
 	id.gone.Do(func() {
-		_ = id.Request(abi.CMDestroyID) // fails only where urdmad is gone, and the id with it
+		_ = id.Request(abi.CMDestroyID) // fails only if urdmad has ended, and the id with it
 		id.channel.mu.Lock()
 		delete(id.channel.ids, id.handle)
 		id.channel.mu.Unlock()

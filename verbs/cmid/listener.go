@@ -8,15 +8,15 @@ import (
 	"urdma/verbs/session"
 )
 
-// Request is a connection request that waits for its answer
-// (RDMA_CM_EVENT_CONNECT_REQUEST of rdma_get_cm_event(3)).
+// Request is a connection request that waits for Accept or Reject (RDMA_CM_EVENT_CONNECT_REQUEST of
+// rdma_get_cm_event(3)).
 type Request struct {
-	ID    *ID // of the connection to be
+	ID    *ID // id of the new connection
 	Event abi.CMEvent
 }
 
-// Listen binds the id and lets it take connection requests (rdma_bind_addr(3),
-// rdma_listen(3)). It returns the address with the port number chosen.
+// Listen binds the id and starts to listen (rdma_bind_addr(3), rdma_listen(3)). It returns the address with
+// the port number chosen.
 func (id *ID) Listen(at netip.AddrPort, backlog uint32) (netip.AddrPort, error) {
 	addr, err := abi.AddrFrom(at)
 	if err != nil {
@@ -58,10 +58,10 @@ func (id *ID) Next(ctx context.Context) (*Request, error) {
 	}
 }
 
-// CloseListener destroys a listener's id and rejects the requests that wait.
+// CloseListener destroys a listener's id and rejects the queued requests.
 func (id *ID) CloseListener() {
 	id.Destroy()
-	id.offering.Lock() // nothing is put in after this
+	id.offering.Lock() // no request is queued after this
 	defer id.offering.Unlock()
 	for {
 		select {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// LookUp reads "host:port": of a name the first address whose family one of ours
-// has. An empty host is IPv4's wildcard.
+// LookUp reads "host:port". Of a name's addresses it returns the first whose family one of our ports has. An
+// empty host is IPv4's wildcard.
 func LookUp(ctx context.Context, address string, ours []netip.Addr) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -23,7 +23,7 @@ func LookUp(ctx context.Context, address string, ours []netip.Addr) (netip.AddrP
 	if host == "" {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), nil
 	}
-	a, err := netip.ParseAddr(host) // by itself, as the resolver drops zones and takes :: for 0.0.0.0, too
+	a, err := netip.ParseAddr(host) // parsed here because the resolver drops zones and returns 0.0.0.0, too, for ::
 	if err != nil {
 		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err != nil {
@@ -35,8 +35,8 @@ func LookUp(ctx context.Context, address string, ours []netip.Addr) (netip.AddrP
 	return netip.AddrPortFrom(a, uint16(port)), err
 }
 
-// choose takes one of a name's addresses, of which there is one at least: the first of
-// a family that one of ours has, else of IPv4, else at all.
+// choose returns one of a name's addresses, which must not be empty: the first with a family that one of our
+// ports has, else the first IPv4 one, else the first.
 func choose(found, ours []netip.Addr) netip.Addr {
 	four := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() })
 	for _, a := range found {
@@ -47,7 +47,7 @@ func choose(found, ours []netip.Addr) netip.Addr {
 	return found[max(four, 0)].Unmap()
 }
 
-// numberedZone has the index of an interface as the zone, in place of its name.
+// numberedZone replaces an interface's name in the zone by its index.
 func numberedZone(a netip.Addr) (netip.Addr, error) {
 	if _, err := strconv.ParseUint(a.Zone(), 10, 32); a.Zone() == "" || err == nil {
 		return a, nil

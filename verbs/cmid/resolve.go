@@ -9,7 +9,7 @@ import (
 	"urdma/verbs/session"
 )
 
-// resolveLimit bounds the search for the peer where ctx does not.
+// resolveLimit bounds address resolution if ctx has no deadline.
 const resolveLimit = 5 * time.Second
 
 // Resolve finds the device that reaches the peer (rdma_resolve_addr(3),
@@ -26,7 +26,7 @@ func (id *ID) Resolve(ctx context.Context, from, to netip.AddrPort) (device uint
 	return device, err
 }
 
-// patience is how long urdmad may search, in ms.
+// patience returns the time limit for urdmad's search in ms.
 func patience(ctx context.Context) uint32 {
 	limit := resolveLimit
 	if end, ok := ctx.Deadline(); ok {
@@ -35,8 +35,8 @@ func patience(ctx context.Context) uint32 {
 	return uint32(min(limit, time.Hour).Milliseconds())
 }
 
-// ResolveAddr finds the device that reaches a peer or a group (rdma_resolve_addr(3)), from
-// an address of ours; the zero one is any.
+// ResolveAddr finds the device that reaches a peer or a multicast group (rdma_resolve_addr(3)), from one of
+// our addresses; the zero address means any.
 func (id *ID) ResolveAddr(ctx context.Context, from, to netip.AddrPort) (device uint32, err error) {
 	dst, err := abi.AddrFrom(to)
 	if err != nil {

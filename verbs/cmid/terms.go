@@ -7,8 +7,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// MaxPrivateData is how many bytes of private data every peer can read
-// (struct rdma_conn_param counts them in 8 bits).
+// MaxPrivateData is the number of bytes of private data that every peer can read (its length has 8 bits in
+// struct rdma_conn_param).
 const MaxPrivateData = 255
 
 // SetPrivate stores private data; EINVAL for more than MaxPrivateData.
@@ -20,8 +20,7 @@ func SetPrivate(p *abi.CMParam, private []byte) error {
 	return nil
 }
 
-// Depth is how many RDMA Reads may be open, for an option of which 0 is as many as
-// there can be, and less is none.
+// Depth converts an option to a number of outstanding RDMA Reads: 0 means the maximum, a negative value none.
 func Depth(n int) uint8 {
 	if n == 0 {
 		return 255
@@ -29,8 +28,8 @@ func Depth(n int) uint8 {
 	return uint8(min(max(n, 0), 255))
 }
 
-// RNRTries is how often a message to a peer without a receive is tried again, for an
-// option of which 0 and 7 are for ever, and less than 0 is never.
+// RNRTries converts an option to the number of retries for a message to a peer without a receive: 0 and 7
+// mean for ever, a negative value none.
 func RNRTries(n int) uint8 {
 	if n == 0 {
 		return 7
@@ -38,7 +37,7 @@ func RNRTries(n int) uint8 {
 	return uint8(min(max(n, 0), 7))
 }
 
-// Limit cuts what was asked for to what the peer, by its request, and the device do.
+// Limit reduces the requested depths to the limits in the peer's request and of the device.
 func Limit(p *abi.CMParam, serve, reads, device int) {
 	p.ResponderResources = uint8(min(int(p.ResponderResources), serve, device))
 	p.InitiatorDepth = uint8(min(int(p.InitiatorDepth), reads, device))

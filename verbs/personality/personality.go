@@ -1,8 +1,7 @@
-// Package personality is the one table of what programs are shown a port as. The
-// wire is the same under each; node type, link layer, LID and GIDs differ.
+// Package personality has the table of the ways in which a port is shown to programs. The wire is the same
+// for each; node type, link layer, LID and GIDs differ.
 //
-// It knows libibverbs' numbers and the names in urdma.json and sysfs, and no
-// port, packet or client.
+// It knows libibverbs' numbers and the names in urdma.json and sysfs, and no port, packet or client.
 package personality
 
 import (
@@ -22,7 +21,7 @@ const (
 // Personality is a row of the table.
 type Personality struct {
 	Name          string
-	Transport     uint32 // abi.TransportIWARP and its kin
+	Transport     uint32 // abi.TransportIWARP, …
 	NodeType      uint32 // enum ibv_node_type
 	TransportType uint32 // enum ibv_transport_type
 	LinkLayer     uint32 // IBV_LINK_LAYER_*
@@ -32,10 +31,10 @@ type Personality struct {
 	GIDTypeText   string // in sysfs
 
 	gid func(*Port) [16]byte
-	lid bool // the port has one
+	lid bool // the port has a LID
 }
 
-// Port is what a port's identifiers are made of.
+// Port has the data from which a port's identifiers are made.
 type Port struct {
 	MAC  [6]byte
 	Addr netip.Addr
@@ -50,7 +49,7 @@ var table = [...]Personality{
 		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeRoCEV2, NodeTypeText: "1: CA", GIDTypeText: "RoCE v2", LinkLayerText: "Ethernet", gid: addressGID},
 }
 
-// Names are the personalities' names.
+// Names returns the names of the personalities.
 func Names() []string {
 	names := make([]string, len(table))
 	for i := range table {
@@ -59,7 +58,7 @@ func Names() []string {
 	return names
 }
 
-// Named returns the personality of a name, or nil.
+// Named returns the personality with a name, or nil.
 func Named(name string) *Personality {
 	for i := range table {
 		if table[i].Name == name {
@@ -69,7 +68,7 @@ func Named(name string) *Personality {
 	return nil
 }
 
-// Numbered returns the personality of an enum urdma_abi_transport, or nil.
+// Numbered returns the personality with an enum urdma_abi_transport, or nil.
 func Numbered(transport uint32) *Personality {
 	for i := range table {
 		if table[i].Transport == transport {
@@ -79,11 +78,11 @@ func Numbered(transport uint32) *Personality {
 	return nil
 }
 
-// GID is entry 0 of the port's GID table.
+// GID returns entry 0 of the port's GID table.
 func (p *Personality) GID(port *Port) [16]byte { return p.gid(port) }
 
-// LID is the port's local identifier, the low 16 bits of its address; 0 where
-// there is none, and where those bits are no unicast LID.
+// LID returns the port's local identifier, the low 16 bits of its address; 0 if the personality has no LID or
+// these bits are not a unicast LID.
 func (p *Personality) LID(port *Port) uint16 {
 	if lid, ok := UnicastLID(port.Addr); p.lid && ok {
 		return lid
@@ -91,7 +90,7 @@ func (p *Personality) LID(port *Port) uint16 {
 	return 0
 }
 
-// Describe fills in what a device's description says of its personality.
+// Describe fills in the fields of a device's description that depend on its personality.
 func (p *Personality) Describe(port *Port, d *abi.Device) {
 	d.Transport, d.NodeType, d.TransportType = p.Transport, p.NodeType, p.TransportType
 	d.LinkLayer, d.GIDType, d.LID, d.GID = p.LinkLayer, p.GIDType, uint32(p.LID(port)), p.GID(port)
@@ -104,8 +103,7 @@ const (
 	MaxLID = 0xBFFF
 )
 
-// UnicastLID returns the low 16 bits of an address, and whether they can be a
-// port's LID.
+// UnicastLID returns the low 16 bits of an address, and whether they can be a port's LID.
 func UnicastLID(a netip.Addr) (lid uint16, ok bool) {
 	if !a.IsValid() {
 		return 0, false
@@ -115,12 +113,12 @@ func UnicastLID(a netip.Addr) (lid uint16, ok bool) {
 	return lid, lid >= MinLID && lid <= MaxLID
 }
 
-// GUID is the EUI-64 of a MAC address (RFC 4291 appendix A).
+// GUID returns the EUI-64 of a MAC address (RFC 4291 appendix A).
 func GUID(m [6]byte) [8]byte {
 	return [8]byte{m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}
 }
 
-// guidGID is InfiniBand's: the default subnet prefix and the port's GUID.
+// guidGID is InfiniBand's GID: the default subnet prefix and the port's GUID.
 func guidGID(port *Port) (g [16]byte) {
 	guid := GUID(port.MAC)
 	g[0], g[1] = 0xfe, 0x80
@@ -128,9 +126,8 @@ func guidGID(port *Port) (g [16]byte) {
 	return g
 }
 
-// addressGID is the address, an IPv4 one mapped into IPv6 (RFC 4291 section
-// 2.5.5.2), by which peers find the port (docs/WIRE.md chapter 9). An RNIC of
-// hardware has its MAC address there instead.
+// addressGID is the address, IPv4 mapped into IPv6 (RFC 4291 section 2.5.5.2), by which peers find the port
+// (docs/WIRE.md chapter 9). A hardware iWARP device has its MAC address there instead.
 func addressGID(port *Port) (g [16]byte) {
 	if port.Addr.IsValid() {
 		g = port.Addr.As16()

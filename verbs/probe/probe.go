@@ -1,7 +1,6 @@
-// Package probe is what `urdma ping` and the responder of a urdmad say to each
-// other while they connect: the private data of the request, the accept and the
-// reject (docs/WIRE.md chapter 12). What follows are RDMA Reads of memory that
-// the responder lends. It knows no connection.
+// Package probe has the private data that `urdma ping` and a urdmad's responder exchange while they connect,
+// in the request, the accept and the reject (docs/WIRE.md chapter 12). RDMA Reads of the responder's memory
+// follow. The package knows no connection.
 package probe
 
 import (
@@ -10,20 +9,20 @@ import (
 	"fmt"
 )
 
-// Port is where a responder listens, in rdma_cm's number space.
+// Port is the responder's port number, in rdma_cm's port space.
 const Port = 30036
 
-// Bytes is how much memory the responder lends to be read.
+// Bytes is the size of the memory that the responder lets peers read.
 const Bytes = 64 << 10
 
-// Status is a responder's answer.
+// Status is the responder's answer to a request.
 type Status uint8
 
-// The answers; all but Granted refuse.
+// The answers; all except Granted reject the connection.
 const (
 	Granted      Status = 0
-	Off          Status = 1 // the responder's setting
-	NotForYou    Status = 2 // responder_allow lacks the address
+	Off          Status = 1 // disabled in the responder's configuration
+	NotForYou    Status = 2 // responder_allow does not contain the address
 	OtherVersion Status = 3
 )
 
@@ -35,7 +34,7 @@ const (
 	answerSize  = 24
 )
 
-// Errors of data that is not a probe's.
+// Errors for private data that is not a probe's.
 var (
 	ErrForeign = errors.New("probe: not a responder's data")
 	ErrVersion = errors.New("probe: another version")
@@ -43,7 +42,7 @@ var (
 
 // Request is the private data of a connection request.
 type Request struct {
-	Seed uint64 // what the lent memory is to be filled by, see Fill
+	Seed uint64 // determines the contents of the memory, see Fill
 }
 
 // Append appends the request's bytes, big-endian.
@@ -52,7 +51,7 @@ func (r Request) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, r.Seed)
 }
 
-// ParseRequest reads a request. Bytes behind it are ignored.
+// ParseRequest reads a request. It ignores bytes after it.
 func ParseRequest(b []byte) (Request, error) {
 	if err := check(b, requestSize); err != nil {
 		return Request{}, err
@@ -63,11 +62,10 @@ func ParseRequest(b []byte) (Request, error) {
 	return Request{binary.BigEndian.Uint64(b[8:])}, nil
 }
 
-// Answer is the private data of an accept, or with another Status than Granted
-// of a reject.
+// Answer is the private data of an accept or, with a Status other than Granted, of a reject.
 type Answer struct {
 	Status Status
-	Bytes  uint32 // lent
+	Bytes  uint32 // size of the memory that may be read
 	RKey   uint32
 	Addr   uint64
 }
@@ -80,7 +78,7 @@ func (a Answer) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, a.Addr)
 }
 
-// ParseAnswer reads an answer. Bytes behind it are ignored.
+// ParseAnswer reads an answer. It ignores bytes after it.
 func ParseAnswer(b []byte) (Answer, error) {
 	if err := check(b, answerSize); err != nil {
 		return Answer{}, err
@@ -106,9 +104,9 @@ func check(b []byte, size int) error {
 	return nil
 }
 
-// Fill writes what lent memory holds from its first byte on: the seed,
-// big-endian, over and over, each byte plus the number of its repetition, so
-// that a reader can tell whose bytes these are and where they belong.
+// Fill writes the contents of the memory that peers read: the seed, big-endian, again and again, with the
+// number of the repetition added to each byte. So a reader can tell for which request the bytes were written
+// and to which position they belong.
 func Fill(b []byte, seed uint64) {
 	var s [8]byte
 	binary.BigEndian.PutUint64(s[:], seed)

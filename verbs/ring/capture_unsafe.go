@@ -10,11 +10,11 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is the ring of a capture: bytes, one writer (urdmad), one reader.
+// This file has the ring of a capture: a ring of bytes with one writer (urdmad) and one reader.
 
 // Sizes of a capture ring's data, in bytes; powers of two.
 const (
-	LeastCapture = 1 << 18 // room for some frames of the largest MTU
+	LeastCapture = 1 << 18 // room for several frames of the largest MTU
 	MostCapture  = 1 << 28
 
 	recordHead = 40 // struct urdma_abi_capture_record
@@ -23,10 +23,10 @@ const (
 
 var _ [recordHead]byte = [unsafe.Sizeof(abi.CaptureRecord{})]byte{}
 
-// ErrRecord says that a capture ring holds what urdmad does not write.
+// ErrRecord says that a capture ring contains data that urdmad does not write.
 var ErrRecord = errors.New("ring: capture record is broken")
 
-// CaptureLayout says how large a capture ring for about the bytes wanted is.
+// CaptureLayout returns the layout of a capture ring of about the size wanted.
 func CaptureLayout(wanted uint32) abi.CaptureResponse {
 	bytes := uint32(LeastCapture)
 	for bytes < wanted && bytes < MostCapture {
@@ -35,18 +35,18 @@ func CaptureLayout(wanted uint32) abi.CaptureResponse {
 	return abi.CaptureResponse{DataOffset: 4096, DataBytes: bytes}
 }
 
-// CaptureWriter is urdmad's side. Begin and End write one record; another may be
-// written between them. Nothing of them can be seen before the last End.
+// CaptureWriter is urdmad's side. Begin and End write one record; others may be written in between. The
+// reader sees none of them before the last End.
 type CaptureWriter struct {
 	head  *abi.CaptureRing
 	data  []byte
-	next  uint64 // behind the last record begun
+	next  uint64 // position after the last record begun
 	lost  uint64
-	spent uint64 // ns
+	spent uint64 // ns of the worker's time
 	open  int    // records begun and not ended
 }
 
-// Begun is a record that waits for its end.
+// Begun is a record that was begun and not ended.
 type Begun struct {
 	at, bytes uint64
 	kept      int
@@ -57,9 +57,9 @@ func (w *CaptureWriter) Init(mem []byte, r *abi.CaptureResponse) {
 	*w = CaptureWriter{head: abi.At[abi.CaptureRing](mem, 0), data: mem[r.DataOffset:][:r.DataBytes]}
 }
 
-// Begin starts a record with the first bytes of a frame, or with an event, which it
-// copies; of r it takes kind, time, direction, device and the whole frame's length. False means
-// there is no room, and that the loss is counted.
+// Begin starts a record and copies the first bytes of a frame, or an event, into it; it uses kind, time,
+// direction, device and the whole frame's length from r. False means that there was no room, and the frame is
+// counted as lost.
 func (w *CaptureWriter) Begin(r abi.CaptureRecord, kept []byte) (Begun, bool) {
 	b := Begun{kept: len(kept), bytes: roundUp(recordHead + uint64(len(kept)) + maxNote)}
 	at, ok := w.reserve(b.bytes)
@@ -76,14 +76,13 @@ func (w *CaptureWriter) Begin(r abi.CaptureRecord, kept []byte) (Begun, bool) {
 	return b, true
 }
 
-// End completes a record with a note, of which 96 bytes are kept, and shows it
-// to the reader when no other is open. It reads nothing back that the reader may
-// have changed.
+// End completes a record with a note, of which 96 bytes are kept, and shows it to the reader when no other
+// record is open. It does not read data that the reader may have changed.
 func (w *CaptureWriter) End(b Begun, note string) {
 	n := copy(w.data[w.place(b.at)+recordHead+b.kept:][:maxNote], note)
 	r := w.record(b)
 	r.NoteBytes = uint32(n)
-	if w.next == b.at+b.bytes { // the last one gives back what its note did not need
+	if w.next == b.at+b.bytes { // the last record gives back the room that its note did not need
 		used := roundUp(recordHead + uint64(b.kept) + uint64(n))
 		r.Bytes = uint32(used)
 		w.next = b.at + used
@@ -99,7 +98,7 @@ func (w *CaptureWriter) record(b Begun) *abi.CaptureRecord {
 	return abi.At[abi.CaptureRecord](w.data, w.place(b.at))
 }
 
-// reserve finds room for a contiguous record, behind a SKIP if need be.
+// reserve finds room for a contiguous record, after a SKIP if necessary.
 func (w *CaptureWriter) reserve(bytes uint64) (at uint64, ok bool) {
 	size := uint64(len(w.data))
 	skip := uint64(0)
@@ -108,16 +107,16 @@ func (w *CaptureWriter) reserve(bytes uint64) (at uint64, ok bool) {
 	}
 	used := w.next - atomic.LoadUint64(&w.head.Tail) // partner: the reader's store after it has read
 	if used > size || size-used < skip+bytes {
-		return 0, false // full, or a tail that makes no sense
+		return 0, false // full, or the tail is invalid
 	}
 	if skip > 0 {
-		at := w.place(w.next) // the head of a record need not fit there
+		at := w.place(w.next) // the head of a record may be too long for the rest of the ring
 		*abi.At[uint32](w.data, at), *abi.At[uint16](w.data, at+4) = uint32(skip), abi.CaptureSkip
 	}
 	return w.next + skip, true
 }
 
-// Spend notes that the writer spent so long on the capture.
+// Spend adds to the time that the writer spent on the capture.
 func (w *CaptureWriter) Spend(d time.Duration) {
 	w.spent += uint64(d)
 	atomic.StoreUint64(&w.head.SpentNs, w.spent)
@@ -130,8 +129,7 @@ type CaptureReader struct {
 	next uint64
 }
 
-// Init attaches to the memory that a CaptureResponse describes; ErrRecord if it
-// can't be such memory.
+// Init attaches to the memory that a CaptureResponse describes; ErrRecord if that is not valid.
 func (r *CaptureReader) Init(mem []byte, l *abi.CaptureResponse) error {
 	size := uint64(l.DataBytes)
 	if l.DataOffset < uint32(abi.Size[abi.CaptureRing]()) || l.DataOffset%8 != 0 || size < LeastCapture || size&(size-1) != 0 ||
@@ -142,16 +140,16 @@ func (r *CaptureReader) Init(mem []byte, l *abi.CaptureResponse) error {
 	return nil
 }
 
-// Lost is how many frames found no room so far.
+// Lost returns how many frames were lost because there was no room.
 func (r *CaptureReader) Lost() uint64 { return atomic.LoadUint64(&r.head.Lost) }
 
-// Spent is how long urdmad's worker was busy with the capture so far.
+// Spent returns how much time urdmad's worker has spent on the capture.
 func (r *CaptureReader) Spent() time.Duration {
 	return time.Duration(min(atomic.LoadUint64(&r.head.SpentNs), math.MaxInt64))
 }
 
-// Next returns the oldest record that was not released, its frame or event and its note,
-// which alias the ring until Release; ok is false when there is none.
+// Next returns the oldest record that was not released, its frame or event, and its note. They are in the
+// ring and valid until Release. ok is false if there is none.
 func (r *CaptureReader) Next() (head abi.CaptureRecord, frame, note []byte, ok bool, err error) {
 	for {
 		have := atomic.LoadUint64(&r.head.Head) - r.next // partner: urdmad's store after the record
@@ -187,7 +185,7 @@ func (r *CaptureReader) record(b []byte) (head abi.CaptureRecord, frame, note []
 	return head, b[recordHead:end], b[end : end+uint64(head.NoteBytes)], true, nil
 }
 
-// Release gives the bytes of a record that Next returned back to urdmad.
+// Release returns the bytes of a record from Next to urdmad.
 func (r *CaptureReader) Release(bytes uint64) {
 	r.next += bytes
 	atomic.StoreUint64(&r.head.Tail, r.next) // release: partner is urdmad's load before it writes there

@@ -12,16 +12,15 @@ import (
 
 // ClientSQ is a client's side of a send queue, for one goroutine at a time.
 //
-// A slot is written with Write or WriteInline and stays private until the next
-// Publish; several slots may share one. It is free again once Polled was given
-// its completion or a later one of its queue, or urdmad completed it without one.
+// Write and WriteInline write a slot, which urdmad sees after the next Publish; one Publish may cover several
+// slots. A slot is free again once Polled was called with its completion or a later one of the queue, or
+// urdmad completed it without a completion.
 type ClientSQ struct {
 	q         clientQueue
 	maxInline uint32
 }
 
-// Init attaches to the queue that layout describes, empty; cap and sigAll are
-// what CREATE_QP said.
+// Init attaches to the empty queue that layout describes; cap and sigAll are as in CREATE_QP.
 func (s *ClientSQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap, sigAll bool) {
 	h := sqHead(mem, l)
 	s.maxInline = cap.MaxInline
@@ -29,17 +28,17 @@ func (s *ClientSQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap, sigAll b
 		all: sigAll, failing: h, published: &h.Prod, done: &h.Cons}
 }
 
-// MaxSGE is how many scatter/gather elements a work request may have.
+// MaxSGE returns how many scatter/gather elements a work request may have.
 func (s *ClientSQ) MaxSGE() int { return int(s.q.maxSGE) }
 
-// MaxInline is how many bytes of inline data a work request may have.
+// MaxInline returns how many bytes of inline data a work request may have.
 func (s *ClientSQ) MaxInline() int { return int(s.maxInline) }
 
-// Free is how many slots can be written now.
+// Free returns how many slots can be written now.
 func (s *ClientSQ) Free() int { return s.q.free() }
 
-// Write writes a work request; NumSGE is taken from sge. False means that the
-// queue is full or the list longer than MaxSGE.
+// Write writes a work request; NumSGE is set from sge. Returns false if the queue is full or sge longer than
+// MaxSGE.
 func (s *ClientSQ) Write(w *abi.SQE, sge []abi.SGE) bool {
 	if len(sge) > s.MaxSGE() {
 		return false
@@ -56,9 +55,8 @@ func (s *ClientSQ) Write(w *abi.SQE, sge []abi.SGE) bool {
 	return true
 }
 
-// WriteInline writes a work request that carries its data itself: the pieces one
-// after the other. InlineLength and the flag are set here. False means that the
-// queue is full or the data longer than MaxInline.
+// WriteInline writes a work request with inline data, the concatenation of the pieces. It sets InlineLength
+// and the flag. Returns false if the queue is full or the data longer than MaxInline.
 func (s *ClientSQ) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
 	total := 0
 	for _, p := range pieces {
@@ -87,29 +85,28 @@ func (s *ClientSQ) WriteInline(w *abi.SQE, pieces ...[]byte) bool {
 // doorbell afterwards.
 func (s *ClientSQ) Publish() { s.q.publish() }
 
-// Lost takes the oldest work request that lacks a completion that urdmad, which
-// has ended, owed it. The completion queue must have been emptied.
+// Lost takes the oldest work request that was outstanding when urdmad ended. The completion queue must be
+// empty.
 func (s *ClientSQ) Lost() (id uint64, opcode uint32, ok bool) { return s.q.lost() }
 
-// ClientRQ is a client's side of a receive queue, for one goroutine at a time. A
-// slot is private and free as one of ClientSQ is.
+// ClientRQ is a client's side of a receive queue, for one goroutine at a time. Slots are published and freed
+// as those of ClientSQ.
 type ClientRQ struct{ q clientQueue }
 
-// Init attaches to the queue that layout describes, empty; cap is what CREATE_QP
-// said.
+// Init attaches to the empty queue that layout describes; cap is as in CREATE_QP.
 func (r *ClientRQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap) {
 	h := rqHead(mem, l)
 	r.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxRecvWR, maxSGE: cap.MaxRecvSGE,
 		all: true, published: &h.Prod, done: &h.Cons}
 }
 
-// MaxSGE is how many scatter/gather elements a receive may have.
+// MaxSGE returns how many scatter/gather elements a receive may have.
 func (r *ClientRQ) MaxSGE() int { return int(r.q.maxSGE) }
 
-// Free is how many slots can be written now.
+// Free returns how many slots can be written now.
 func (r *ClientRQ) Free() int { return r.q.free() }
 
-// Write writes a receive work request, as ClientSQ's does.
+// Write writes a receive work request; see ClientSQ.Write.
 func (r *ClientRQ) Write(id uint64, sge []abi.SGE) bool {
 	if len(sge) > r.MaxSGE() {
 		return false
@@ -124,39 +121,38 @@ func (r *ClientRQ) Write(id uint64, sge []abi.SGE) bool {
 	return true
 }
 
-// Publish is ClientSQ's for receives.
+// Publish makes the slots written visible to urdmad; no doorbell is needed.
 func (r *ClientRQ) Publish() { r.q.publish() }
 
-// Lost is ClientSQ's for receives.
+// Lost takes the oldest receive that was outstanding when urdmad ended.
 func (r *ClientRQ) Lost() (id uint64, ok bool) {
 	id, _, ok = r.q.lost()
 	return id, ok
 }
 
-// Left is how many receives were posted whose completion was not polled.
+// Left returns how many posted receives have no polled completion yet.
 func (r *ClientRQ) Left() int { return int(r.q.prod - r.q.unpolled()) }
 
-// ClientSRQ is a client's side of a shared receive queue, for one goroutine at a
-// time. A slot is free once urdmad has taken its receive (urdma_abi.h).
+// ClientSRQ is a client's side of a shared receive queue, for one goroutine at a time. A slot is free once
+// urdmad has taken its receive (urdma_abi.h).
 type ClientSRQ struct{ q clientQueue }
 
-// Init attaches to the queue that layout describes, empty.
+// Init attaches to the empty queue that layout describes.
 func (r *ClientSRQ) Init(mem []byte, l *abi.SRQResponse) {
 	h := rqHead(mem, &l.RQ)
 	r.q = clientQueue{mem: slots(mem, &l.RQ), stride: l.RQ.Stride, mask: l.RQ.Entries - 1, depth: l.MaxWR, maxSGE: l.MaxSGE,
 		published: &h.Prod, done: &h.Cons}
 }
 
-// Move attaches to the queue that takes this one's place after a resize: its
-// receives are there, with their indices. Nothing may be written and not published.
+// Move attaches to the queue that replaces this one after a resize; it contains this one's receives with the
+// same indices. There must be no unpublished slots.
 func (r *ClientSRQ) Move(mem []byte, l *abi.SRQResponse) {
 	prod := r.q.prod
 	r.Init(mem, l)
 	r.q.prod = prod
 }
 
-// Write writes a receive work request. False means that the queue is full or the
-// list longer than it may be.
+// Write writes a receive work request. Returns false if the queue is full or the list too long.
 func (r *ClientSRQ) Write(id uint64, sge []abi.SGE) bool {
 	q := &r.q
 	taken := atomic.LoadUint32(q.done) // partner: urdmad's publish after it copied the slot
@@ -173,16 +169,15 @@ func (r *ClientSRQ) Write(id uint64, sge []abi.SGE) bool {
 // Publish makes the slots written so far visible to urdmad.
 func (r *ClientSRQ) Publish() { r.q.publish() }
 
-// ClientQP is a client's side of a queue pair's queues, either of which may be
-// absent: it is full then. They are independent: each may be used by a goroutine
-// of its own.
+// ClientQP is a client's side of a queue pair's queues. An absent queue behaves as if full. The two queues
+// are independent: each may be used by a goroutine of its own.
 type ClientQP struct {
 	SQ ClientSQ
 	RQ ClientRQ
 }
 
-// Init attaches to the memory that the response to CREATE_QP describes, with
-// empty queues. sigAll is what CREATE_QP said.
+// Init attaches to the memory that the response to CREATE_QP describes, with empty queues. sigAll is as in
+// CREATE_QP.
 func (q *ClientQP) Init(mem []byte, r *abi.QPResponse, sigAll bool) {
 	q.SQ.Init(mem, &r.SQ, &r.Cap, sigAll)
 	q.RQ.Init(mem, &r.RQ, &r.Cap)
@@ -195,18 +190,17 @@ func (q *ClientQP) of(e *abi.CQE) *clientQueue {
 	return &q.SQ.q
 }
 
-// Polled notes that a completion of this queue pair was polled. It, WasLost and
-// the queues' Lost belong to the polling thread; posting goes on meanwhile.
+// Polled records that a completion of this queue pair was polled. Polled, WasLost and the queues' Lost must
+// be called by the polling thread; another thread may post meanwhile.
 func (q *ClientQP) Polled(e *abi.CQE) {
 	atomic.StoreUint32(&q.of(e).polled, e.Index+1) // partner: the load when the queue looks full
 }
 
-// WasLost reports whether a queue's Lost has made up the completion of the same
-// work request before.
+// WasLost reports whether Lost of the queue has already returned the same work request.
 func (q *ClientQP) WasLost(e *abi.CQE) bool { return q.of(e).stale(e.Index) }
 
-// Reset follows urdmad's move to RESET: nothing is posted, and the completions of
-// what was are not to be polled any more.
+// Reset follows urdmad's move of the queue pair to RESET: the queues are empty, and completions of earlier
+// work must not be polled.
 func (q *ClientQP) Reset() {
 	q.SQ.q.reset()
 	q.RQ.q.reset()
@@ -227,8 +221,8 @@ type ClientCQ struct {
 	cons    uint32 // private copy of head.Cons, which only the client writes
 }
 
-// Init attaches to the memory that the response to CREATE_CQ or RESIZE_CQ
-// describes; urdmad numbers the completions of a new ring from 0.
+// Init attaches to the memory that the response to CREATE_CQ or RESIZE_CQ describes; the first completion in
+// a new ring has index 0.
 func (c *ClientCQ) Init(mem []byte, r *abi.CQResponse) {
 	*c = ClientCQ{
 		head:    abi.At[abi.CQRing](mem, 0),
@@ -237,7 +231,7 @@ func (c *ClientCQ) Init(mem []byte, r *abi.CQResponse) {
 	}
 }
 
-// Poll copies up to len(out) completions, oldest first, and returns how many.
+// Poll copies up to len(out) completions, oldest first, and returns their number.
 func (c *ClientCQ) Poll(out []abi.CQE) int {
 	prod := atomic.LoadUint32(&c.head.Prod) // partner: urdmad's store after it wrote the entry
 	n := min(int(prod-c.cons), len(out))
@@ -258,42 +252,39 @@ const (
 	armAny       = 2
 )
 
-// Empty reports that there is nothing to Poll.
+// Empty reports whether there are no completions to Poll.
 func (c *ClientCQ) Empty() bool { return atomic.LoadUint32(&c.head.Prod) == c.cons }
 
-// Arm asks for one event on the completion channel: for the next completion,
-// or with solicitedOnly for the next solicited or failed one. Completions that
-// are there already cause none, so poll once more after arming.
+// Arm requests one event on the completion channel: for the next completion or, with solicitedOnly, for the
+// next solicited or failed one. Existing completions cause no event, so poll once more after arming.
 func (c *ClientCQ) Arm(solicitedOnly bool) {
 	if !solicitedOnly {
 		atomic.StoreUint32(&c.head.Arm, armAny) // partner: urdmad's load after it published a completion
 		return
 	}
-	atomic.CompareAndSwapUint32(&c.head.Arm, 0, armSolicited) // armed for any stays so
+	atomic.CompareAndSwapUint32(&c.head.Arm, 0, armSolicited) // a queue armed for any completion stays so
 }
 
 // Overrun reports that completions were lost because the queue was full.
 func (c *ClientCQ) Overrun() bool { return atomic.LoadUint32(&c.head.Overrun) != 0 }
 
-// Entries is how many completions fit.
+// Entries returns the number of completions that fit.
 func (c *ClientCQ) Entries() int { return len(c.entries) }
 
-// ClientBells is a client's side of its doorbells for one worker. Any goroutine
-// may ring.
+// ClientBells is a client's side of its doorbells for one worker. Any goroutine may call Ring.
 type ClientBells struct{ d *abi.Doorbells }
 
-// Init attaches to section worker of the doorbell memory.
+// Init attaches to the section of a worker in the doorbell memory.
 func (b *ClientBells) Init(mem []byte, worker int) {
 	b.d = abi.At[abi.Doorbells](mem, worker*abi.Size[abi.Doorbells]())
 }
 
-// Ring rings doorbell n after a publish. kick means that the worker sleeps and
-// it falls to the caller to send a byte on the kick socket.
+// Ring rings doorbell n after a publish. If kick is true the worker sleeps, and the caller must send a byte
+// on the kick socket.
 //
-// The bit goes before the summary's, which urdmad takes first; both before the
-// load of sleeping, as urdmad's store of it precedes its last look at summary:
-// one side sees the other. Bits that are still set need not be set again: urdmad's
-// swap of them is still to come, and its look at the index after that. (The store
+// The bit is set before the summary, which urdmad exchanges first; both before sleeping is loaded. urdmad
+// stores sleeping before its last look at the summary, so one side sees the other. Bits that are still set
+// need not be set again: urdmad has not yet exchanged them and will look at the index after that. (The store
 // that published the index is sequentially consistent in Go.)
 func (b *ClientBells) Ring(n int) (kick bool) {
 	w, bit := n>>6&63, uint64(1)<<(n&63)
@@ -304,17 +295,16 @@ func (b *ClientBells) Ring(n int) (kick bool) {
 	return atomic.LoadUint32(&b.d.Sleeping) != 0 && atomic.SwapUint32(&b.d.Sleeping, 0) != 0
 }
 
-// Yield returns when a client should give its core away (post: after the first
-// post since a poll; poll: after this many empty polls in a row), the CPU that
-// the worker runs on, and the ns that a yield takes at least which lets somebody
-// else run, 0 if urdmad doesn't say.
+// Yield returns when a client should yield its core (post: after the first post since a poll; poll: after
+// this many empty polls in a row), the CPU on which the worker runs, and the minimum duration in ns of a
+// yield in which another thread runs; 0 if urdmad states none.
 func (b *ClientBells) Yield() (post, poll, core, alone uint32) {
 	return atomic.LoadUint32(&b.d.YieldPost), atomic.LoadUint32(&b.d.YieldPoll), atomic.LoadUint32(&b.d.Core),
 		atomic.LoadUint32(&b.d.YieldAlone)
 }
 
-// Polls says on which CPU the caller polls an empty queue, and reports whether
-// the worker, awake, has only the same.
+// Polls records the CPU on which the caller polls an empty queue, and reports whether the worker is awake and
+// can only run on the same CPU.
 func (b *ClientBells) Polls(cpu uint32) (shared bool) {
 	if atomic.LoadUint32(&b.d.Poller) != cpu+1 {
 		atomic.StoreUint32(&b.d.Poller, cpu+1)
@@ -322,15 +312,15 @@ func (b *ClientBells) Polls(cpu uint32) (shared bool) {
 	return atomic.LoadUint32(&b.d.Core) == cpu && atomic.LoadUint32(&b.d.Sleeping) == 0
 }
 
-// Found says that the caller's queue is not empty, so what it does now is its own.
+// Found records that the caller's queue is not empty, so the caller has work to do.
 func (b *ClientBells) Found() {
 	if atomic.LoadUint32(&b.d.Poller) != 0 {
 		atomic.StoreUint32(&b.d.Poller, 0)
 	}
 }
 
-// Announce says that the caller is about to Wait, or that it isn't. After the
-// first it must look at its queue once more.
+// Announce tells urdmad that the caller is about to Wait, or no longer is. After Announce(true) the caller
+// must look at its queue once more.
 func (b *ClientBells) Announce(wait bool) {
 	var n uint32
 	if wait {
@@ -339,13 +329,13 @@ func (b *ClientBells) Announce(wait bool) {
 	atomic.StoreUint32(&b.d.Waits, n) // partner: urdmad's load after it published a completion
 }
 
-// Announced reports whether the announcement stands.
+// Announced reports whether the announcement is still set.
 func (b *ClientBells) Announced() bool { return atomic.LoadUint32(&b.d.Waits) != 0 }
 
-// Wait blocks until urdmad has completed something, at most for longest. Unlike
-// all else here it may come after the memory was unmapped, and returns at once
-// then, or looks at whatever lies there now. A thread that isn't woken leaves the
-// announcement standing, which costs urdmad a system call at its next completion.
+// Wait blocks until urdmad has completed something, at most for longest. Unlike the other methods it may be
+// called after the memory was unmapped; then it returns at once, or looks at other data that is mapped there
+// by now. If urdmad does not wake it, the announcement stays set, which costs urdmad a system call at its
+// next completion.
 func (b *ClientBells) Wait(longest time.Duration) {
 	t := unix.NsecToTimespec(longest.Nanoseconds())
 	futex(&b.d.Waits, futexWait, 1, &t)

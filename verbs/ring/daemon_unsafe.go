@@ -9,8 +9,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// ErrIndex says that a client published an index further from urdmad's own
-// than its ring is long.
+// ErrIndex says that the index published by a client differs from urdmad's own by more than the ring's
+// length.
 var ErrIndex = errors.New("ring: producer index is further ahead than the ring has slots")
 
 // ServerSQ is urdmad's side of a send queue.
@@ -21,15 +21,14 @@ type ServerSQ struct {
 	stride uint32
 }
 
-// Init attaches to the queue that layout describes. One that does not exist has
-// a head of its own that stays zero: an empty queue, with no case of its own in
-// the data path.
+// Init attaches to the queue that layout describes. An absent queue gets a private head that stays zero: an
+// empty queue, which needs no special case in the data path.
 func (q *ServerSQ) Init(mem []byte, l *abi.QueueLayout) {
 	*q = ServerSQ{head: sqHead(mem, l), slots: slots(mem, l), mask: l.Entries - 1, stride: l.Stride}
 }
 
-// Prod loads the client's producer index, given urdmad's own consumer index;
-// ErrIndex if they are further apart than the ring allows.
+// Prod loads the client's producer index; cons is urdmad's own consumer index. ErrIndex if they differ by
+// more than the ring's length.
 func (q *ServerSQ) Prod(cons uint32) (uint32, error) {
 	p := atomic.LoadUint32(&q.head.Prod) // partner: the client's publish after writing the slot
 	if p-cons > q.mask+1 {
@@ -38,9 +37,9 @@ func (q *ServerSQ) Prod(cons uint32) (uint32, error) {
 	return p, nil
 }
 
-// Prefetch brings the head of slot index and its first elements near, without
-// waiting: another core has just written them. Only of slots before Prod: a
-// client that still writes would lose the lines to us.
+// Prefetch loads the head of slot index and its first elements into the cache, without waiting: another core
+// has just written them. Use it only for slots before Prod; a client that is still writing would lose the
+// cache lines to us.
 func (q *ServerSQ) Prefetch(index uint32) {
 	prefetch(unsafe.Pointer(&q.slots[(index&q.mask)*q.stride]))
 }
@@ -48,20 +47,18 @@ func (q *ServerSQ) Prefetch(index uint32) {
 // PublishCons tells the client which sends are complete.
 func (q *ServerSQ) PublishCons(cons uint32) { atomic.StoreUint32(&q.head.Cons, cons) }
 
-// PublishFailed tells the client that sends from index first on complete with an
-// entry, signaled or not. It comes before the PublishCons of the first.
+// PublishFailed tells the client that sends from index first on have a completion, signaled or not. Must be
+// called before the PublishCons that covers first.
 func (q *ServerSQ) PublishFailed(first uint32) {
 	atomic.StoreUint32(&q.head.FirstFailed, first)
 	atomic.StoreUint32(&q.head.Failed, 1) // release: partner is the client's load after that of Cons
 }
 
-// ClearFailed begins a new life of the queue pair, before its indices are
-// published.
+// ClearFailed follows a reset of the queue pair; must be called before new indices are published.
 func (q *ServerSQ) ClearFailed() { atomic.StoreUint32(&q.head.Failed, 0) }
 
-// Read copies slot index out: the head into sqe and up to len(sge) elements
-// into sge. NumSGE in sqe is the client's word; the caller checks it against
-// its limit. Inline data stays in the slot, see Inline.
+// Read copies slot index: the head into sqe and up to len(sge) elements into sge. NumSGE in sqe comes from
+// the client; the caller must check it against its limit. Inline data stays in the slot, see Inline.
 func (q *ServerSQ) Read(index uint32, sqe *abi.SQE, sge []abi.SGE) {
 	slot := q.slots[(index&q.mask)*q.stride:]
 	*sqe = *(*abi.SQE)(unsafe.Pointer(&slot[0]))
@@ -74,17 +71,17 @@ func (q *ServerSQ) Read(index uint32, sqe *abi.SQE, sge []abi.SGE) {
 	}
 }
 
-// Inline returns the first n bytes of a slot's inline data, which alias the
-// ring: the client may change them at any time. n must not exceed the slot.
+// Inline returns the first n bytes of a slot's inline data. They are in the ring, so the client may change
+// them at any time. n must not exceed the slot.
 func (q *ServerSQ) Inline(index, n uint32) []byte {
 	at := (index&q.mask)*q.stride + sqSlotHead
 	return q.slots[at : at+min(n, q.stride-sqSlotHead)]
 }
 
-// MaxInline is the room for inline data in a slot, in bytes.
+// MaxInline returns the room for inline data in a slot, in bytes.
 func (q *ServerSQ) MaxInline() uint32 { return max(q.stride, sqSlotHead) - sqSlotHead }
 
-// Slots is how many sends fit.
+// Slots returns the number of sends that fit.
 func (q *ServerSQ) Slots() int { return int(q.mask + 1) }
 
 // ServerRQ is urdmad's side of a receive queue.
@@ -95,12 +92,12 @@ type ServerRQ struct {
 	stride uint32
 }
 
-// Init attaches to the queue that layout describes, as ServerSQ's does.
+// Init attaches to the queue that layout describes, see ServerSQ.Init.
 func (q *ServerRQ) Init(mem []byte, l *abi.QueueLayout) {
 	*q = ServerRQ{head: rqHead(mem, l), slots: slots(mem, l), mask: l.Entries - 1, stride: l.Stride}
 }
 
-// Prod loads the client's producer index, as ServerSQ's does.
+// Prod loads the client's producer index, see ServerSQ.Prod.
 func (q *ServerRQ) Prod(cons uint32) (uint32, error) {
 	p := atomic.LoadUint32(&q.head.Prod) // partner: the client's publish after writing the slot
 	if p-cons > q.mask+1 {
@@ -112,7 +109,7 @@ func (q *ServerRQ) Prod(cons uint32) (uint32, error) {
 // PublishCons tells the client which receives are complete.
 func (q *ServerRQ) PublishCons(cons uint32) { atomic.StoreUint32(&q.head.Cons, cons) }
 
-// Read copies slot index out, as ServerSQ's does.
+// Read copies slot index, see ServerSQ.Read.
 func (q *ServerRQ) Read(index uint32, rqe *abi.RQE, sge []abi.SGE) {
 	slot := q.slots[(index&q.mask)*q.stride:]
 	*rqe = *(*abi.RQE)(unsafe.Pointer(&slot[0]))
@@ -122,7 +119,7 @@ func (q *ServerRQ) Read(index uint32, rqe *abi.RQE, sge []abi.SGE) {
 	}
 }
 
-// Swap exchanges two slots that the client has published and that were not taken.
+// Swap exchanges two published slots that were not taken.
 func (q *ServerRQ) Swap(i, j uint32) {
 	a, b := q.slots[(i&q.mask)*q.stride:][:q.stride], q.slots[(j&q.mask)*q.stride:][:q.stride]
 	for k := range a {
@@ -130,23 +127,22 @@ func (q *ServerRQ) Swap(i, j uint32) {
 	}
 }
 
-// Copy copies the receive of an index from a queue whose slots are as long: for a resize,
-// of which the client learns afterwards.
+// Copy copies the receive with an index from a queue with the same slot length, during a resize that the
+// client does not see yet.
 func (q *ServerRQ) Copy(from *ServerRQ, index uint32) {
 	copy(q.slots[(index&q.mask)*q.stride:][:q.stride], from.slots[(index&from.mask)*from.stride:][:from.stride])
 }
 
-// Begin says that the receives from cons to prod are there.
+// Begin sets both indices of a new queue: it contains the receives from cons to prod.
 func (q *ServerRQ) Begin(cons, prod uint32) {
 	atomic.StoreUint32(&q.head.Prod, prod)
 	q.PublishCons(cons)
 }
 
-// Slots is how many receives fit.
+// Slots returns the number of receives that fit.
 func (q *ServerRQ) Slots() int { return int(q.mask + 1) }
 
-// ServerQP is urdmad's side of a queue pair's queues, either of which may be
-// absent.
+// ServerQP is urdmad's side of a queue pair's queues, either of which may be absent.
 type ServerQP struct {
 	SQ ServerSQ
 	RQ ServerRQ
@@ -167,7 +163,7 @@ type ServerCQ struct {
 	cons    uint32 // last value loaded from the client
 }
 
-// Init attaches to the memory that CQLayout described, empty.
+// Init attaches to the memory that CQLayout described; the queue is empty.
 func (c *ServerCQ) Init(mem []byte, r *abi.CQResponse) {
 	mem = mem[r.RingOffset:]
 	*c = ServerCQ{
@@ -177,8 +173,8 @@ func (c *ServerCQ) Init(mem []byte, r *abi.CQResponse) {
 	}
 }
 
-// Push writes one completion; false means the queue is full (or its consumer
-// index is nonsense, which is the same to us) and the completion is lost.
+// Push writes one completion. Returns false if the queue is full or the client's consumer index is invalid;
+// the completion is lost then.
 func (c *ServerCQ) Push(e *abi.CQE) bool {
 	if c.prod-c.cons > c.mask {
 		c.cons = atomic.LoadUint32(&c.head.Cons) // partner: the client's store after it copied entries out
@@ -195,10 +191,9 @@ func (c *ServerCQ) Push(e *abi.CQE) bool {
 // MarkOverrun tells the client that completions were lost.
 func (c *ServerCQ) MarkOverrun() { atomic.StoreUint32(&c.head.Overrun, 1) }
 
-// TakeArm reports whether the client wants an event for a completion just
-// pushed, and if so disarms. The load follows Push's sequentially consistent
-// store, as the client's arm precedes its next poll: one of the two sees the
-// other.
+// TakeArm reports whether the client wants an event for a completion just pushed, and if so disarms. The load
+// follows Push's sequentially consistent store, and the client arms before its next poll, so one of the two
+// sees the other.
 func (c *ServerCQ) TakeArm(solicited bool) bool {
 	arm := atomic.LoadUint32(&c.head.Arm)
 	if arm == 0 || (arm == 1 && !solicited) {
@@ -208,25 +203,24 @@ func (c *ServerCQ) TakeArm(solicited bool) bool {
 	return atomic.SwapUint32(&c.head.Arm, 0) != 0
 }
 
-// TakeMissed is TakeArm for completions that came before the client armed, for any:
-// it has polled all that an event told of, and others wait.
+// TakeMissed is TakeArm for completions from before the arming: the client has armed for any completion, has
+// polled everything up to the last event, and more wait.
 func (c *ServerCQ) TakeMissed() bool {
 	return atomic.LoadUint32(&c.head.Arm) == 2 && untold(c.prod, atomic.LoadUint32(&c.head.Cons), atomic.LoadUint32(&c.head.Told)) && c.TakeArm(false)
 }
 
-// untold reports whether completions wait of which no event has told, and none of
-// which one has; told may be far behind.
+// untold reports whether all waiting completions came after the last event, and there are any; told may be
+// far behind.
 func untold(prod, cons, told uint32) bool { return prod != cons && prod-told >= prod-cons }
 
-// Oldest is the index of the oldest completion that the client has not polled, by its
-// own word.
+// Oldest returns the index of the oldest completion that the client has not polled, according to the client.
 func (c *ServerCQ) Oldest() uint32 { return c.prod - c.Pending() }
 
-// Since is how many completions there are from an index on.
+// Since returns the number of completions from an index on.
 func (c *ServerCQ) Since(first uint32) uint32 { return c.prod - first }
 
-// Copy copies most of the completions from an index on to a ring that began empty and
-// has those before already: for a resize. It reports whether all are there.
+// Copy copies a part of the completions from an index on to a new ring, which already has those before. It is
+// used during a resize, and reports whether all are copied.
 func (c *ServerCQ) Copy(to *ServerCQ, first uint32, most int) (all bool) {
 	for ; most > 0 && first+to.prod != c.prod; most-- {
 		to.Push(&c.entries[(first+to.prod)&c.mask])
@@ -234,28 +228,26 @@ func (c *ServerCQ) Copy(to *ServerCQ, first uint32, most int) (all bool) {
 	return first+to.prod == c.prod
 }
 
-// Pending is how many completions the client has not polled yet, by its own
-// word: anything from 0 to Capacity.
+// Pending returns how many completions the client has not polled yet, according to the client: 0 to Capacity.
 func (c *ServerCQ) Pending() uint32 {
 	return min(c.prod-atomic.LoadUint32(&c.head.Cons), c.mask+1)
 }
 
-// Capacity is how many completions fit.
+// Capacity returns the number of completions that fit.
 func (c *ServerCQ) Capacity() uint32 { return c.mask + 1 }
 
-// Arm returns the arm word, for carrying over a resize.
+// Arm returns the arm word, which a resize copies to the new ring.
 func (c *ServerCQ) Arm() uint32 { return atomic.LoadUint32(&c.head.Arm) }
 
 // SetArm sets the arm word of a new ring.
 func (c *ServerCQ) SetArm(v uint32) { atomic.StoreUint32(&c.head.Arm, v) }
 
-// Succeed takes over what the ring whose place this one takes is armed for, and
-// whether it lost completions.
+// Succeed copies the arming and the overrun flag from the ring that this one replaces.
 func (c *ServerCQ) Succeed(old *ServerCQ) {
 	c.SetArm(old.Arm())
 	waiting, untold := old.prod-atomic.LoadUint32(&old.head.Cons), old.prod-atomic.LoadUint32(&old.head.Told)
 	if waiting > untold {
-		atomic.StoreUint32(&c.head.Told, waiting-untold) // the new ring begins with those that wait
+		atomic.StoreUint32(&c.head.Told, waiting-untold) // the new ring begins with the waiting completions
 	}
 	if atomic.LoadUint32(&old.head.Overrun) != 0 {
 		c.MarkOverrun()
@@ -270,22 +262,21 @@ func (b *ServerBells) Init(mem []byte, worker int) {
 	b.d = abi.At[abi.Doorbells](mem, worker*abi.Size[abi.Doorbells]())
 }
 
-// Summary takes and clears the set of words that have bits; 0 almost always,
-// and then one load.
+// Summary returns and clears the set of words with bits; usually it is 0, which costs one load.
 func (b *ServerBells) Summary() uint64 {
 	if atomic.LoadUint64(&b.d.Summary) == 0 {
 		return 0
 	}
-	return atomic.SwapUint64(&b.d.Summary, 0) // partner: the client's or after its bit
+	return atomic.SwapUint64(&b.d.Summary, 0) // partner: the client's or after it set its bit
 }
 
-// Word takes and clears the bits of one word.
+// Word returns and clears the bits of one word.
 func (b *ServerBells) Word(i int) uint64 { return atomic.SwapUint64(&b.d.Bits[i&63], 0) }
 
-// Rung reports whether any bell rang, without taking it.
+// Rung reports whether any doorbell has rung, without clearing it.
 func (b *ServerBells) Rung() bool { return atomic.LoadUint64(&b.d.Summary) != 0 }
 
-// SetSleeping announces that the worker is about to block (or is back).
+// SetSleeping tells the client that the worker is about to block, or no longer blocks.
 func (b *ServerBells) SetSleeping(v bool) {
 	var n uint32
 	if v {
@@ -294,8 +285,8 @@ func (b *ServerBells) SetSleeping(v bool) {
 	atomic.StoreUint32(&b.d.Sleeping, n) // partner: the client's load after ringing
 }
 
-// SetYield tells the client when to give its core away, and in ns which yields were
-// too short to have let anybody run.
+// SetYield tells the client when to yield its core, and the minimum duration in ns of a yield in which
+// another thread runs.
 func (b *ServerBells) SetYield(post, poll, alone uint32) {
 	atomic.StoreUint32(&b.d.YieldPost, post)
 	atomic.StoreUint32(&b.d.YieldPoll, poll)
@@ -305,16 +296,16 @@ func (b *ServerBells) SetYield(post, poll, alone uint32) {
 // SetCore tells the client which CPU the worker runs on.
 func (b *ServerBells) SetCore(cpu uint32) { atomic.StoreUint32(&b.d.Core, cpu) }
 
-// PollsOn reports whether the client has polled an empty queue on this CPU since we
-// last asked, without waiting for us. A client that still does says so again at once; one that does
-// something else by now, or left it in the word, counts once.
+// PollsOn reports whether the client has polled an empty queue on this CPU since the last call, without
+// waiting for us. A client that still polls says so again at once; one that does something else by now counts
+// only once.
 func (b *ServerBells) PollsOn(cpu uint32) bool {
 	return atomic.LoadUint32(&b.d.Poller) == cpu+1 && atomic.LoadUint32(&b.d.Waits) == 0 &&
 		atomic.CompareAndSwapUint32(&b.d.Poller, cpu+1, 0)
 }
 
-// WakeWaiting wakes a client that waits for a completion which was published
-// before; if none waits, it costs a load.
+// WakeWaiting wakes a client that waits for a completion which was published before; if none waits, it costs
+// a load.
 func (b *ServerBells) WakeWaiting() {
 	if atomic.LoadUint32(&b.d.Waits) != 0 && atomic.SwapUint32(&b.d.Waits, 0) != 0 {
 		futex(&b.d.Waits, futexWake, math.MaxInt32, nil)

@@ -18,10 +18,9 @@ const (
 	cqEntryBytes = 64
 )
 
-// QPLayout computes the shared memory of a queue pair that holds what cap asks
-// for: cap's numbers rounded up to what the slots offer, and where its queues
-// lie. A queue that is to hold no work requests is absent. The heads, which are
-// touched before anything is posted, share a page.
+// QPLayout computes the shared memory of a queue pair with the capacities in cap: rounds cap up to what the
+// slots allow, and places the queues. A queue without work requests is absent. The heads, which are accessed
+// before anything is posted, share a page.
 func QPLayout(cap abi.QPCap) abi.QPResponse {
 	r := abi.QPResponse{Cap: cap}
 	r.SQ, r.Bytes = headLayout(r.Bytes, sqHeadBytes, cap.MaxSendWR, sqSlotHead+max(cap.MaxSendSGE*sgeBytes, cap.MaxInline))
@@ -43,8 +42,7 @@ func SRQLayout(wrs, sge uint32) abi.SRQResponse {
 	return r
 }
 
-// Heads is how many bytes the heads of a queue pair's queues take at the beginning
-// of its memory.
+// Heads returns how many bytes the heads of a queue pair's queues take at the beginning of its memory.
 func Heads(r *abi.QPResponse) uint32 {
 	n := uint32(0)
 	if r.SQ.Entries > 0 {
@@ -56,13 +54,12 @@ func Heads(r *abi.QPResponse) uint32 {
 	return n
 }
 
-// Used is how many bytes of a queue pair's memory its queues take, heads included.
+// Used returns how many bytes of a queue pair's memory its queues take, heads included.
 func Used(r *abi.QPResponse) uint32 {
 	return max(r.SQ.SlotsOffset+r.SQ.Entries*r.SQ.Stride, r.RQ.SlotsOffset+r.RQ.Entries*r.RQ.Stride)
 }
 
-// PlaceQP moves the heads and the slots of a queue pair's layout to where they lie
-// in a file of so many bytes.
+// PlaceQP sets the positions of the heads and slots of a queue pair in a file of so many bytes.
 func PlaceQP(r *abi.QPResponse, heads, slots, bytes uint32) {
 	from := Heads(r)
 	for _, q := range []*abi.QueueLayout{&r.SQ, &r.RQ} {
@@ -73,7 +70,7 @@ func PlaceQP(r *abi.QPResponse, heads, slots, bytes uint32) {
 	r.Bytes = bytes
 }
 
-// PlaceCQ does the same for a completion queue, whose entries lie behind its head.
+// PlaceCQ does the same for a completion queue, whose entries need not follow its head.
 func PlaceCQ(r *abi.CQResponse, head, entries, bytes uint32) {
 	r.RingOffset, r.EntriesOffset, r.Bytes = head, entries-head, bytes
 }
@@ -86,7 +83,7 @@ func headLayout(at, head, wrs, slot uint32) (l abi.QueueLayout, end uint32) {
 	return abi.QueueLayout{HeadOffset: at, Entries: powerOfTwo(wrs), Stride: stride(slot)}, at + head
 }
 
-// placeSlots places the slots of a queue, if it exists, likewise.
+// placeSlots places the slots of a queue, if it exists, and returns where they end.
 func placeSlots(l *abi.QueueLayout, at uint32) (end uint32) {
 	if l.Entries == 0 {
 		return at

@@ -4,8 +4,8 @@ package ring
 
 import "unsafe"
 
-// prefetch asks for the two cache lines from p on, 64 bytes each, and waits for
-// neither. It never faults, whatever p is.
+// prefetch requests the two cache lines from p on, 64 bytes each, without waiting. It never faults, whatever
+// p is.
 //
 //go:noescape
 func prefetch(p unsafe.Pointer)

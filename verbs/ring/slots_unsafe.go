@@ -7,27 +7,26 @@ import (
 	"urdma/verbs/abi"
 )
 
-// clientQueue is a client's side of a send or receive queue. The posting thread owns it, but for
-// polled, which the polling thread writes. Indices run freely: a distance is the
-// difference of two, and none is as long as the index range.
+// clientQueue is a client's side of a send or receive queue. The posting thread owns all fields except
+// polled, which the polling thread writes. Indices wrap around and are compared by their difference.
 type clientQueue struct {
 	mem    []byte // the slots
 	stride uint32
 	maxSGE uint32
 	mask   uint32
-	depth  uint32 // slots that may be in use
-	all    bool   // every work request makes a completion
+	depth  uint32 // maximum number of slots in use
+	all    bool   // every work request has a completion
 
-	failing   *abi.SQRing // of a send queue: where urdmad says what has failed
+	failing   *abi.SQRing // send queue: where urdmad records the first failed request
 	published *uint32     // our index, as urdmad sees it
 	done      *uint32     // urdmad's index: one past the last work request completed
 
 	prod uint32 // one past the last slot written, published or not
 	cons uint32 // first slot in use; also read by the polling thread
-	seen uint32 // the value of polled that cons accounts for; likewise
+	seen uint32 // the value of polled that is included in cons; also read by the polling thread
 
 	polled uint32 // one past the newest work request whose completion was polled
-	losing bool   // lost has taken some
+	losing bool   // lost has taken some requests
 }
 
 // reserve returns the next free slot, or nil.
@@ -49,7 +48,7 @@ func (c *clientQueue) free() int {
 	return int(c.depth - (c.prod - c.cons))
 }
 
-// reclaim looks for slots that have become free.
+// reclaim frees slots and reports whether there are free ones.
 func (c *clientQueue) reclaim() bool {
 	c.takePolled()
 	if c.prod-c.cons >= c.depth {
@@ -58,8 +57,8 @@ func (c *clientQueue) reclaim() bool {
 	return c.prod-c.cons < c.depth
 }
 
-// takePolled frees what lies before the newest completion polled. A value seen
-// before says nothing: cons may have passed it since, by any distance.
+// takePolled frees the slots before the newest polled completion. If the polling thread loads an old value of
+// seen, cons may be anywhere beyond it.
 func (c *clientQueue) takePolled() {
 	p := atomic.LoadUint32(&c.polled)
 	if p == c.seen {
@@ -71,13 +70,12 @@ func (c *clientQueue) takePolled() {
 	atomic.StoreUint32(&c.seen, p) // after cons: partner is the load in unpolled
 }
 
-// takeSilent frees the oldest slots as far as urdmad completed them without a
-// completion.
+// takeSilent frees the oldest slots whose sends urdmad completed without a completion.
 func (c *clientQueue) takeSilent() {
 	if c.all {
 		return
 	}
-	done, cons := atomic.LoadUint32(c.done), c.cons // partner: urdmad's publish after it is done with the slot
+	done, cons := atomic.LoadUint32(c.done), c.cons // partner: urdmad's publish after it has finished with the slot
 	if done-cons > c.prod-cons {
 		return
 	}
@@ -87,7 +85,7 @@ func (c *clientQueue) takeSilent() {
 	atomic.StoreUint32(&c.cons, cons)
 }
 
-// silent reports whether a send that urdmad completed made no completion.
+// silent reports whether a send that urdmad has carried out made no completion.
 func (c *clientQueue) silent(index uint32) bool {
 	if (*abi.SQE)(unsafe.Pointer(&c.slot(index)[0])).Flags&abi.SendSignaled != 0 {
 		return false
@@ -95,8 +93,8 @@ func (c *clientQueue) silent(index uint32) bool {
 	return atomic.LoadUint32(&c.failing.Failed) == 0 || int32(index-atomic.LoadUint32(&c.failing.FirstFailed)) < 0
 }
 
-// unpolled is the oldest work request that may still have to complete, as threads
-// other than the posting one see it.
+// unpolled returns the oldest work request whose completion was not polled, as seen by threads other than the
+// posting one.
 func (c *clientQueue) unpolled() uint32 {
 	seen := atomic.LoadUint32(&c.seen)
 	if p := atomic.LoadUint32(&c.polled); p != seen {
@@ -105,9 +103,8 @@ func (c *clientQueue) unpolled() uint32 {
 	return atomic.LoadUint32(&c.cons)
 }
 
-// lost takes the oldest work request that urdmad, which is no more, owes a
-// completion: its ID and, of a send, its opcode. What is published counts: a
-// goroutine that posts at this moment is served next time.
+// lost takes the oldest work request that was outstanding when urdmad ended: its ID and, for a send, its
+// opcode. Only published requests count; one that is being posted is found next time.
 func (c *clientQueue) lost() (id uint64, opcode uint32, ok bool) {
 	prod, done := atomic.LoadUint32(c.published), atomic.LoadUint32(c.done)
 	at := c.unpolled()
@@ -118,10 +115,10 @@ func (c *clientQueue) lost() (id uint64, opcode uint32, ok bool) {
 		if int32(done-at) > 0 && !c.all && c.silent(at) {
 			continue
 		}
-		head := (*abi.SQE)(unsafe.Pointer(&c.slot(at)[0])) // a receive's begins with its ID as well
+		head := (*abi.SQE)(unsafe.Pointer(&c.slot(at)[0])) // a receive's slot also begins with its ID
 		id, opcode = head.WRID, head.Opcode
 		if int32(atomic.LoadUint32(&c.cons)-at) > 0 {
-			continue // freed, and perhaps used again, while we looked
+			continue // freed, and perhaps reused, meanwhile
 		}
 		atomic.StoreUint32(&c.polled, at+1)
 		c.losing = true
@@ -130,8 +127,7 @@ func (c *clientQueue) lost() (id uint64, opcode uint32, ok bool) {
 	return 0, 0, false
 }
 
-// stale reports whether index is one that lost has taken. Only after urdmad's end
-// does a completion like that mean anything.
+// stale reports whether lost has already taken index. Meaningful only after urdmad's end.
 func (c *clientQueue) stale(index uint32) bool {
 	return atomic.LoadUint32(&c.polled)-1-index < c.depth
 }
@@ -141,7 +137,7 @@ func (c *clientQueue) publish() {
 	atomic.StoreUint32(c.published, c.prod) // release: partner is urdmad's load before it copies slots
 }
 
-// reset forgets all that was posted.
+// reset discards all posted requests.
 func (c *clientQueue) reset() {
 	atomic.StoreUint32(&c.polled, c.prod)
 	atomic.StoreUint32(&c.cons, c.prod)

@@ -17,7 +17,7 @@ import (
 type answer struct {
 	body []byte
 	fds  []int
-	cut  bool // the kernel had no room for all descriptors, and there are none
+	cut  bool // the kernel dropped the descriptors because there was no room for all
 }
 
 func (a *answer) drop() {
@@ -37,22 +37,21 @@ func CloseAll(fds []int) {
 	}
 }
 
-// AnyFDs is the wantFDs of a caller that counts the descriptors itself.
+// AnyFDs is a wantFDs for callers that check the number of descriptors themselves.
 const AnyFDs = -1
 
-// Call sends a request, whose header it fills in, and decodes the response. out
-// may be nil where the response is a header alone. On success there are exactly
-// wantFDs descriptors, which the caller owns.
+// Call sends a request, whose header it fills in, and decodes the response. out may be nil if the response is
+// a bare header. On success there are exactly wantFDs descriptors, which the caller owns.
 //
-// It does not wait for urdmad longer than ctx. What the request makes is then
-// taken back when it is answered.
+// It waits for urdmad only until ctx ends. The object that the request creates is then destroyed when the
+// response comes.
 func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
 	a, err := s.exchange(ctx, t, abi.Bytes(req), sendFD)
 	if err != nil {
 		return nil, err
 	}
 	if out != nil {
-		copy(abi.Bytes(out), a.body) // on a refusal too: HELLO's carries urdmad's version
+		copy(abi.Bytes(out), a.body) // also on failure: the response to HELLO contains urdmad's version
 	}
 	if status := a.header().Status; status != 0 {
 		a.drop()
@@ -69,26 +68,27 @@ func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, 
 	return a.fds, nil
 }
 
-// takeBack destroys what an answer brought that nobody will use.
+// takeBack destroys the object in a response that nobody will use.
 func (s *Session) takeBack(t abi.Type, a *answer) {
 	a.drop()
-	made, ok := abi.Decode[abi.HandleMessage](a.body[:min(len(a.body), abi.Size[abi.HandleMessage]())]) // as they all begin
+	// all responses that create an object begin in this way
+	made, ok := abi.Decode[abi.HandleMessage](a.body[:min(len(a.body), abi.Size[abi.HandleMessage]())])
 	switch undo := t.Undo(); {
 	case a.header().Status != 0:
-	case t.Way() == abi.Moves: // what is posted from now on would be seen by nobody
+	case t.Way() == abi.Moves: // urdmad would not see later posts in the old memory
 		s.Lose()
 	case undo != abi.None && ok:
-		_ = s.CallHandle(undo, made.Handle) // fails only where urdmad is gone, and the object with it
+		_ = s.CallHandle(undo, made.Handle) // fails only if urdmad has ended, and the object with it
 	}
 }
 
-// CallHandle makes a request that names one object and returns nothing.
+// CallHandle makes a request with one object as its parameter and a bare header as response.
 func (s *Session) CallHandle(t abi.Type, handle uint32) error {
 	_, err := Call[abi.Header](context.Background(), s, t, &abi.HandleMessage{Handle: handle}, nil, -1, 0)
 	return err
 }
 
-// exchange takes one request at a time to urdmad and back.
+// exchange sends a request and receives its response, one at a time.
 func (s *Session) exchange(ctx context.Context, t abi.Type, req []byte, sendFD int) (answer, error) {
 	if err := s.calling.Lock(ctx); err != nil {
 		return answer{}, err
@@ -117,7 +117,7 @@ func (s *Session) exchange(ctx context.Context, t abi.Type, req []byte, sendFD i
 	}
 }
 
-// send needs calling, as does what waits for the answer.
+// send requires that calling is held, as does waiting for the response.
 func (s *Session) send(t abi.Type, req []byte, sendFD int) error {
 	if s.dead.Load() {
 		return s.EndError()
@@ -130,7 +130,7 @@ func (s *Session) send(t abi.Type, req []byte, sendFD int) error {
 		oob = unix.UnixRights(sendFD)
 	}
 	if _, _, err := s.control.WriteMsgUnix(req, oob, nil); err != nil {
-		if sendFD >= 0 && errors.Is(err, unix.EBADF) { // the program has closed what was to go along
+		if sendFD >= 0 && errors.Is(err, unix.EBADF) { // the program has closed the descriptor to send
 			return err
 		}
 		s.Lose()
@@ -139,7 +139,7 @@ func (s *Session) send(t abi.Type, req []byte, sendFD int) error {
 	return nil
 }
 
-// expected takes the answer, if it is one, to the request sent last.
+// expected returns the response if it belongs to the last request.
 func (s *Session) expected(a answer, t abi.Type) (answer, error) {
 	if h := a.header(); h.Type != t || h.Seq != s.seq {
 		a.drop()
@@ -149,8 +149,8 @@ func (s *Session) expected(a answer, t abi.Type) (answer, error) {
 	return a, nil
 }
 
-// abandon waits for an answer that the caller no longer waits for. Until then
-// nobody else can ask.
+// abandon waits for a response that the caller no longer waits for. Until it comes no other request can be
+// sent.
 func (s *Session) abandon(t abi.Type) {
 	select {
 	case a := <-s.answers:
@@ -165,7 +165,7 @@ func (s *Session) abandon(t abi.Type) {
 	}
 }
 
-// dropAnswer is for an answer that came with the end of the connection.
+// dropAnswer discards a response that came when the session ended.
 func (s *Session) dropAnswer() {
 	select {
 	case a := <-s.answers:
@@ -174,15 +174,14 @@ func (s *Session) dropAnswer() {
 	}
 }
 
-// readAnswers is the goroutine that reads the control socket. Its end is
-// urdmad's.
+// readAnswers reads the control socket; it runs in its own goroutine, and returns when urdmad has ended.
 func (s *Session) readAnswers() {
 	defer s.Lose()
 	buf := make([]byte, abi.MaxMessage)
 	oob := make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
 	for {
 		n, oobn, flags, _, err := s.control.ReadMsgUnix(buf, oob)
-		fds, _ := ancillary.Descriptors(oob[:oobn]) // none came with what can't be read
+		fds, _ := ancillary.Descriptors(oob[:oobn]) // if they can't be read there are none
 		a := answer{body: slices.Clone(buf[:max(n, 0)]), fds: fds}
 		if err != nil || n < abi.Size[abi.Header]() {
 			a.drop()
@@ -193,12 +192,12 @@ func (s *Session) readAnswers() {
 		}
 		select {
 		case s.answers <- a:
-		default: // urdmad says nothing unasked
+		default: // urdmad sends only responses
 			a.drop()
 			return
 		}
 		if s.dead.Load() {
-			s.dropAnswer() // the caller may not look any more
+			s.dropAnswer() // the caller may no longer wait
 		}
 	}
 }

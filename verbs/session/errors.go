@@ -15,13 +15,13 @@ var (
 	ErrNoDaemon = errors.New("verbs: no urdmad is running; start one, or name its socket by URDMA_SOCKET")
 	// ErrVersion: urdmad speaks another version of the control protocol.
 	ErrVersion = errors.New("verbs: urdmad speaks another version of the protocol")
-	// ErrGone: the connection to urdmad is lost; it died, or broke the protocol.
+	// ErrGone: the session with urdmad is lost: urdmad died or violated the protocol.
 	ErrGone = fmt.Errorf("verbs: urdmad is gone: %w", syscall.EIO)
 	// ErrClosed: the session was closed.
 	ErrClosed = fmt.Errorf("verbs: %w", net.ErrClosed)
 )
 
-// refused is what urdmad answered to a request.
+// refused returns the error for the status in urdmad's response.
 func refused(t abi.Type, status int32) error {
 	if status < 0 {
 		status = -status

@@ -8,8 +8,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// EventSocket wraps a socket on which urdmad sends messages of one type. It
-// does not block, so a goroutine that waits on it takes no thread.
+// EventSocket wraps a socket on which urdmad sends messages of one type. It is non-blocking, so a goroutine
+// that waits on it takes no thread.
 func EventSocket(fd int, name string) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd) // unusable
@@ -18,8 +18,8 @@ func EventSocket(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// ReadEvents calls handle for each message until the socket hangs up or is
-// closed. A message of another length is not of this version: it is skipped.
+// ReadEvents calls handle for each message until the socket is closed by either side. A message of another
+// length belongs to another version and is skipped.
 func ReadEvents[T any](f *os.File, handle func(*T)) {
 	buf := make([]byte, abi.MaxMessage)
 	for {

@@ -12,15 +12,15 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Greeting is what urdmad says of itself.
+// Greeting has the contents of urdmad's response to HELLO.
 type Greeting struct {
 	Devices int
 	Workers int
-	Bells   []byte // the doorbell page, a section for each worker
+	Bells   []byte // the doorbell memory, with a section for each worker
 	kicks   []int  // the kick socket of each worker
 }
 
-// Greet is the first request.
+// Greet sends HELLO, the first request.
 func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 	req := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
 	copy(req.Command[:len(req.Command)-1], filepath.Base(os.Args[0]))
@@ -28,7 +28,7 @@ func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer CloseAll([]int{memory}) // or -1, which is harmless
+	defer CloseAll([]int{memory}) // -1 is harmless
 	var resp abi.HelloResponse
 	fds, err := Call(ctx, s, abi.Hello, &req, &resp, memory, AnyFDs)
 	if resp.ABIVersion != 0 && resp.ABIVersion != abi.Version {
@@ -55,7 +55,7 @@ func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 	return &Greeting{Devices: int(resp.NumDevices), Workers: int(resp.Workers), Bells: bells, kicks: fds[1:]}, nil
 }
 
-// inject tells urdmad what is to go wrong in this process (urdma inject).
+// inject sends urdmad the faults that this process requests (urdma inject).
 func (s *Session) inject(ctx context.Context) error {
 	text := os.Getenv("URDMA_INJECT")
 	if strict := os.Getenv("URDMA_STRICT"); strict != "" && strict != "0" {
@@ -78,8 +78,8 @@ func (s *Session) inject(ctx context.Context) error {
 	return nil
 }
 
-// ownMemory opens what urdmad reaches this process's memory by. Without it (-1)
-// only memory of files that urdmad maps too can be registered.
+// ownMemory opens /proc/self/mem, through which urdmad reaches this process's memory. Without it (-1) only
+// memory of files that urdmad maps, too, can be registered.
 func ownMemory() (int, error) {
 	fd, err := unix.Open("/proc/self/mem", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
@@ -93,13 +93,12 @@ func ownMemory() (int, error) {
 
 var kickByte = []byte{1}
 
-// Kick wakes a sleeping worker. A full socket means that kicks enough are on
-// their way.
+// Kick wakes a sleeping worker. If the socket is full, enough wake-ups are on their way.
 func (g *Greeting) Kick(worker int) {
 	_ = unix.Send(g.kicks[worker], kickByte, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
-// Release gives back what came with the greeting.
+// Release unmaps and closes the contents of the greeting.
 func (g *Greeting) Release() {
 	Unmap(g.Bells)
 	CloseAll(g.kicks)

@@ -16,9 +16,9 @@ func Map(fd, bytes int) ([]byte, error) {
 	return mem, nil
 }
 
-// Unmap unmaps what Map mapped; nil is nothing.
+// Unmap unmaps memory that Map returned; nil is ignored.
 func Unmap(mem []byte) {
 	if mem != nil {
-		_ = unix.Munmap(mem) // fails only for what is not a mapping
+		_ = unix.Munmap(mem) // fails only for an address that is not mapped
 	}
 }

@@ -2,14 +2,13 @@ package session
 
 import "context"
 
-// Mutex is a mutex that a context ends the wait for: it is held while
-// urdmad answers, which may take for ever.
+// Mutex is a mutex whose Lock ends with a context. It is held while urdmad answers, which may take for ever.
 type Mutex chan struct{}
 
-// NewMutex returns one that nobody holds.
+// NewMutex returns an unlocked mutex.
 func NewMutex() Mutex { return make(Mutex, 1) }
 
-// Lock waits for the mutex, or for the end of ctx, which it returns.
+// Lock waits for the mutex; if ctx ends first it returns ctx's error.
 func (m Mutex) Lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -22,5 +21,5 @@ func (m Mutex) Lock(ctx context.Context) error {
 	}
 }
 
-// Unlock lets the next one have it.
+// Unlock unlocks the mutex.
 func (m Mutex) Unlock() { <-m }

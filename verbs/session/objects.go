@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Objects are what a program has of one kind, by their handles. The zero value has
-// none; any goroutine may use it.
+// Objects is the table of a program's objects of one kind, by handle. The zero value is empty; any goroutine
+// may use it.
 type Objects[V any] struct {
 	mu  sync.Mutex
 	all map[uint32]V
 }
 
-// Add notes an object.
+// Add adds an object.
 func (o *Objects[V]) Add(handle uint32, v V) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -23,7 +23,7 @@ func (o *Objects[V]) Add(handle uint32, v V) {
 	o.all[handle] = v
 }
 
-// Remove forgets an object, and reports whether it was there.
+// Remove removes an object, and reports whether it was there.
 func (o *Objects[V]) Remove(handle uint32) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,14 +40,14 @@ func (o *Objects[V]) Get(handle uint32) (v V, ok bool) {
 	return v, ok
 }
 
-// All are the objects there are.
+// All returns all objects.
 func (o *Objects[V]) All() (all []V) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Values(o.all))
 }
 
-// Drain are the objects there were: it forgets them.
+// Drain removes all objects and returns them.
 func (o *Objects[V]) Drain() (all []V) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

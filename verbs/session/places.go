@@ -9,12 +9,10 @@ import (
 	"syscall"
 )
 
-// Places is where urdmad's control socket may be, best first, as
-// urdma-exec(1) looks for it: $URDMA_SOCKET alone where it is set, otherwise
-// the user's runtime directory, also where the variable is missing, the system's,
-// and the user's in /tmp. It is a
-// search of its own, not config's, so that programs don't carry along what
-// reads urdma.json.
+// Places returns the paths where urdmad's control socket may be, in the order in which urdma-exec(1) tries
+// them: $URDMA_SOCKET alone if it is set; otherwise the user's runtime directory, even if the variable is
+// missing, the system's, and the user's in /tmp. Package config has the same search, but importing it would
+// link the parser of urdma.json into every program.
 func Places() []string {
 	if s := os.Getenv("URDMA_SOCKET"); s != "" {
 		return []string{s}
@@ -35,8 +33,8 @@ func Places() []string {
 	return places
 }
 
-// ownDirectory: anybody may make a directory in /tmp under a name that looks
-// like ours, so only the user's own or root's is believed.
+// ownDirectory checks a directory in /tmp, where anybody may create one with our name: it must belong to the
+// user or root.
 func ownDirectory(path string) bool {
 	fi, err := os.Lstat(path)
 	if err != nil || !fi.IsDir() || fi.Mode().Perm()&0o022 != 0 {

@@ -1,8 +1,8 @@
-// Package session is a Go program's connection with urdmad: where its control
-// socket is (places.go), the greeting (greet.go), requests and their answers, one at a time, with the
-// descriptors that travel with them (call.go), what is said of a urdmad that does not answer (silence.go), and its end.
+// Package session is a Go program's session with urdmad: finding its control socket (places.go), HELLO
+// (greet.go), requests and responses, one at a time, with their descriptors (call.go), a log line if urdmad
+// does not answer (silence.go), and the end of the session.
 //
-// The package must not know what requests are about: devices, queue pairs, ids.
+// The package must not know the objects of requests: devices, queue pairs, ids.
 package session
 
 import (
@@ -16,26 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Session is a connection with urdmad. Its methods may be called from any
-// goroutine.
+// Session is a session with urdmad. Its methods may be called from any goroutine.
 type Session struct {
 	control *net.UnixConn
-	calling Mutex  // one request and its answer at a time
-	seq     uint32 // under calling
+	calling Mutex  // held from a request until its response
+	seq     uint32 // guarded by calling
 	answers chan answer
 
-	silenceTold bool // under calling
+	silenceTold bool // guarded by calling
 	onLost      func()
 
-	dead    atomic.Bool   // before gone is closed
-	gone    chan struct{} // closed when urdmad is lost or the session closed
-	closed  atomic.Bool   // by Close
+	dead    atomic.Bool   // set before gone is closed
+	gone    chan struct{} // closed when urdmad is lost or the session is closed
+	closed  atomic.Bool   // set by Close
 	ending  sync.Once
 	readers sync.WaitGroup
 }
 
-// Dial connects to the first place that answers; ErrNoDaemon if none does. onLost
-// is called once, when urdmad is lost or the session closed, from any goroutine.
+// Dial connects to the first path where urdmad answers; ErrNoDaemon if none does. onLost is called once, from
+// any goroutine, when urdmad is lost or the session is closed.
 func Dial(ctx context.Context, places []string, onLost func()) (*Session, error) {
 	var dialer net.Dialer
 	var all []error
@@ -59,13 +58,13 @@ func over(control *net.UnixConn, onLost func()) *Session {
 		calling: NewMutex()}
 }
 
-// Gone is closed when urdmad is lost or the session closed.
+// Gone returns a channel that is closed when urdmad is lost or the session is closed.
 func (s *Session) Gone() <-chan struct{} { return s.gone }
 
-// Dead reports whether that has happened, or is just happening.
+// Dead reports whether urdmad is lost or the session closed; it may be true just before Gone is closed.
 func (s *Session) Dead() bool { return s.dead.Load() }
 
-// EndError says how the session ended: ErrClosed or ErrGone.
+// EndError returns how the session ended: ErrClosed or ErrGone.
 func (s *Session) EndError() error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -73,7 +72,7 @@ func (s *Session) EndError() error {
 	return ErrGone
 }
 
-// Lose ends the session: urdmad is gone, or broke the protocol.
+// Lose ends the session because urdmad has ended or violated the protocol.
 func (s *Session) Lose() {
 	s.ending.Do(func() {
 		s.dead.Store(true)
@@ -92,5 +91,5 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Wait waits until nothing reads from urdmad any more, after Close.
+// Wait waits, after Close, until no goroutine reads from urdmad any more.
 func (s *Session) Wait() { s.readers.Wait() }

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// silence is how long a urdmad may take to answer before the program says what it waits for.
+// silence is the time without a response after which the program logs what it waits for.
 const silence = 2 * time.Second
 
-// tellSilence says, once a session, that urdmad does not answer: which process that is, and
-// in which state. It needs calling.
+// tellSilence logs once in a session that urdmad does not answer, with its process id and state. calling must
+// be held.
 func (s *Session) tellSilence() {
 	if s.silenceTold {
 		return
@@ -31,10 +31,10 @@ func (s *Session) tellSilence() {
 	slog.Warn("verbs: urdmad has not answered; still waiting for it", args...)
 }
 
-// stateOf is the state of a process in words (proc_pid_stat(5)).
+// stateOf returns the state of a process in words (proc_pid_stat(5)).
 func stateOf(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	i := strings.LastIndex(string(text), ") ") // of the command, which may hold anything
+	i := strings.LastIndex(string(text), ") ") // the end of the command, which may contain any character
 	if i < 0 {
 		return "unknown"
 	}

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// undoLimit is more than a urdmad that answers needs.
+// undoLimit is longer than a running urdmad takes to answer.
 const undoLimit = 200 * time.Millisecond
 
-// Undo destroys what a failed call had made. Where it failed because ctx ended,
-// urdmad may be silent: then Undo does not wait for it for long, and what is
-// made is destroyed when urdmad answers again.
+// Undo destroys the objects that a failed call has created. If the call failed because ctx ended, urdmad may
+// be silent: then Undo waits only briefly, and the objects are destroyed when urdmad answers again.
 func Undo(ctx context.Context, destroy func()) {
 	if ctx.Err() == nil {
 		destroy()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CurrentCore is the CPU this goroutine runs on at the moment (getcpu(2)).
+// CurrentCore returns the CPU on which this goroutine runs at the moment (getcpu(2)).
 func CurrentCore() uint32 {
 	var core uint32
 	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&core)), 0, 0)

@@ -2,20 +2,19 @@ package yield
 
 import "sync/atomic"
 
-// mostQueues are looked at; after so many looks the first may be polled no more.
+// mostQueues: after this many polls a round ends, because the program may have stopped polling the first
+// queue.
 const mostQueues = 4096
 
-// Round tells when a program has looked at all its queues. A completion that lies
-// in one already ends no wait for urdmad, so each is looked at before one, however
-// many there are. Several goroutines may disturb one another's rounds, which costs
-// a wait at most.
+// Round finds out when a program has polled all its queues. An existing completion would not end a wait for
+// urdmad, so every queue must be polled before the wait. Several goroutines may disturb one another's rounds;
+// at worst this costs a wait.
 type Round struct {
-	from  atomic.Uint64 // 1 + the queue at which it began; 0: it begins with the next
-	looks atomic.Uint32 // since
+	from  atomic.Uint64 // 1 + the queue at which the round began; 0: it begins with the next poll
+	looks atomic.Uint32 // polls since then
 }
 
-// Ends follows a look at a queue that found nothing, and reports whether all were
-// looked at. Then the next round begins.
+// Ends is called after an empty poll, and reports whether all queues were polled. Then the next round begins.
 func (r *Round) Ends(queue uint32) bool {
 	this, from := uint64(queue)+1, r.from.Load()
 	ends := from == this || from != 0 && r.looks.Add(1) >= mostQueues
@@ -26,7 +25,7 @@ func (r *Round) Ends(queue uint32) bool {
 	return ends
 }
 
-// Found follows a look that found something: a round begins with the next.
+// Found is called after a poll that found something: a new round begins.
 func (r *Round) Found() {
 	if r.from.Load() != 0 {
 		r.from.Store(0)

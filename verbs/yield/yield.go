@@ -1,5 +1,5 @@
-// Package yield decides when a program gives its core to urdmad;
-// bench/floor/README.md measured why. It knows no queues.
+// Package yield decides when a program yields its core to urdmad; bench/floor/README.md has the measurements.
+// It knows no queues.
 package yield
 
 import (
@@ -9,19 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where both share a core, what the program waits for can only happen after a
-// yield; where they don't, a yield finds nobody and costs.
+// If both share a core, urdmad can make progress only after a yield; if they don't, a yield only costs time.
 const (
-	alone     = 1000  // ns: a shorter yield met nobody who wants the core; for a urdmad that doesn't say
-	aloneMost = 30000 // ns
-	// Multiples of that, by which slow machines are told from fast ones:
-	postAgain = 5   // after which a post that no poll preceded yields again
-	aloneRest = 2   // without a yield after one that met nobody
-	waitMost  = 200 // urdmad wakes us before, if it completes something
+	alone     = 1000  // ns: in a shorter yield no other thread ran; used if urdmad states no value
+	aloneMost = 30000 // ns: maximum for the value that urdmad states
+	// Multiples of that time, so that slow machines are treated like fast ones:
+	postAgain = 5   // time after which a post yields again although no poll came before it
+	aloneRest = 2   // time without a yield after one in which no other thread ran
+	waitMost  = 200 // maximum wait; urdmad wakes the thread earlier if it completes something
 )
 
-// Alone is a number of nanoseconds, as urdmad tells it: a yield that took less met
-// nobody who wants the core.
+// Alone is a time in nanoseconds that urdmad states: in a shorter yield no other thread ran.
 type Alone uint32
 
 func (a Alone) ns() int64 {
@@ -31,41 +29,41 @@ func (a Alone) ns() int64 {
 	return min(int64(a), aloneMost)
 }
 
-// Wait is how long to wait for urdmad at most.
+// Wait returns the maximum time to wait for urdmad.
 func (a Alone) Wait() time.Duration { return time.Duration(waitMost * a.ns()) }
 
 var epoch = time.Now()
 
-// Monotonic is nanoseconds since the program started.
+// Monotonic returns nanoseconds since the program started.
 func Monotonic() int64 { return int64(time.Since(epoch)) }
 
-// giveCore is sched_yield(2), told to Go's scheduler as any system call: the
-// goroutines of this thread may go on elsewhere meanwhile.
+// giveCore calls sched_yield(2) as an ordinary system call, so that Go's scheduler may run this thread's
+// goroutines on another thread meanwhile.
 func giveCore() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// Wish is what urdmad asks of a polling thread.
+// Wish is urdmad's request to a polling thread.
 type Wish struct {
 	Every uint32 // empty polls between two yields; 0: none
 	Alone Alone
 }
 
-// Poll is what a completion queue remembers of its polls. Several goroutines may
-// overwrite one another's notes, which costs a yield at most.
+// Poll is the state of a completion queue's polls. Several goroutines may overwrite one another's values; at
+// worst this costs a yield.
 type Poll struct {
 	polled atomic.Bool // since the last post
 	idle   atomic.Uint32
 	rest   atomic.Int64
 }
 
-// Polled notes a poll.
+// Polled records a poll.
 func (y *Poll) Polled() { y.polled.Store(true) }
 
-// Found notes a poll that found completions.
+// Found records a poll that found completions.
 func (y *Poll) Found() { y.idle.Store(0) }
 
-// Empty follows a poll that found nothing. It yields now and then, and reports that
-// this met nobody: either nobody wants the core, and Rest should follow, or the thread that wants
-// it is of another scheduling group, or was passed over (Linux before 6.6).
+// Empty is called after an empty poll. It yields now and then, and reports whether it yielded and no other
+// thread ran: either no thread wants the core, and Rest should follow, or the thread that wants it is in
+// another scheduling group or was skipped (Linux before 6.6).
 func (y *Poll) Empty(wish Wish) (nobody bool) {
 	idle := y.idle.Load() + 1
 	y.idle.Store(idle)
@@ -81,10 +79,10 @@ func (y *Poll) Empty(wish Wish) (nobody bool) {
 	return Monotonic()-before < wish.Alone.ns()
 }
 
-// Rest spares the next polls a yield.
+// Rest suppresses yields for a while.
 func (y *Poll) Rest(a Alone) { y.rest.Store(Monotonic() + aloneRest*a.ns()) }
 
-// Post is what a queue pair remembers of its posts.
+// Post is the state of a queue pair's posts.
 type Post struct{ yielded atomic.Int64 }
 
 // After yields once for a burst of posts, if urdmad's worker runs on this core.
