@@ -12,30 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldBuffers is how many received frames the engine may keep (out of order)
-// and prepare at a time, per queue, beyond what the rings hold; spareBuffers of
-// them are for what it prepares, and for drivers that keep a few of their own.
+// heldBuffers is how many buffers per queue, beyond those in the rings, the engine may use at a time: for
+// received frames that it keeps (out of order) and for frames that it prepares. spareBuffers of them are for
+// prepared frames, and for drivers that keep a few of their own.
 const (
 	heldBuffers  = 6144
 	spareBuffers = heldBuffers / 4
 )
 
-// pool is a port's ring sizes and the buffers for them.
+// pool has a port's ring sizes and the size of its buffers.
 type pool struct {
 	rxDesc, txDesc int
-	minRoom        int // bytes that a buffer must have behind its headroom
+	minRoom        int // bytes that a buffer needs after its headroom
 }
 
-// buffers is how many a pool has.
+// buffers returns the number of buffers in a pool.
 func (p *pool) buffers() int { return p.rxDesc + p.txDesc + heldBuffers }
 
-// pool is what the configuration asks for, before the driver's limits are known.
+// pool returns the sizes in the configuration, before the driver's limits are known.
 func (s *Spec) pool() pool {
 	return pool{rxDesc: s.descriptors(s.RxDesc), txDesc: s.descriptors(s.TxDesc)}
 }
 
-// descriptors is the size of a ring for which n is asked: AF_XDP's are powers of
-// two.
+// descriptors returns the size of a ring if n is requested: AF_XDP's are powers of two.
 func (s *Spec) descriptors(n int) int {
 	n = orDefault(n)
 	if driverOf(s.Vdev) == "net_af_xdp" {
@@ -44,20 +43,20 @@ func (s *Spec) descriptors(n int) int {
 	return n
 }
 
-// keptLimit is how many buffers may be kept by retained packets, when the driver
-// took inUse as it started: the receive ring's, and for af_xdp far more.
+// keptLimit returns how many buffers may be kept by retained packets. inUse is the number that the driver
+// took when it started: those in the receive ring, and for af_xdp many more.
 func (p *pool) keptLimit(inUse int) int {
 	return max(0, p.buffers()-max(inUse, p.rxDesc)-p.txDesc-spareBuffers)
 }
 
-// usualRoom is what drivers of NICs are written for, in bytes (RTE_MBUF_DEFAULT_DATAROOM).
+// usualRoom is the buffer size that drivers of NICs expect, in bytes (RTE_MBUF_DEFAULT_DATAROOM).
 const usualRoom = 2048
 
-// maxRoom is the most of whole KiB that an mbuf, whose lengths have 16 bits, can
-// have behind its headroom.
+// maxRoom is the largest multiple of 1 KiB that an mbuf, whose lengths have 16 bits, can have after its
+// headroom.
 const maxRoom = 63 << 10
 
-// setRoom sets minRoom for a driver whose receive buffers have at least minRx bytes
+// setRoom sets minRoom for a driver that requires receive buffers of at least minRx bytes
 // (rte_eth_dev_info.min_rx_bufsize).
 func (p *pool) setRoom(minRx int, software bool) error {
 	p.minRoom = max(p.minRoom, minRx)
@@ -77,8 +76,8 @@ func orDefault(n int) int {
 	return n
 }
 
-// memoryMB is what the pools of all ports and the drivers' own needs come to. A
-// device whose MTU is not stated may turn out to be jumbo.
+// memoryMB returns the memory that the pools of all ports and the drivers need. A device without a configured
+// MTU may have jumbo frames.
 func memoryMB(specs []Spec) int {
 	bytes := 0
 	for i := range specs {
@@ -96,8 +95,8 @@ func memoryMB(specs []Spec) int {
 	return 64 + bytes>>20
 }
 
-// ealArguments are the EAL's arguments for these ports. Ours are left out where
-// the user's say the same thing differently.
+// ealArguments returns the EAL's arguments for these ports. Our arguments are left out if the user's have the
+// same purpose.
 func ealArguments(specs []Spec, user []string) []string {
 	args := []string{"urdmad"}
 	add := func(group []string, ours ...string) {
@@ -119,8 +118,7 @@ func ealArguments(specs []Spec, user []string) []string {
 	return append(args, user...)
 }
 
-// mentions reports whether the user gave any option of a group, as "-x", "-x5",
-// "--long" or "--long=value".
+// mentions reports whether the user gave any option of a group, as "-x", "-x5", "--long" or "--long=value".
 func mentions(user, group []string) bool {
 	return slices.ContainsFunc(user, func(a string) bool {
 		return slices.ContainsFunc(group, func(g string) bool {
@@ -133,7 +131,7 @@ func mentions(user, group []string) bool {
 	})
 }
 
-// pciArguments keep the EAL off every device that was not asked for.
+// pciArguments keep the EAL off all devices that are not configured.
 func pciArguments(specs []Spec) []string {
 	var args []string
 	for i := range specs {
@@ -147,7 +145,7 @@ func pciArguments(specs []Spec) []string {
 	return args
 }
 
-// lcores makes one EAL core that may run wherever we may: workers are our own
+// lcores returns an argument for one EAL core, which may run on all CPUs of this process: workers are our own
 // threads.
 func lcores() string {
 	var set unix.CPUSet
@@ -163,11 +161,10 @@ func lcores() string {
 	return "0@(" + strings.Join(cpus, ",") + ")"
 }
 
-// freeHugeMB is how much huge page memory this process could use: pages that are
-// free, if it may use them.
+// freeHugeMB returns how much huge page memory is free and usable by this process.
 func freeHugeMB() int {
 	if os.Geteuid() != 0 {
-		return 0 // an anonymous huge page memfd needs a group or CAP_IPC_LOCK; stay safe
+		return 0 // an anonymous huge page memfd needs a group or CAP_IPC_LOCK; assume that we have neither
 	}
 	kb := 0
 	dirs, _ := filepath.Glob("/sys/kernel/mm/hugepages/hugepages-*kB")

@@ -9,22 +9,22 @@ import (
 	"urdma/dpdk/netdev"
 )
 
-// borrowed is the kernel's network interface below a port of af_packet, af_xdp
-// or tap. Others use it too, or look after it: what a port changes on it is put
-// back, and what becomes of it decides over the port's link.
+// borrowed is the kernel's network interface that a port of af_packet, af_xdp or tap uses. Other programs use
+// or configure it, too. So the port restores what it changes, and the interface's state determines the port's
+// link.
 type borrowed struct {
 	dev         *netdev.Interface
-	oldMTU      int    // to be put back; 0: unchanged
-	promiscuous bool   // was so before, by somebody's wish
-	promisc     int    // descriptor that keeps it promiscuous, or -1
-	groups      int    // descriptor that keeps frames to any group coming, or -1
-	xdp         bool   // an XDP program gives the port its frames
-	program     uint32 // its ID when the port was opened
+	oldMTU      int    // to be restored; 0: unchanged
+	promiscuous bool   // another program or user had set the flag before
+	promisc     int    // descriptor that keeps the interface promiscuous, or -1
+	groups      int    // descriptor that makes it receive all multicast frames, or -1
+	xdp         bool   // an XDP program passes frames to the port
+	program     uint32 // the program's ID when the port was opened
 	stop        func()
 }
 
-// borrow finds the interface of a port and settles the MTU of both: the
-// interface's own, unless the configuration says less, or more and to raise it.
+// borrow finds the interface of a port and sets the MTU of both. It is the interface's own, unless the
+// configuration has a smaller one, or a larger one and RaiseMTU.
 func (d *prepared) borrow(s *Spec, iface string, limit int) error {
 	if iface == "" {
 		return fmt.Errorf("dpdk: port %q: %s: iface=NAME is missing", s.label(), s.Vdev)
@@ -56,14 +56,14 @@ func (d *prepared) borrow(s *Spec, iface string, limit int) error {
 	return nil
 }
 
-// giveBack undoes what a port that did not come to be has changed.
+// giveBack undoes the changes of a port that could not be opened.
 func (d *prepared) giveBack() {
 	if d.borrowed != nil {
 		d.borrowed.close()
 	}
 }
 
-// below takes the interface that a driver made itself, by its index.
+// below finds the interface that a driver created, by its index.
 func below(index uint32) (*borrowed, error) {
 	dev, err := netdev.ByIndex(index)
 	if err != nil {
@@ -72,8 +72,7 @@ func below(index uint32) (*borrowed, error) {
 	return &borrowed{dev: dev, promisc: -1, groups: -1}, nil
 }
 
-// started puts back what starting the device changed: DPDK takes the flag off
-// that it has not set.
+// started restores the promiscuous flag, which DPDK clears when it starts a device.
 func (b *borrowed) started() error {
 	if !b.promiscuous {
 		return nil
@@ -81,20 +80,20 @@ func (b *borrowed) started() error {
 	return b.dev.SetPromiscuous()
 }
 
-// receiveAll lets in frames for an address that is not the interface's.
+// receiveAll makes the interface accept frames with any destination address.
 func (b *borrowed) receiveAll() (err error) {
 	b.promisc, err = b.dev.ReceiveAll()
 	return err
 }
 
-// receiveGroups lets in frames to groups, among them the one at which an IPv6
-// address is asked for.
+// receiveGroups makes the interface accept all multicast frames, which include neighbour solicitations
+// (IPv6).
 func (b *borrowed) receiveGroups() (err error) {
 	b.groups, err = b.dev.ReceiveGroups()
 	return err
 }
 
-// follow keeps link at what the interface's is and says once when it is gone.
+// follow keeps link the same as the interface's, and logs once when the interface is gone.
 func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 	b.stop, err = b.dev.Watch(func(s netdev.State) {
 		if s.Gone {
@@ -104,7 +103,7 @@ func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 			log.Warn("the network interface's MTU is less than the port's: longer packets are lost",
 				"port", p.info.Name, "interface", s.Name, "interface_mtu", s.MTU, "mtu", p.info.MTU)
 		}
-		// The error that the link's going left behind would fail the first send.
+		// The socket's error from the link going down would make the first send fail.
 		for i := range p.queues {
 			p.queues[i].wake.clearError()
 		}
@@ -116,7 +115,7 @@ func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 	return err
 }
 
-// remember keeps which XDP program the port has.
+// remember stores the ID of the port's XDP program.
 func (b *borrowed) remember() {
 	if !b.xdp {
 		return
@@ -126,8 +125,8 @@ func (b *borrowed) remember() {
 	}
 }
 
-// replaced tells whether the interface runs another XDP program than the port's, which
-// closing the device would remove.
+// replaced reports whether the interface runs another XDP program than the port's; closing the device would
+// remove that one.
 func (b *borrowed) replaced() bool {
 	if b.program == 0 {
 		return false
@@ -136,18 +135,18 @@ func (b *borrowed) replaced() bool {
 	return err == nil && x.ID != 0 && x.ID != b.program
 }
 
-// tellOfNoProgram says once that somebody took the XDP program away: the port is deaf
-// then, and nothing else shows it.
+// tellOfNoProgram logs once that the XDP program was removed: the port receives nothing then, and shows no
+// other sign of it.
 func (b *borrowed) tellOfNoProgram(port, iface string, log *slog.Logger) {
 	if x, err := b.dev.XDP(); err != nil || x.ID != 0 {
-		return // an interface that is gone is told of by itself
+		return // if the interface is gone, follow has logged that
 	}
 	b.xdp = false
 	log.Error("the XDP program of the port's network interface was removed: the port receives nothing until urdmad is started again",
 		"port", port, "interface", iface)
 }
 
-// unfollow returns once the link is no longer set.
+// unfollow returns once no more calls set the link.
 func (b *borrowed) unfollow() {
 	if b.stop != nil {
 		b.stop()
@@ -168,7 +167,7 @@ func (b *borrowed) close() {
 	b.dev.Close()
 }
 
-// putBackMTU fails where the interface is gone, which leaves nothing to do.
+// putBackMTU restores the MTU. It fails only if the interface is gone.
 func (b *borrowed) putBackMTU() {
 	_ = b.dev.SetMTU(b.oldMTU)
 	b.oldMTU = 0

@@ -1,7 +1,7 @@
 package dpdk
 
-// copies are private buffers for received frames that are kept for long while
-// the mbuf pool runs low. Made as needed, used again.
+// copies are private buffers for received frames that are kept for long while the mbuf pool is nearly empty.
+// They are allocated as needed and reused.
 type copies struct {
 	room int
 	bufs [][]byte
@@ -10,7 +10,7 @@ type copies struct {
 
 const copiesLimit = 4096
 
-// take gives a buffer; its ref has refCopy set.
+// take returns a buffer; refCopy is set in its ref.
 func (c *copies) take() (ref uintptr, b []byte, ok bool) {
 	if n := len(c.free); n > 0 {
 		ref = c.free[n-1]

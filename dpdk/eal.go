@@ -22,18 +22,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eal is the process's one EAL.
+// eal is the EAL, of which a process can have only one.
 var eal struct {
 	mu      sync.Mutex
 	started bool
 	ended   bool
 	log     *ealLog
-	dir     string      // the runtime directory it made
-	kept    atomic.Bool // a device has to stay open until the process ends: closing it would remove somebody's XDP program
+	dir     string // the runtime directory that it created
+	// a device has to stay open until the process ends, because closing it would remove another user's XDP
+	// program
+	kept atomic.Bool
 }
 
-// startEAL starts the EAL unless it runs already (then args are ignored: its
-// memory and cores are what they are).
+// startEAL starts the EAL. If it is already running, args are ignored: its memory and cores can't be changed.
 func startEAL(args []string, log *slog.Logger) error {
 	eal.mu.Lock()
 	defer eal.mu.Unlock()
@@ -61,7 +62,7 @@ func startEAL(args []string, log *slog.Logger) error {
 	return nil
 }
 
-// initEAL runs rte_eal_init on a thread that it may pin, and unpins it.
+// initEAL runs rte_eal_init on a locked thread, because it pins its thread, and restores the affinity.
 func initEAL(args []string) error {
 	argv := make([]*C.char, len(args)+1)
 	for i, a := range args {
@@ -86,8 +87,7 @@ func initEAL(args []string) error {
 	return nil
 }
 
-// Cleanup ends the EAL, once, at the end of the process, after all ports are
-// closed. Without an EAL it does nothing.
+// Cleanup ends the EAL at the end of the process, after all ports are closed. Without an EAL it does nothing.
 func Cleanup() error {
 	eal.mu.Lock()
 	defer eal.mu.Unlock()
@@ -106,17 +106,15 @@ func Cleanup() error {
 	return nil
 }
 
-// removeRuntimeDir removes what the EAL leaves for its prefix; only a directory
-// that carries our process's own prefix.
+// removeRuntimeDir removes the directory that the EAL created; only one with this process's own prefix.
 func removeRuntimeDir(dir string) {
 	if strings.HasSuffix(dir, fmt.Sprintf("/urdmad-%d", os.Getpid())) {
 		os.RemoveAll(dir)
 	}
 }
 
-// removeOldRuntimeDirs removes the directories of our daemons that were killed.
-// They are empty, as nothing is shared through files; so are those of living
-// ones, which don't need them any more.
+// removeOldRuntimeDirs removes the directories of daemons that were killed. All of them are empty, because
+// nothing is shared through files; those of running daemons are no longer needed either.
 func removeOldRuntimeDirs(dir string) {
 	old, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "urdmad-*"))
 	for _, d := range old {
@@ -126,9 +124,8 @@ func removeOldRuntimeDirs(dir string) {
 	}
 }
 
-// RegisterThread makes the calling thread one of the EAL's, so that buffer pools
-// give it a cache. The goroutine must be locked to its thread. It does nothing
-// while no EAL runs.
+// RegisterThread registers the calling thread with the EAL, so that buffer pools have a cache for it. The
+// goroutine must be locked to its thread. It does nothing if no EAL runs.
 func RegisterThread() error {
 	eal.mu.Lock()
 	defer eal.mu.Unlock()
@@ -141,7 +138,7 @@ func RegisterThread() error {
 	return nil
 }
 
-// UnregisterThread ends what RegisterThread began, on the same thread.
+// UnregisterThread undoes RegisterThread, on the same thread.
 func UnregisterThread() {
 	eal.mu.Lock()
 	defer eal.mu.Unlock()

@@ -22,15 +22,15 @@ type ethPort struct {
 	link   port.LinkState
 	queues []ethQueue
 
-	software bool        // no NIC
-	rss      bool        // it was told which queue a UDP port number means
-	gone     atomic.Bool // the device, or the network interface below, is no more
-	ifIndex  uint32      // of the network interface below, or 0
-	borrowed *borrowed   // that interface; nil: the driver is asked for the link
+	software bool        // not a hardware device
+	rss      bool        // the device chooses queues by UDP port number, as configured
+	gone     atomic.Bool // the device, or its network interface, no longer exists
+	ifIndex  uint32      // of its network interface, or 0
+	borrowed *borrowed   // its network interface; nil: the driver reports the link
 	poll     linkPoll
 
 	closed bool
-	mu     sync.Mutex // orders what asks the driver against Close
+	mu     sync.Mutex // guards calls to the driver against Close
 }
 
 var _ port.Port = (*ethPort)(nil)
@@ -103,7 +103,7 @@ func (p *ethPort) Close() error {
 	}
 	p.c = nil
 	if p.borrowed != nil {
-		p.borrowed.close() // last: its changes were made before the device was
+		p.borrowed.close() // last: it was changed before the device was opened
 	}
 	return nil
 }

@@ -10,10 +10,9 @@ import (
 	"urdma/dpdk/port"
 )
 
-// ethQueue is a queue of a DPDK port, its worker's. A Packet's Ref is its mbuf's
-// address, with refKept added while it is retained; or for a retained frame's
-// private copy its number in copies shifted left, plus refCopy. Mbufs are aligned
-// to cache lines.
+// ethQueue is a queue of a DPDK port, used by one worker. A Packet's Ref is its mbuf's address, with refKept
+// added while it is retained. If a retained frame was copied, it is the number of the buffer in copies,
+// shifted left, plus refCopy. Mbufs are aligned to cache lines.
 type ethQueue struct {
 	c        *C.struct_urdma_queue
 	room     int
@@ -21,17 +20,17 @@ type ethQueue struct {
 	counters port.Counters
 	wake     wake
 
-	stash     []port.Packet // received by ArmRx, given out by the next Rx; within stashed
+	stash     []port.Packet // received by ArmRx, for the next Rx; a part of stashed
 	stashed   [armBurst]port.Packet
 	kept      int // retained mbufs
-	keptLimit int // with so many, Retain copies
+	keptLimit int // with this many, Retain copies
 	copies    copies
 	rxBad     uint64
-	quiet     bool // nothing was received since ArmRx said armed
+	quiet     bool // nothing was received since ArmRx returned armed
 
-	link   *port.LinkState // the port's
-	gone   *atomic.Bool    // likewise
-	kernel bool            // below is a network interface, which says at once when its link is down
+	link   *port.LinkState // of the port
+	gone   *atomic.Bool    // of the port
+	kernel bool            // uses a network interface, whose link state is known at once
 }
 
 var _ port.Queue = (*ethQueue)(nil)
@@ -84,7 +83,7 @@ func (q *ethQueue) receive(pk []port.Packet) int {
 	return n
 }
 
-// rxFlags: shim.h numbers them as package port does; asserted in a test.
+// rxFlags: shim.h has the same numbers as package port; a test checks that.
 func rxFlags(f uint32) port.Flags { return port.Flags(f) }
 
 // Free implements port.Queue.
@@ -114,8 +113,7 @@ func (q *ethQueue) Free(pk []port.Packet) {
 	}
 }
 
-// setMbuf writes an mbuf's address into the burst array without making a Go
-// pointer of it.
+// setMbuf writes an mbuf's address into the burst array without creating a Go pointer.
 func (q *ethQueue) setMbuf(i int, ref uintptr) {
 	*(*uintptr)(unsafe.Pointer(&q.burst[i].mbuf)) = ref
 }
@@ -123,8 +121,8 @@ func (q *ethQueue) setMbuf(i int, ref uintptr) {
 // Retainable implements port.Queue.
 func (q *ethQueue) Retainable() int { return q.keptLimit + copiesLimit }
 
-// Retain implements port.Queue: the mbuf is kept, until those that are left are
-// for the rings; then the frame is copied.
+// Retain implements port.Queue: the mbuf is kept as long as enough are left for the rings; otherwise the
+// frame is copied.
 func (q *ethQueue) Retain(pk *port.Packet) error {
 	if pk.Ref&(refCopy|refKept) != 0 {
 		return nil
@@ -164,8 +162,8 @@ func (q *ethQueue) Alloc(pk []port.Packet) (n int) {
 	return n
 }
 
-// Tx implements port.Queue. Without a link the frames are dropped; where that is
-// only known from time to time, once the driver takes none.
+// Tx implements port.Queue. Without a link the frames are dropped. If the link is only polled, they are
+// dropped once the driver accepts none.
 func (q *ethQueue) Tx(pk []port.Packet) (n int) {
 	if q.kernel && !q.link.Up() {
 		return q.drop(pk)
@@ -184,7 +182,7 @@ func (q *ethQueue) Tx(pk []port.Packet) (n int) {
 	return n
 }
 
-// transmit hands over at most a burst.
+// transmit passes at most one burst to the driver.
 func (q *ethQueue) transmit(pk []port.Packet) int {
 	for i := range pk {
 		q.setMbuf(i, pk[i].Ref)
@@ -209,10 +207,9 @@ func (q *ethQueue) drop(pk []port.Packet) int {
 // Flush implements port.Queue: DPDK drivers send at once.
 func (q *ethQueue) Flush() {}
 
-// ArmRx implements port.Queue. After the interrupt is armed the queue is looked
-// at once more, because frames from before don't interrupt; what is found
-// there waits for the next Rx. A wake-up that brought no frame may have been an
-// error of the socket's (its interface went down), which would wake for ever.
+// ArmRx implements port.Queue. After arming the interrupt it receives once more, because earlier frames cause
+// no interrupt; frames found then are returned by the next Rx. If a wake-up brought no frame, the socket may
+// have an error (its interface went down), which would cause wake-ups for ever; so it is cleared.
 func (q *ethQueue) ArmRx() (fd int, armed bool) {
 	if len(q.stash) > 0 {
 		return q.wake.fd, false
@@ -236,7 +233,7 @@ func (q *ethQueue) ArmRx() (fd int, armed bool) {
 // DisarmRx implements port.Queue.
 func (q *ethQueue) DisarmRx() { q.wake.arm(q.c, false) }
 
-// close gives back what ArmRx kept. The worker has made its last call.
+// close frees the frames that ArmRx received. The worker must not use the queue any more.
 func (q *ethQueue) close() {
 	q.wake.close()
 	q.Free(q.stash)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// followLink keeps a port's link state true: by what the kernel tells of the
-// interface below it, or by asking the driver.
+// followLink keeps a port's link state up to date: from the kernel's notifications about its interface, or by
+// polling the driver.
 func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	defer p.Watch(func(up bool) {
 		if up {
@@ -21,7 +21,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 		}
 	})
 	filters := b != nil
-	if b == nil && p.software && p.ifIndex != 0 { // tap has made one
+	if b == nil && p.software && p.ifIndex != 0 { // tap has created one
 		if b, err = below(p.ifIndex); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	if err := b.started(); err != nil {
 		return err
 	}
-	if filters { // a tap passes on all that its kernel sends, and needs no CAP_NET_RAW
+	if filters { // a tap passes on everything that the kernel sends, and needs no CAP_NET_RAW
 		if err := b.receiveGroups(); err != nil {
 			return err
 		}
@@ -56,7 +56,8 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	return b.follow(p, log)
 }
 
-// askLink asks the driver. Watchers of the link may use the port: p.mu is free by then.
+// askLink asks the driver for the link state. Watchers may use the port: p.mu is not held when they are
+// called.
 func (p *ethPort) askLink() {
 	p.mu.Lock()
 	gone := p.closed || p.gone.Load()
@@ -67,8 +68,8 @@ func (p *ethPort) askLink() {
 	}
 }
 
-// leave closes a device that the kernel wants back (it was unbound or unplugged), once
-// the workers no longer use it; true from then on. The port stays, without a link.
+// leave closes a device that the kernel wants back (it was unbound or unplugged), once the workers no longer
+// use it, and returns true from then on. The port continues to exist, without a link.
 func (p *ethPort) leave(log *slog.Logger) bool {
 	if atomic.LoadUint32((*uint32)(&p.queues[0].c.leaving)) == 0 {
 		return false
@@ -91,15 +92,15 @@ func (p *ethPort) leave(log *slog.Logger) bool {
 	return true
 }
 
-// linkPoll asks for the link of a port without a network interface, in a
-// goroutine: not every driver has an interrupt for it.
+// linkPoll polls the link of a port without a network interface, in a goroutine, because not every driver has
+// an interrupt for it.
 type linkPoll struct {
 	stop chan struct{}
 	once sync.Once
 	done sync.WaitGroup
 }
 
-// How often: a link that is down is missed.
+// Intervals: short while the link is down, because programs wait for it.
 const (
 	linkPollUp   = 500 * time.Millisecond
 	linkPollDown = 20 * time.Millisecond

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ealLog reads what the EAL and its drivers log: each line goes to slog, and
-// the last ones are kept for error messages.
+// ealLog reads the log of the EAL and its drivers: each line is passed to slog, and the last lines are kept
+// for error messages.
 type ealLog struct {
 	log *slog.Logger
 
@@ -31,7 +31,7 @@ type ealLog struct {
 
 const keptLines = 12
 
-// captureLog points DPDK's log at a pipe and starts reading it.
+// captureLog redirects DPDK's log to a pipe and starts reading it.
 func captureLog(log *slog.Logger) (*ealLog, error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
@@ -58,7 +58,7 @@ func (l *ealLog) read(r io.Reader) {
 		if _, err := fmt.Sscanf(line, markPrefix+"%d", &n); err == nil {
 			select {
 			case l.marked <- n:
-			default: // nobody waits for so many
+			default: // no caller of settle is waiting
 			}
 			continue
 		}
@@ -74,11 +74,11 @@ func (l *ealLog) read(r io.Reader) {
 	}
 }
 
-// maxLine is how much of a line is kept.
+// maxLine is the number of bytes kept of a line.
 const maxLine = 4096
 
-// nextLine reads a line of any length and returns its beginning. Reading must
-// never stop: the EAL's threads would block on a full pipe, the worker too.
+// nextLine reads a line of any length and returns its beginning. Reading must never stop: threads of the EAL,
+// and the worker, would block on a full pipe.
 func nextLine(b *bufio.Reader) (string, error) {
 	line, cut, err := b.ReadLine()
 	text := strings.TrimSpace(string(line))
@@ -88,7 +88,7 @@ func nextLine(b *bufio.Reader) (string, error) {
 	return text, err
 }
 
-// begin forgets what was logged so far.
+// begin discards the lines logged so far.
 func (l *ealLog) begin() {
 	l.settle()
 	l.mu.Lock()
@@ -96,7 +96,7 @@ func (l *ealLog) begin() {
 	l.lines = nil
 }
 
-// tail is what was logged since begin, for the end of an error message.
+// tail returns the lines logged since begin, for the end of an error message.
 func (l *ealLog) tail() string {
 	l.settle()
 	l.mu.Lock()
@@ -107,8 +107,7 @@ func (l *ealLog) tail() string {
 	return "; DPDK said: " + strings.Join(l.lines, " | ")
 }
 
-// settle waits until everything logged so far has been read: it writes a mark
-// and waits for it.
+// settle waits until everything logged so far has been read: it writes a mark and waits for it.
 func (l *ealLog) settle() {
 	l.marks++
 	mark := C.CString(fmt.Sprintf("%s%d\n", markPrefix, l.marks))

@@ -21,7 +21,7 @@ type nativeSpec struct {
 	udp    udp.Options
 }
 
-// parseNative reads the arguments of a spec of ours; unknown ones are errors.
+// parseNative reads the arguments in a spec of a pure Go driver; unknown ones are errors.
 func (s *Spec) parseNative() (n nativeSpec, err error) {
 	args, err := arguments(s.Vdev)
 	if err != nil {
@@ -102,8 +102,8 @@ func (n *nativeSpec) setMemif(key, value string) (err error) {
 	return err
 }
 
-// ringFor is the smallest power of two that holds the larger descriptor count,
-// or 0 for the default.
+// ringFor returns the smallest power of two that is not less than the larger descriptor count, or 0 for the
+// default.
 func ringFor(s *Spec) int {
 	n := max(s.RxDesc, s.TxDesc)
 	if n == 0 {

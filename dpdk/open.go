@@ -9,10 +9,9 @@ import (
 	"urdma/dpdk/port"
 )
 
-// OpenPorts opens all ports, in the order of specs, or none. The EAL is started
-// only if one of them is a DPDK device; ealArgs are then added to our own
-// arguments and win over them. closeAll closes the ports (again) and is safe to
-// call twice. At the very end of the process call Cleanup.
+// OpenPorts opens all ports, in the order of specs, or none. The EAL is started only if one of them is a DPDK
+// device; ealArgs are added to our own arguments and override them. closeAll closes the ports and may be
+// called twice. At the very end of the process call Cleanup.
 func OpenPorts(specs []Spec, ealArgs []string, log *slog.Logger) (ports []port.Port, closeAll func() error, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -63,8 +62,7 @@ func checkAll(specs []Spec) error {
 	return nil
 }
 
-// NeedsEAL tells whether one of the ports is a DPDK device, so that OpenPorts
-// starts the EAL.
+// NeedsEAL reports whether one of the ports is a DPDK device, so that OpenPorts starts the EAL.
 func NeedsEAL(specs []Spec) bool {
 	for i := range specs {
 		if !specs[i].native() {

@@ -19,7 +19,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// openDevice probes a DPDK device, makes sure it became a port, and starts it.
+// openDevice probes a DPDK device, checks that it became a port, and starts it.
 func (s *Spec) openDevice(log *slog.Logger) (port.Port, error) {
 	d, err := s.prepare()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Spec) probe(device string) (id C.uint16_t, err error) {
 	return id, nil
 }
 
-// fit is the pool that a device needs, within its driver's limits.
+// fit returns the pool that a device needs, within its driver's limits.
 func (s *Spec) fit(id C.uint16_t, d *prepared) (pool, error) {
 	p := s.pool()
 	p.minRoom = d.minRoom
@@ -140,10 +140,10 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 	return nil
 }
 
-// queueSetup is the step of urdma_port_open at which a driver takes the interface.
+// queueSetup is the step of urdma_port_open in which a driver attaches to the interface.
 const queueSetup = "queue setup"
 
-// startAdvice says what helps when a step of starting a port fails.
+// startAdvice returns advice for a failed step of starting a port.
 func startAdvice(step string, s *Spec, d *prepared, buffers int) string {
 	if d.program.ID != 0 && step == queueSetup {
 		return fmt.Sprintf("network interface %s has an XDP program (id %d) of somebody else: end the process that uses the interface, "+
@@ -158,7 +158,7 @@ func startAdvice(step string, s *Spec, d *prepared, buffers int) string {
 	return advice(s.device())
 }
 
-// finish fills in what is known once the port runs.
+// finish fills in the properties that are known once the port runs.
 func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 	var info C.struct_rte_eth_dev_info
 	C.rte_eth_dev_info_get(p.c.id, &info)

@@ -3,20 +3,20 @@ package dpdk
 // rssKeyLen is the length of the key of the Toeplitz hash for IPv6 (Microsoft, "RSS hashing types").
 const rssKeyLen = 40
 
-// rssBits are the bits of a port number that choose a queue, the lowest.
+// rssBits is the number of a port number's lowest bits that choose a queue.
 const rssBits = 3
 
-// rssKey has the lowest rssBits bits of a card's hash be those of a UDP port number, in reverse
-// order, and nothing else: so we know which queue a number means. The hash is the exclusive or of the
-// 32 bits of the key that begin at each set bit of what is hashed: source and destination address, then
-// source and destination port. One set bit of the key reaches each bit of the hash from one bit
-// of that.
+// rssKey makes the lowest rssBits bits of a device's hash equal to those of a UDP port number, in reverse
+// order, independent of all other bits. So we know the queue for each port number. The hash is the exclusive
+// or, over all set bits of the input, of the 32 bits of the key that begin at the position of that bit. The
+// input is source and destination address, then source and destination port. Each set bit of the key thus
+// copies one bit of the input to each bit of the hash.
 func rssKey(source, ipv6 bool) (key [rssKeyLen]byte) {
-	end := 8 * (4 + 4) // of the addresses
+	end := 8 * (4 + 4) // bits of the addresses
 	if ipv6 {
 		end = 8 * (16 + 16)
 	}
-	if end += 16; !source { // of the port number
+	if end += 16; !source { // bits of the source port
 		end += 16
 	}
 	bit := end - 1 + 31 - (rssBits - 1)
@@ -24,8 +24,8 @@ func rssKey(source, ipv6 bool) (key [rssKeyLen]byte) {
 	return key
 }
 
-// rssTable is the queue for each value of the lowest bits of the hash, if of says which one a
-// port number is for. Cards repeat it through their redirection tables.
+// rssTable returns the queue for each value of the hash's lowest bits, where of returns the queue for a port
+// number. Devices repeat it to fill their redirection tables.
 func rssTable(of func(number int) int) (queue [1 << rssBits]uint8) {
 	for hash := range queue {
 		if of == nil {

@@ -19,7 +19,7 @@
 #include <rte_mempool.h>
 #include <rte_udp.h>
 
-#define VLAN_ID 0xfff /* the bits of a tag that number the VLAN (IEEE 802.1Q) */
+#define VLAN_ID 0xfff /* bits of a tag that contain the VLAN's number (IEEE 802.1Q) */
 
 /* -------- devices -------- */
 
@@ -36,15 +36,14 @@ int urdma_probe(const char *devargs, const char *name, uint16_t *id)
 
 /* -------- opening -------- */
 
-/* make_pool is rte_pktmbuf_pool_create with flags. Software devices need no
- * physically contiguous buffers; asking for them anyway costs a whole 4 KiB page
- * a buffer without huge pages, and breaks af_xdp, which takes the pool's size to
- * be buffers times their size. */
+/* make_pool is rte_pktmbuf_pool_create with flags. Software devices need no physically contiguous buffers.
+ * Requesting them anyway costs a whole 4 KiB page for each buffer without huge pages, and breaks af_xdp,
+ * which takes the pool's size to be the number of buffers times their size. */
 static int make_pool(struct urdma_queue *q, const struct urdma_open *o)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	unsigned frame = RTE_MAX(q->room + RTE_ETHER_CRC_LEN + 4U, (unsigned)o->min_room);
-	/* Many NICs use whole KiB of a buffer only, and would split a frame. */
+	/* Many NICs use only whole KiB of a buffer, and would split a frame. */
 	unsigned room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, o->software ? 64U : 1024U);
 	struct rte_pktmbuf_pool_private priv = { .mbuf_data_room_size = room };
 	unsigned flags = o->software ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
@@ -66,7 +65,7 @@ static int make_pool(struct urdma_queue *q, const struct urdma_open *o)
 	return 0;
 }
 
-/* Each is taken where it is offered: virtio has no IPv4 one. */
+/* Each offload is enabled if the device offers it: virtio offers no IPv4 checksum. */
 static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info *info,
 			    struct rte_eth_conf *conf)
 {
@@ -80,7 +79,8 @@ static void choose_offloads(struct urdma_port *p, const struct rte_eth_dev_info 
 		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
 }
 
-/* admit_vlan: a device with a filter may have it on, and let in no VLAN that it was not told (virtio). */
+/* admit_vlan: a device with a VLAN filter may have it enabled, and then accepts only the VLANs that it was
+ * told (virtio). */
 static int admit_vlan(const struct urdma_port *p, const struct rte_eth_conf *conf)
 {
 	if ((conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) == 0)
@@ -88,8 +88,8 @@ static int admit_vlan(const struct urdma_port *p, const struct rte_eth_conf *con
 	return rte_eth_dev_vlan_filter(p->id, p->queue[0].vlan, 1);
 }
 
-/* spread has a device choose among several queues by a hash of UDP's addresses and port numbers,
- * if it can: with our key, or with its own. What is not UDP comes to queue 0. */
+/* spread makes a device choose queues by a hash of UDP packets' addresses and port numbers, if it can:
+ * with our key, or with its own. Other packets go to queue 0. */
 static void spread(struct urdma_port *p, const struct rte_eth_dev_info *info, const struct urdma_open *o,
 		   struct rte_eth_conf *conf, bool our_key)
 {
@@ -105,13 +105,14 @@ static void spread(struct urdma_port *p, const struct rte_eth_dev_info *info, co
 	p->rss = rss->rss_hf != 0 && our_key && len >= sizeof(o->rss_key) && len <= sizeof(p->rss_key);
 	if (!p->rss)
 		return;
-	memcpy(p->rss_key, o->rss_key, sizeof(o->rss_key)); /* what follows in a longer one is 0: for headers that we don't have */
+	/* the rest of a longer key is 0: it is for headers that we don't use */
+	memcpy(p->rss_key, o->rss_key, sizeof(o->rss_key));
 	rss->rss_key = p->rss_key;
 	rss->rss_key_len = len;
 }
 
-/* redirect says which queue each value of the hash means. A device without such a table, or
- * with one that can't be written, chooses queues as it likes. */
+/* redirect sets the queue for each value of the hash. Returns false for a device without a writable table,
+ * which chooses queues in its own way. */
 static bool redirect(const struct urdma_port *p, const struct urdma_open *o)
 {
 	struct rte_eth_rss_reta_entry64 table[RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE];
@@ -130,8 +131,8 @@ static bool redirect(const struct urdma_port *p, const struct urdma_open *o)
 	return rte_eth_dev_rss_reta_update(p->id, table, info.reta_size) == 0;
 }
 
-/* configure asks for receive interrupts first; drivers without them refuse
- * either here or when the first one is enabled. Some refuse a key. */
+/* configure first requests receive interrupts; drivers without them refuse either here or when the first
+ * one is enabled. Some drivers refuse a key. */
 static int configure(struct urdma_port *p, const struct rte_eth_dev_info *info,
 		     const struct urdma_open *o, struct rte_eth_conf *conf)
 {
@@ -166,7 +167,8 @@ static int set_queues(struct urdma_port *p, const struct urdma_open *o)
 	return 0;
 }
 
-/* find_queues: e1000_em says two also of cards with one, by whose second nothing leaves. */
+/* find_queues: e1000_em reports two queues also for devices with one, and then nothing leaves through the
+ * second. */
 static void find_queues(struct urdma_port *p, const struct rte_eth_dev_info *info, const struct urdma_open *o)
 {
 	bool enough = info->max_rx_queues >= o->queues && info->max_tx_queues >= o->queues;
@@ -182,7 +184,7 @@ static void find_queues(struct urdma_port *p, const struct rte_eth_dev_info *inf
 	}
 }
 
-/* find_mtu is before the device is configured: p->mtu is what it will carry. */
+/* find_mtu is called before the device is configured, and sets p->mtu. */
 static int find_mtu(struct urdma_port *p, const struct rte_eth_dev_info *info, const struct urdma_open *o)
 {
 	p->mtu = o->mtu;
@@ -193,8 +195,8 @@ static int find_mtu(struct urdma_port *p, const struct rte_eth_dev_info *info, c
 	return o->mtu > info->max_mtu ? -ERANGE : 0;
 }
 
-/* set_mtu is after it, or ethdev refuses. Drivers without a notion of MTU carry what
- * fits their buffers. */
+/* set_mtu is called after the device is configured, as ethdev requires. Drivers without a notion of MTU
+ * carry frames that fit their buffers. */
 static int set_mtu(struct urdma_port *p, const struct urdma_open *o)
 {
 	int ret = o->borrowed || o->mtu == 0 ? 0 : rte_eth_dev_set_mtu(p->id, p->mtu);
@@ -217,8 +219,8 @@ static void set_address(struct urdma_port *p, const struct urdma_open *o)
 	memcpy(p->mac, o->mac, sizeof(p->mac));
 }
 
-/* device_event is called on the EAL's own thread. vfio-pci wants the device back when
- * it is unbound or unplugged, and waits until it is closed. */
+/* device_event is called on an EAL thread. vfio-pci requests the device back when it is unbound or
+ * unplugged, and waits until it is closed. */
 static void device_event(const char *name __rte_unused, enum rte_dev_event_type event, void *port)
 {
 	struct urdma_port *p = port;
@@ -266,7 +268,7 @@ int urdma_port_open(struct urdma_port *p, const struct urdma_open *o, const char
 	if (p->mac_kept && !o->borrowed)
 		rte_eth_promiscuous_enable(p->id);
 	if (!o->borrowed)
-		rte_eth_allmulticast_enable(p->id); /* groups; a driver without a filter has no such call */
+		rte_eth_allmulticast_enable(p->id); /* for multicast; a driver without a filter does not have this call */
 	for (unsigned i = 0; i < p->queues && p->rx_interrupt; i++) {
 		struct urdma_queue *q = &p->queue[i];
 
@@ -291,7 +293,7 @@ void urdma_device_close(struct urdma_port *p)
 		rte_dev_event_callback_unregister(rte_dev_name(info.device), device_event, p);
 	rte_eth_dev_stop(p->id);
 	if (known)
-		rte_dev_remove(info.device); /* closes the port too */
+		rte_dev_remove(info.device); /* also closes the port */
 	else
 		rte_eth_dev_close(p->id);
 }
@@ -299,7 +301,7 @@ void urdma_device_close(struct urdma_port *p)
 void urdma_port_close(struct urdma_port *p)
 {
 	urdma_device_close(p);
-	for (unsigned i = 0; i < URDMA_QUEUES; i++) { /* those that configure gave up, too */
+	for (unsigned i = 0; i < URDMA_QUEUES; i++) { /* including those of queues that configure gave up */
 		rte_mempool_free(p->queue[i].pool);
 		p->queue[i].pool = NULL;
 	}
@@ -312,19 +314,20 @@ static uint32_t flags_of(const struct rte_mbuf *m)
 	uint32_t f = 0;
 
 	switch (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
-	case RTE_MBUF_F_RX_IP_CKSUM_NONE: /* not wrong: none was written, and the header is right */
+	case RTE_MBUF_F_RX_IP_CKSUM_NONE: /* treated as good: the header has no checksum and was not damaged */
 	case RTE_MBUF_F_RX_IP_CKSUM_GOOD: f |= URDMA_IPV4_GOOD; break;
 	case RTE_MBUF_F_RX_IP_CKSUM_BAD: f |= URDMA_IPV4_BAD; break;
 	}
 	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
-	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* left to whoever puts the frame on a wire: another VM's */
+	/* the sender was another VM: a checksum is computed only when the frame leaves for a wire */
+	case RTE_MBUF_F_RX_L4_CKSUM_NONE:
 	case RTE_MBUF_F_RX_L4_CKSUM_GOOD: f |= URDMA_UDP_GOOD; break;
 	case RTE_MBUF_F_RX_L4_CKSUM_BAD: f |= URDMA_UDP_BAD; break;
 	}
 	return f;
 }
 
-/* untag takes a frame's tag off, unless the driver has; false: it is no frame of our VLAN. */
+/* untag removes a frame's tag, unless the driver has done that; returns false for a frame of another VLAN. */
 static bool untag(const struct urdma_queue *q, struct rte_mbuf *m)
 {
 	if (!(m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) &&
@@ -348,8 +351,8 @@ unsigned urdma_rx(struct urdma_queue *q, unsigned n)
 			rte_pktmbuf_free(m[i]);
 			continue;
 		}
-		/* The pool's buffers hold whole frames, also where the driver has
-		 * used less of each; more bytes than the MTU allows are no frame for us. */
+		/* The pool's buffers hold whole frames, but the driver may use less of each buffer and split a
+		 * frame. A frame longer than the MTU allows is dropped. */
 		if (m[i]->pkt_len > q->room || (m[i]->nb_segs != 1 && rte_pktmbuf_linearize(m[i]) != 0)) {
 			rte_pktmbuf_free(m[i]);
 			q->rx_bad++;
@@ -369,7 +372,7 @@ unsigned urdma_alloc(struct urdma_queue *q, unsigned n)
 {
 	struct rte_mbuf *m[URDMA_BURST];
 
-	/* The bulk call is all or nothing. */
+	/* The bulk call allocates all or none. */
 	while (n > 0 && rte_pktmbuf_alloc_bulk(q->pool, m, n) != 0)
 		n /= 2;
 	for (unsigned i = 0; i < n; i++) {
@@ -386,8 +389,8 @@ static struct rte_udp_hdr *udp_behind(struct rte_mbuf *m, uint16_t l3)
 	return rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, RTE_ETHER_HDR_LEN + l3);
 }
 
-/* offload leaves the UDP checksum to the driver, which wants the pseudo-header's
- * sum in its place. A frame that could not be sent comes here again. */
+/* offload leaves the UDP checksum to the driver, which needs the pseudo-header's sum in the field. A frame
+ * that could not be sent comes here again. */
 static void offload(struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
@@ -415,11 +418,11 @@ static void offload(struct rte_mbuf *m)
 	udp->dgram_cksum = six ? rte_ipv6_phdr_cksum(ip6, m->ol_flags) : rte_ipv4_phdr_cksum(ip, m->ol_flags);
 }
 
-/* tag puts our VLAN's tag into a frame, untagged takes it out of one that was not sent. */
+/* tag inserts our VLAN's tag into a frame; untagged removes it from one that was not sent. */
 static void tag(const struct urdma_queue *q, struct rte_mbuf **m)
 {
 	(*m)->vlan_tci = q->vlan;
-	rte_vlan_insert(m); /* fails without headroom alone, which all our buffers have */
+	rte_vlan_insert(m); /* fails only without headroom, which all our buffers have */
 }
 
 static void untagged(struct rte_mbuf *m)
@@ -494,8 +497,7 @@ int urdma_interrupt(const struct urdma_queue *q, int on)
 		  : rte_eth_dev_rx_intr_disable(q->port, q->index);
 }
 
-/* The stream stays open for the life of the process: the EAL may log to it from
- * its own threads at any time. */
+/* The stream stays open until the process ends, because EAL threads may log to it at any time. */
 static FILE *log_stream;
 
 int urdma_log_to(int fd)

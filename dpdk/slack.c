@@ -1,11 +1,10 @@
 #include <sys/prctl.h>
 
-/* The Go runtime's monitor thread sleeps for 20 µs at a time as long as it finds
- * something to do, which it does beside a worker that polls, and takes the core from
- * whoever works each time. Threads inherit their timer slack, so with 1 ms the kernel
- * has the sleep end with some other timer, at most that much later (docs/profiling.md).
- * Workers set their own (urdmad/core/worker). Where a seccomp profile refuses it, the monitor
- * wakes more often. */
+/* The Go runtime's monitor thread sleeps only 20 µs at a time while it finds work, which is always so
+ * while a worker polls, and interrupts the thread that runs on its core each time. Threads inherit their
+ * timer slack: with 1 ms the kernel lets the sleep end together with another timer, at most that much
+ * later (docs/profiling.md). Workers set their own slack (urdmad/core/worker). If a seccomp profile
+ * refuses the call, the monitor wakes more often. */
 __attribute__((constructor)) static void set_timer_slack(void)
 {
 	(void)prctl(PR_SET_TIMERSLACK, 1000000UL, 0, 0, 0);

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spec says what one port is. Exactly one of Vdev and PCI is set.
+// Spec has the settings of one port. Exactly one of Vdev and PCI is set.
 type Spec struct {
 	// Name is the port's name in logs and in port.Info; empty: the device's.
 	Name string
@@ -19,43 +19,40 @@ type Spec struct {
 	// "memif,role=server|client,socket=PATH[,id=N][,mtu=N][,ring=N][,secret=S]",
 	// or "udp[,port=N]".
 	Vdev string
-	// Address is the port's IP address: the kernel holds that of udp, and a card's queues are chosen in
-	// its family.
+	// Address is the port's IP address: udp binds it, and its family determines how a device chooses queues.
 	Address netip.Addr
-	// Allow are the networks whose datagrams udp looks at; none: all.
+	// Allow are the networks from which udp accepts datagrams; empty: all.
 	Allow []netip.Prefix
-	// ECN has datagrams of udp carry marks of congestion (RFC 3168).
+	// ECN makes udp's datagrams ECN-capable (RFC 3168).
 	ECN bool
-	// Renumber has what udp sends cover the IPv4 identification (udp.Options).
+	// Renumber makes udp's packets cover the IPv4 identification (udp.Options).
 	Renumber func(payload []byte, was, is uint16)
-	// Queues is how many the port is to have, 0 for one, if it can: udp, a socket each, among
-	// which Filter chooses (udp.Options), memif, tap, and a PCI device that has as many.
+	// Queues is the desired number of queues, 0 for one. Supported by udp (a socket each, among which Filter
+	// chooses, see udp.Options), memif, tap, and PCI devices that have as many.
 	Queues int
 	Filter []unix.SockFilter
-	// QueueOf is the queue for UDP packets with a destination port number, or, BySource, a source
-	// port number, of which it looks at the lowest rssBits bits. A card that can be told so delivers them
-	// there. Nil: queue 0.
+	// QueueOf returns the queue for UDP packets with a destination port number (or, if BySource is set, a
+	// source port number), of which it uses the lowest rssBits bits. Devices that can be configured so
+	// deliver packets there. Nil: queue 0.
 	QueueOf  func(number int) int
 	BySource bool
-	// PeerQueue is the queue, of so many that a memif's peer has, that a frame to send is for
+	// PeerQueue returns the queue, out of the number that a memif's peer has, to which a frame is sent
 	// (memif.Options.Ring).
 	PeerQueue func(frame []byte, queues int) int
-	// PCI is the address of a device bound to vfio-pci or the like:
-	// "0000:01:00.0", with DPDK arguments after a comma if need be.
+	// PCI is the address of a device bound to vfio-pci or a similar driver: "0000:01:00.0", optionally with
+	// DPDK arguments after a comma.
 	PCI string
-	// MAC is the wanted Ethernet address; zero keeps the device's.
+	// MAC is the desired Ethernet address; zero means the device's.
 	MAC [6]byte
-	// MTU is the largest IPv4 packet; 0 takes the device's or the network
-	// interface's (memif: 1500).
+	// MTU is the largest IPv4 packet; 0 means the device's or network interface's MTU (memif: 1500).
 	MTU int
-	// RaiseMTU raises a network interface's MTU where it is less, until the port
-	// is closed; otherwise that is an error.
+	// RaiseMTU raises the network interface's MTU if it is smaller, until the port is closed; without it a
+	// smaller MTU is an error.
 	RaiseMTU bool
-	// VLAN is the VLAN of a DPDK device's frames on the wire, 1 to 4094, whose tags the
-	// port takes off and puts on; 0: frames have none.
+	// VLAN is the VLAN of a DPDK device's frames on the wire, 1 to 4094; the port adds and removes the tags.
+	// 0: frames have no tag.
 	VLAN int
-	// RxDesc and TxDesc are ring sizes; 0 means 1024. For memif the larger one
-	// is the ring's.
+	// RxDesc and TxDesc are ring sizes; 0 means 1024. memif uses the larger one for all rings.
 	RxDesc, TxDesc int
 }
 
@@ -65,7 +62,7 @@ const (
 	maxMTU      = 9600
 )
 
-// device is the string DPDK probes.
+// device returns the string that DPDK probes.
 func (s *Spec) device() string {
 	if s.PCI != "" {
 		return s.PCI
@@ -73,18 +70,18 @@ func (s *Spec) device() string {
 	return s.Vdev
 }
 
-// base is the device's own name: what comes before the first comma.
+// base returns the device's own name: the part before the first comma.
 func (s *Spec) base() string {
 	name, _, _ := strings.Cut(s.device(), ",")
 	return name
 }
 
-// native reports whether the spec means one of our pure Go drivers.
+// native reports whether the spec names one of our pure Go drivers.
 func (s *Spec) native() bool {
 	return s.PCI == "" && slices.Contains([]string{"loopback", "memif", "udp", "tcp"}, s.base())
 }
 
-// Check finds what is wrong with a spec before anything is opened.
+// Check returns errors in a spec that can be found before anything is opened.
 func (s *Spec) Check() error {
 	switch {
 	case s.Vdev == "" && s.PCI == "":
@@ -134,11 +131,10 @@ func arguments(device string) (map[string]string, error) {
 
 var errRole = errors.New("role must be server or client")
 
-// SettingError is what is wrong with a port's settings, as far as it takes the
-// machine to find out.
+// SettingError is an error in a port's settings that can only be found on the machine.
 type SettingError struct {
-	Port    string // its name
-	Setting string // as urdma.json calls it
+	Port    string // the port's name
+	Setting string // the setting's name in urdma.json
 	Found   any
 	Allowed string
 }

@@ -10,20 +10,19 @@ import (
 	"urdma/dpdk/netdev"
 )
 
-// prepared is a device as it will be probed.
+// prepared is a device before it is probed.
 type prepared struct {
 	args     string // the device string with defaults added
 	mtu      int    // 0: the device's own
 	borrowed *borrowed
-	minRoom  int        // bytes a pool buffer must have
-	warning  string     // of what is less than it should be
-	iface    string     // below af_xdp
-	program  netdev.XDP // that was on it before
-	loads    bool       // the driver loads a program that the device string names
+	minRoom  int        // bytes that a pool buffer needs
+	warning  string     // a deficiency to be logged
+	iface    string     // network interface of af_xdp
+	program  netdev.XDP // the XDP program that it had before
+	loads    bool       // the device string names a program that the driver loads
 }
 
-// prepare adds what a driver needs for our MTU and load where the user gave
-// nothing.
+// prepare adds the driver options that our MTU and load need, unless the user has given them.
 func (s *Spec) prepare() (d prepared, err error) {
 	d = prepared{args: s.device(), mtu: s.MTU}
 	if s.PCI != "" {
@@ -45,17 +44,17 @@ func (s *Spec) prepare() (d prepared, err error) {
 	return d, err
 }
 
-// What a frame of a packet ring holds besides the Ethernet frame (packet(7),
-// TPACKET_V2: header, address, alignment), rounded up; and the largest that
-// leaves a pool buffer, whose sizes are 16 bits, room for its own needs.
+// A frame of a packet ring has this many bytes besides the Ethernet frame (packet(7), TPACKET_V2: header,
+// address, alignment), rounded up; and the largest frame that leaves room in a pool buffer, whose size has 16
+// bits.
 const (
 	packetRingOverhead = 80
 	maxFrameSize       = 32768
 )
 
-// afPacket sizes the packet rings for the MTU. DPDK's af_packet says its longest
-// frame is 1,518 bytes, so ethdev refuses a larger MTU, but the driver carries
-// whatever fits a ring frame: ethdev is not asked for the MTU.
+// afPacket sizes the packet rings for the MTU. DPDK's af_packet reports 1,518 bytes as its longest frame, so
+// ethdev refuses a larger MTU; but the driver carries everything that fits a ring frame, so the MTU is not
+// set through ethdev.
 func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 	if err := s.oneQueue(args, "qpairs"); err != nil {
 		return err
@@ -85,7 +84,7 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 	return nil
 }
 
-// oneQueue refuses more queues than are read: their frames would be lost.
+// oneQueue refuses more queues than are read, because the frames of the others would be lost.
 func (s *Spec) oneQueue(args map[string]string, name string) error {
 	if n, given := args[name]; given && n != "1" {
 		return &SettingError{Port: s.label(), Setting: "vdev", Found: name + "=" + n, Allowed: name + "=1: a port has one queue"}
@@ -93,7 +92,7 @@ func (s *Spec) oneQueue(args map[string]string, name string) error {
 	return nil
 }
 
-// packetRing is a ring of a packet socket, one each way: sizes in bytes.
+// packetRing is the size of a packet socket's rings, one in each direction, in bytes.
 type packetRing struct{ frame, block, frames int }
 
 func (r *packetRing) arguments() [][2]string {
@@ -101,11 +100,11 @@ func (r *packetRing) arguments() [][2]string {
 		{"framecnt", strconv.Itoa(r.frames)}, {"qpairs", "1"}}
 }
 
-// fewestFrames is the least a ring is made smaller to.
+// fewestFrames is the smallest size to which a ring is reduced.
 const fewestFrames = 64
 
-// fitRing makes the rings, which the driver locks, as small as RLIMIT_MEMLOCK
-// wants them: 8 MiB on many machines, and jumbo frames take 10.
+// fitRing reduces the rings, which the driver locks, to the size that RLIMIT_MEMLOCK allows: it is 8 MiB on
+// many machines, and jumbo frames need 10.
 func (d *prepared) fitRing(r *packetRing) {
 	whole := r.frames
 	for r.frames > fewestFrames && !canLock(2*r.frames*r.frame) {
@@ -116,7 +115,7 @@ func (d *prepared) fitRing(r *packetRing) {
 	}
 }
 
-// canLock tries whether this process may lock so much more memory.
+// canLock tries whether this process may lock that much more memory.
 func canLock(bytes int) bool {
 	b, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_LOCKED)
 	if err != nil {
@@ -126,8 +125,8 @@ func canLock(bytes int) bool {
 	return true
 }
 
-// The kernel takes AF_XDP chunks of 2,048 bytes to a page, and DPDK's chunk is a
-// whole pool element: buffer, headroom and 192 bytes of headers.
+// The kernel requires AF_XDP chunks of 2,048 bytes up to a page, and DPDK's chunk is a whole pool element:
+// buffer, headroom and 192 bytes of headers.
 const (
 	xdpMinRoom = 2048
 	xdpMaxMTU  = 3500
@@ -151,15 +150,15 @@ func (d *prepared) afXDP(s *Spec, args map[string]string) error {
 	return err
 }
 
-// lookAgain finds the XDP program of a process that took the interface since prepare looked. Where
-// a queue's setup has failed it is not ours, unless the device string names one.
+// lookAgain finds the XDP program of a process that has attached to the interface since prepare looked. If a
+// queue's setup has failed the program is not ours, unless the device string names one.
 func (d *prepared) lookAgain() {
 	if d.program.ID == 0 && d.borrowed != nil && d.borrowed.xdp && !d.loads {
-		d.program, _ = d.borrowed.dev.XDP() // none: as it was
+		d.program, _ = d.borrowed.dev.XDP() // if there is none now, there was none before
 	}
 }
 
-// advice says what usually helps when a device can't be had.
+// advice returns the usual remedy if a device can't be opened.
 func advice(device string) string {
 	driver := driverOf(device)
 	switch {
@@ -178,7 +177,7 @@ func advice(device string) string {
 	}
 }
 
-// driverOf is the driver's name in a device string; "eth_" is its older form.
+// driverOf returns the driver's name in a device string; "eth_" is an older prefix of "net_".
 func driverOf(device string) string {
 	name, _, _ := strings.Cut(device, ",")
 	name = strings.TrimRight(name, "0123456789")

@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wake is how a sleeping worker hears of frames on a DPDK queue:
+// wake is how a sleeping worker is woken by frames on a DPDK queue:
 //
-//   - drivers with receive interrupts give an epoll'able fd (tap, virtio, most
+//   - drivers with receive interrupts provide an fd for epoll (tap, virtio, most
 //     hardware);
-//   - af_packet and af_xdp have none in 22.11, but their socket polls readable
-//     while frames wait in its ring; it is found among our descriptors by its
-//     address family, because no API gives it out;
+//   - af_packet and af_xdp have no interrupts in 22.11, but their socket is readable
+//     while frames wait in its ring; no API returns the socket, so it is found among
+//     our descriptors by its address family;
 //   - others (ring, pcap, …) have nothing: fd is -1 and the worker uses timed
 //     waits.
 type wake struct {
 	fd        int
-	never     int  // an eventfd that stays silent: what to wait for when there is nothing any more
+	never     int  // an eventfd that is never readable, to wait for when the device no longer exists
 	socket    bool // fd is a socket
-	interrupt bool // enabled and disabled through the driver
-	eventfd   bool // fd must be read to fall silent; others (tap's own file) must not be
+	interrupt bool // the driver enables and disables it
+	eventfd   bool // the fd must be read to become unreadable; others (tap's own file) must not be read
 }
 
-// packetSockets are our descriptors that are AF_PACKET or AF_XDP sockets now.
+// packetSockets returns our descriptors that are AF_PACKET or AF_XDP sockets.
 func packetSockets() map[int]bool {
 	found := map[int]bool{}
 	dir, err := os.ReadDir("/proc/self/fd")
@@ -49,8 +49,7 @@ func packetSockets() map[int]bool {
 	return found
 }
 
-// findWake chooses a queue's wake-up; before are the packet sockets from
-// before it was opened.
+// findWake chooses a queue's wake-up; before are the packet sockets that existed before it was opened.
 func (p *ethPort) findWake(q *C.struct_urdma_queue, before map[int]bool) (w wake, err error) {
 	w.fd = -1
 	if w.never, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
@@ -72,14 +71,14 @@ func (p *ethPort) findWake(q *C.struct_urdma_queue, before map[int]bool) (w wake
 	return w, nil
 }
 
-// clearError takes the pending error off a socket, as reading it does.
+// clearError clears the pending error of a socket, as reading it does.
 func (w *wake) clearError() {
 	if w.socket {
 		_, _ = unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	}
 }
 
-// arm switches the driver's interrupt, and drains its fd when switching off.
+// arm enables or disables the driver's interrupt, and drains its fd when disabling.
 func (w *wake) arm(q *C.struct_urdma_queue, on bool) {
 	if !w.interrupt {
 		return

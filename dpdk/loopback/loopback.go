@@ -1,5 +1,5 @@
-// Package loopback is a port without a wire: it takes every frame and receives
-// none. It serves a daemon whose queue pairs all talk to each other.
+// Package loopback is a port without a wire: it accepts every frame and receives none. It is for a daemon
+// whose queue pairs all communicate with each other.
 package loopback
 
 import (
@@ -19,7 +19,7 @@ type queue struct {
 	counters port.Counters
 }
 
-// buffers is how many transmit buffers a port has.
+// buffers is the number of transmit buffers of a port.
 const buffers = 256
 
 var (
@@ -27,8 +27,8 @@ var (
 	_ port.Queue = (*queue)(nil)
 )
 
-// Open makes a loopback port. A zero MTU takes a default, and a zero MAC one of the port's
-// address, since GUIDs are made of it.
+// Open makes a loopback port. A zero MTU means a default; a zero MAC is derived from the port's address,
+// because GUIDs are made of it.
 func Open(name string, mac [6]byte, mtu int, address netip.Addr) *Port {
 	if mtu == 0 {
 		mtu = 9000

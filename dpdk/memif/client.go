@@ -12,7 +12,7 @@ const (
 	retryMost  = 250 * time.Millisecond
 )
 
-// dialForever keeps a client connected until Close.
+// dialForever connects again and again until Close.
 func (p *Port) dialForever() {
 	defer p.running.Done()
 	wait := retryFirst
@@ -29,12 +29,11 @@ func (p *Port) dialForever() {
 	}
 }
 
-// dialOnce makes one connection and stays until it ends; linked tells whether
-// it came to a link.
+// dialOnce makes one connection and returns when it ends; linked reports whether a link was established.
 func (p *Port) dialOnce() (linked bool) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: p.opt.SocketPath, Net: "unixpacket"})
 	if err != nil {
-		p.refused = [2]int{} // the next server may be another
+		p.refused = [2]int{} // the next server may have other limits
 		p.faults.waiting(p, err)
 		return false
 	}
@@ -53,7 +52,7 @@ func (p *Port) dialOnce() (linked bool) {
 	return true
 }
 
-// connect does the client's handshake.
+// connect performs the client's handshake.
 func (p *Port) connect(c control) (l *link, err error) {
 	m, fd, err := c.expect(kindHello)
 	if err != nil {
@@ -78,9 +77,9 @@ func (p *Port) connect(c control) (l *link, err error) {
 	return l, p.announce(l, p.layout(log2, c2s, s2c))
 }
 
-// rings are how many we make: of those that we read, one for each of our queues, and of those
-// that the server reads, one for each of its. Ours says how many queues it has. Others allow
-// 256, and refuse what is more than they have; of them we expect as many as we have.
+// rings returns how many rings the client creates: for receiving one for each of our queues, for sending one
+// for each of the server's queues. Our own server states its number of queues. Others state 256 and refuse
+// rings beyond the number that they have; we assume that they have as many as we do.
 func (p *Port) rings(h hello) (c2s, s2c int) {
 	queues := len(p.queues)
 	s2c = min(queues, int(h.maxS2CRing)+1)
@@ -95,19 +94,19 @@ func (p *Port) rings(h hello) (c2s, s2c int) {
 	return c2s, s2c
 }
 
-// layout says what a client's region holds: the rings to the server, those from it, and the
-// buffers, so many for each queue.
+// layout is the layout of a client's region: the rings for sending, the rings for receiving, and the buffers,
+// equally many for each queue.
 type layout struct {
 	log2     uint8
 	c2s, s2c int
-	buffers  int // of a queue
-	stride   int // bytes of a buffer
+	buffers  int // buffers of each queue
+	stride   int // bytes from one buffer to the next
 	base     int // offset of the first buffer
 	size     int
 }
 
-// layout shortens rings where there are many, so that a link takes no more than twice the
-// memory of one with a ring each way, and what a server of ours maps.
+// layout makes rings shorter if there are many, so that a link needs at most twice the memory of one with a
+// ring in each direction, and fits the limits of our own server.
 func (p *Port) layout(log2 uint8, c2s, s2c int) (o layout) {
 	queues := len(p.queues)
 	for shorter := 2; shorter < max(queues, c2s) && log2 > minLog2Ring; shorter *= 2 {
@@ -124,7 +123,7 @@ func (p *Port) layout(log2 uint8, c2s, s2c int) (o layout) {
 	}
 }
 
-// ring is the offer of a ring: of those to the server, or from it.
+// ring returns the message that offers a ring.
 func (o *layout) ring(flags uint16, index int) addRing {
 	place := index
 	if flags != ringC2S {
@@ -133,7 +132,7 @@ func (o *layout) ring(flags uint16, index int) addRing {
 	return addRing{flags: flags, index: uint16(index), offset: uint32(place * ringBytes(o.log2)), log2: o.log2}
 }
 
-// announce makes the shared memory and offers it, waiting for each answer.
+// announce creates the shared memory and offers it to the server, waiting for each acknowledgement.
 func (p *Port) announce(l *link, o layout) error {
 	fd, mem, err := createRegion(o.size)
 	if err != nil {
@@ -165,8 +164,7 @@ func (p *Port) announce(l *link, o layout) error {
 	if err := l.ctl.ask(connectMsg(kindConnect, p.opt.Name), -1, kindConnected); err != nil {
 		return err
 	}
-	// A server clears both indices before it answers "connected"; only now may
-	// buffers be posted.
+	// A server clears both indices before it sends "connected", so buffers may be posted only now.
 	for _, t := range l.tx {
 		t.zeroHead()
 	}
@@ -176,7 +174,7 @@ func (p *Port) announce(l *link, o layout) error {
 	return nil
 }
 
-// formatRings makes the rings.
+// formatRings initialises the rings.
 func (l *link) formatRings(mem []byte, o *layout) (tx []*clientTx, err error) {
 	for i := range o.c2s {
 		t := &clientTx{buf: make([]uint32, 1<<o.log2)}
@@ -196,7 +194,7 @@ func (l *link) formatRings(mem []byte, o *layout) (tx []*clientTx, err error) {
 	return tx, nil
 }
 
-// begin has a queue's share of a link be ready for frames.
+// begin initialises a queue's share of a link.
 func (q *queue) begin(s *share, mem []byte, o *layout, number int, tx []*clientTx) {
 	side := newClientSide(q, s, mem, o, number, tx)
 	s.side = side
@@ -207,8 +205,7 @@ func (q *queue) begin(s *share, mem []byte, o *layout, number int, tx []*clientT
 	}
 }
 
-// offerRing announces a ring with a fresh interrupt, and remembers where a server refuses
-// another.
+// offerRing offers a ring with a new interrupt, and records the limit if the server refuses it.
 func (p *Port) offerRing(c control, a addRing, in *interrupt) error {
 	ours, theirs, err := newInterrupt()
 	if err != nil {
@@ -222,7 +219,7 @@ func (p *Port) offerRing(c control, a addRing, in *interrupt) error {
 	return err
 }
 
-// ask sends a message and waits for the answer to it.
+// ask sends a message and waits for its response.
 func (c control) ask(m message, fd int, answer kind) error {
 	if err := c.send(m, fd); err != nil {
 		return err

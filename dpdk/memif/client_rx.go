@@ -4,8 +4,8 @@ import (
 	"urdma/dpdk/port"
 )
 
-// post gives the server empty buffers. It waits for a few, because publishing
-// the index costs both sides a cache line.
+// post gives the server empty buffers. It collects a few first, because publishing the index costs both sides
+// a cache line transfer.
 func (s *clientSide) post() {
 	r := &s.l.rx
 	want := int(r.size() - (s.rxHead - s.rxNext))
@@ -24,7 +24,7 @@ func (s *clientSide) post() {
 	}
 }
 
-// arrived is how many slots the server has filled that rx has not looked at.
+// arrived returns how many slots the server has filled that rx has not processed.
 func (s *clientSide) arrived() uint16 {
 	tail := s.l.rx.tail()
 	n := tail - s.rxNext
@@ -71,8 +71,8 @@ func (s *clientSide) rx(pk []port.Packet) (n int) {
 	return n
 }
 
-// badLength skips a slot whose frame is no use to us; ok is false if the length
-// is beyond the buffer, which no honest peer says.
+// badLength skips a slot whose frame is too short or too long; ok is false if the length exceeds the buffer,
+// which means that the peer broke the protocol.
 func (s *clientSide) badLength(length uint32) (ok bool) {
 	s.q.counters.RxErrors.Add(1)
 	if length > uint32(s.stride) {
@@ -84,8 +84,8 @@ func (s *clientSide) badLength(length uint32) (ok bool) {
 	return true
 }
 
-// gather copies a frame that fills several slots to a private buffer. used is
-// how many slots it took, 0 after a fault; ok is false if there is no packet.
+// gather copies a frame that fills several slots to a private buffer. used is the number of slots, 0 after a
+// fault; ok is false if there is no packet.
 func (s *clientSide) gather(pk *port.Packet, left uint16) (used uint16, ok bool) {
 	g := newGathering(s.q)
 	for more := true; more; used++ {

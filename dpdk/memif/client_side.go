@@ -2,54 +2,54 @@ package memif
 
 import "sync/atomic"
 
-// bufState says which side has a buffer of a client's region.
+// bufState says who owns a buffer of a client's region, and for what.
 type bufState uint8
 
 const (
 	bufFree   bufState = iota
-	bufPosted          // in the receive ring, the server may write it
-	bufHeld            // received, the caller's
-	bufKept            // retained
-	bufAlloc           // to send, the caller's
-	bufFlight          // in the transmit ring, the server may read it
+	bufPosted          // in the receive ring; the server may write it
+	bufHeld            // received; owned by the caller
+	bufKept            // retained by the caller
+	bufAlloc           // to be sent; owned by the caller
+	bufFlight          // in the transmit ring; the server may read it
 )
 
-// clientSide uses the rings as the client: a queue owns all buffers of its share
-// and decides which one a slot describes, so frames may be freed and sent in any order.
+// clientSide uses the rings as the client: a queue owns all buffers of its share and decides which buffer a
+// slot refers to, so frames may be freed and sent in any order.
 //
-// Invariants: of the four buffers a ring slot, one is for each ring's slot, one to
-// be allocated, half a one to be kept, half a one in the caller's hands. Posted
-// slots are [rxNext, rxHead), at most the ring's size. What a slot's buffer is, is
-// remembered here; the peer's copy in the descriptor is never believed.
+// Invariants: there are four buffers for each ring slot: one for the receive ring, one for allocation, half
+// of one for retained packets, half of one for packets that the caller has received. Posted slots are
+// [rxNext, rxHead), at most the ring's size. The buffer of each slot is stored here; the copy in the
+// descriptor, which the peer can write, is never used.
 type clientSide struct {
 	q      *queue
 	l      *share
 	mem    []byte // region 0
-	base   int    // offset of the region's first buffer
+	base   int    // offset of the first buffer in the region
 	stride int
-	first  uint32     // of our buffers
-	state  []bufState // of ours
+	first  uint32     // number of our first buffer
+	state  []bufState // states of our buffers
 	free   []uint32
 	tx     []*clientTx
 
 	rxHead, rxNext  uint16
-	rxBuf           []uint32 // by slot
-	txOut, txLimit  int      // buffers allocated or in flight, and how many may be
-	rxSpare         int      // free buffers that the receive ring should find
-	kept, keptLimit int      // buffers of retained packets, and how many may be
+	rxBuf           []uint32 // buffer of each slot
+	txOut, txLimit  int      // buffers allocated or being sent; their limit
+	rxSpare         int      // free buffers to be left for the receive ring
+	kept, keptLimit int      // buffers of retained packets; their limit
 
-	// returned is one more than the newest of our buffers that another queue has found to be
-	// sent, 0 for none; next has the one before it, by buffer.
+	// returned is the head of a list of our buffers that other queues have returned after they were sent: the
+	// newest buffer's index plus one, or 0. next has the following entry of each buffer.
 	returned atomic.Uint32
 	next     []uint32
 }
 
-// clientTx is a ring that we fill. Slots in flight are [tail, head), at most the ring's size, of
-// which the peer has been shown those before shown. Whoever fills the ring uses them.
+// clientTx is a ring for sending. Slots being sent are [tail, head), at most the ring's size; those before
+// shown are visible to the peer. Only the queue that fills the ring uses these fields.
 type clientTx struct {
 	outRing
 	head, tail, shown uint16
-	buf               []uint32 // by slot
+	buf               []uint32 // buffer of each slot
 }
 
 func newClientSide(q *queue, l *share, mem []byte, o *layout, number int, tx []*clientTx) *clientSide {
@@ -66,15 +66,15 @@ func newClientSide(q *queue, l *share, mem []byte, o *layout, number int, tx []*
 	return s
 }
 
-// bytes is n bytes of a buffer, with no capacity beyond.
+// bytes returns n bytes of a buffer, with no further capacity.
 func (s *clientSide) bytes(buf uint32, n int) []byte {
 	at := s.base + int(buf)*s.stride
 	return s.mem[at : at+n : at+n]
 }
 
-// is reports whether a buffer is ours and in a state.
+// is reports whether a buffer is one of ours and in this state.
 func (s *clientSide) is(buf uint32, in bufState) bool {
-	i := buf - s.first // of others' it is too large
+	i := buf - s.first // too large if it belongs to another queue
 	return int(i) < len(s.state) && s.state[i] == in
 }
 

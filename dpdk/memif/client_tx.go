@@ -4,8 +4,8 @@ import (
 	"urdma/dpdk/port"
 )
 
-// reclaim takes back the buffers of a ring's frames that the server is done with: ours, and
-// those of others for them.
+// reclaim takes back the buffers of frames that the server has finished with. It returns other queues'
+// buffers to them.
 func (s *clientSide) reclaim(t *clientTx) {
 	tail := t.ring.tail()
 	if tail-t.tail > t.shown-t.tail {
@@ -25,7 +25,7 @@ func (s *clientSide) reclaim(t *clientTx) {
 	}
 }
 
-// giveBack is called by another queue for a buffer of ours that was sent.
+// giveBack is called by another queue to return one of our buffers after it was sent.
 func (s *clientSide) giveBack(buf uint32) {
 	for {
 		newest := s.returned.Load()
@@ -36,7 +36,7 @@ func (s *clientSide) giveBack(buf uint32) {
 	}
 }
 
-// takeBack takes what others have given back.
+// takeBack takes the buffers that other queues have returned.
 func (s *clientSide) takeBack() {
 	for at := s.returned.Swap(0); at != 0; at = s.next[at-1-s.first] {
 		s.put(at - 1)
@@ -44,7 +44,7 @@ func (s *clientSide) takeBack() {
 	}
 }
 
-// reclaimAll makes room for buffers to be allocated.
+// reclaimAll reclaims in all rings, so that buffers can be allocated.
 func (s *clientSide) reclaimAll() {
 	for _, t := range s.tx {
 		if t.tryFill(s.l.alone) {
@@ -72,7 +72,7 @@ func (s *clientSide) alloc(pk []port.Packet) int {
 	return n
 }
 
-// full makes room in a ring if it can.
+// full reports whether a ring has no room, after reclaiming.
 func (s *clientSide) full(t *clientTx) bool { return t.head-t.tail == t.size() && !s.makeRoom(t) }
 
 func (s *clientSide) makeRoom(t *clientTx) bool {
@@ -99,7 +99,7 @@ func (s *clientSide) sendCopy(to int, frame []byte) sendResult {
 		return sendFull
 	}
 	if s.txOut >= s.txLimit {
-		return sendFull // the caller holds everything
+		return sendFull // the caller has received packets in all of them
 	}
 	buf, ok := s.take(bufFlight)
 	if !ok {

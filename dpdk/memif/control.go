@@ -17,8 +17,7 @@ type control struct {
 	conn *net.UnixConn
 }
 
-// replyWait is how long the peer may take for its next message of the
-// handshake.
+// replyWait is the time limit for the peer's next message in the handshake.
 const replyWait = 3 * time.Second
 
 var (
@@ -26,7 +25,7 @@ var (
 	errRefused = errors.New("memif: peer refused")
 )
 
-// send sends one message, with fd if it is not -1. The peer gets a duplicate.
+// send sends one message, with a duplicate of fd unless that is -1.
 func (c control) send(m message, fd int) error {
 	var oob []byte
 	if fd >= 0 {
@@ -41,14 +40,14 @@ func (c control) send(m message, fd int) error {
 	return nil
 }
 
-// recv waits for one message. fd is -1 or the caller's to close. Anything but
-// exactly one message with at most one fd is an error, and leaves no fd behind.
+// recv waits for one message. fd is -1, or owned by the caller. Anything except exactly one message with at
+// most one fd is an error, and then no fd is left open.
 func (c control) recv() (m message, fd int, err error) {
 	fd = -1
 	var buf [messageSize + 1]byte
 	oob := make([]byte, unix.CmsgSpace(4*4)+unix.CmsgSpace(unix.SizeofUcred))
 	n, oobn, flags, _, err := c.conn.ReadMsgUnix(buf[:], oob)
-	fds, _ := ancillary.Descriptors(oob[:oobn]) // none came with what can't be read
+	fds, _ := ancillary.Descriptors(oob[:oobn]) // if they can't be read there are none
 	if len(fds) == 1 {
 		fd = fds[0]
 	}

@@ -25,15 +25,14 @@ func (q *queue) Rx(pk []port.Packet) int {
 	return n
 }
 
-// headBytes covers the headers of a frame, and all of a small one.
+// headBytes covers a frame's headers, and a small frame completely.
 const headBytes = 3 * lineBytes
 
 const lineBytes = 64
 
-// fetchHeads loads the first lines of a burst's frames, which are in the cache of
-// the core that wrote them: all at once here, where nothing depends on what they
-// say, one frame after the other if left to the parser. It returns how many
-// bytes the frames have.
+// fetchHeads loads the first cache lines of a burst's frames from the cache of the core that wrote them. Done
+// here they load in parallel, because nothing depends on their contents; in the parser they would load one
+// frame after the other. It returns the number of bytes in the frames.
 func (q *queue) fetchHeads(pk []port.Packet) (bytes int) {
 	var seen byte
 	for i := range pk {
@@ -47,8 +46,8 @@ func (q *queue) fetchHeads(pk []port.Packet) (bytes int) {
 	return bytes
 }
 
-// ownHeads writes to the first lines of buffers that frames will be built in, for
-// the same reason: the core that read the last frames there has them.
+// ownHeads writes to the first cache lines of buffers in which frames will be built, for the same reason:
+// they are in the cache of the core that read the previous frames.
 func ownHeads(pk []port.Packet) {
 	for i := range pk {
 		b := pk[i].Data
@@ -61,8 +60,7 @@ func ownHeads(pk []port.Packet) {
 // Free implements port.Queue.
 func (q *queue) Free(pk []port.Packet) {
 	l := q.enter()
-	// Backwards, so that unsent buffers go back newest first, which costs the
-	// server's ring no hole.
+	// Backwards, so that unsent buffers are freed newest first, which leaves no hole in the server's ring.
 	for i := len(pk) - 1; i >= 0; i-- {
 		q.free(l, ref(pk[i].Ref))
 	}
@@ -97,8 +95,7 @@ func (q *queue) free(l *share, r ref) {
 // Retainable implements port.Queue.
 func (q *queue) Retainable() int { return retainable }
 
-// Retain implements port.Queue: where a ring slot is tied up by the packet, the
-// frame is copied to a private buffer.
+// Retain implements port.Queue: if the packet occupies a ring slot, the frame is copied to a private buffer.
 func (q *queue) Retain(pk *port.Packet) error {
 	r := ref(pk.Ref)
 	if r.kind() == refKept || r.kind() == refHeap && q.heap.used(r.index()) == heapKept {
@@ -125,8 +122,7 @@ func (q *queue) Retain(pk *port.Packet) error {
 	return nil
 }
 
-// copyOut moves a received frame to a private buffer, which there is: fewer than
-// retainable are kept.
+// copyOut moves a received frame to a private buffer. There is one, because fewer than retainable are in use.
 func (q *queue) copyOut(l *share, pk *port.Packet) {
 	index, b, _ := q.heap.take(heapKept)
 	n := copy(b, pk.Data)
@@ -151,7 +147,7 @@ func (q *queue) Alloc(pk []port.Packet) int {
 	return n
 }
 
-// allocPrivate hands out private buffers, which Tx copies or drops.
+// allocPrivate returns private buffers, whose frames Tx copies or drops.
 func (q *queue) allocPrivate(pk []port.Packet) int {
 	for i := range pk {
 		if !q.allocOne(&pk[i]) {
@@ -171,9 +167,8 @@ func (q *queue) allocOne(pk *port.Packet) bool {
 	return true
 }
 
-// Tx implements port.Queue. What it takes is visible to the peer at once; Flush
-// only wakes it. Where another queue is filling the ring that a frame is for, it takes
-// no more: as with a full ring the caller tries again.
+// Tx implements port.Queue. Frames are visible to the peer at once; Flush only wakes it. If another queue is
+// filling the ring that a frame needs, Tx stops as it does at a full ring, and the caller tries again.
 func (q *queue) Tx(pk []port.Packet) int {
 	l := q.enter()
 	f := filling{l: l, to: -1}
@@ -209,15 +204,15 @@ func (q *queue) Tx(pk []port.Packet) int {
 	return n
 }
 
-// filling is the ring that a burst's frames are put into, one after the other while they
-// leave by the same.
+// filling is the ring that is being filled; consecutive frames of a burst for the same ring are put into it
+// together.
 type filling struct {
 	l    *share
-	to   int // ring; -1: none yet
-	sent int // frames put into it
+	to   int // number of the ring; -1: none yet
+	sent int // frames put into the ring
 }
 
-// begin turns to the ring of a frame; false: another queue is filling that.
+// begin switches to the ring of a frame; false: another queue is filling that ring.
 func (f *filling) begin(q *queue, frame []byte) bool {
 	to := 0
 	if n := len(f.l.tx); n > 1 {
@@ -235,7 +230,7 @@ func (f *filling) begin(q *queue, frame []byte) bool {
 	return true
 }
 
-// end shows the peer what the ring was filled with, and leaves it to others.
+// end publishes the frames put into the ring, and lets other queues fill it.
 func (f *filling) end() {
 	if f.to < 0 {
 		return
@@ -249,13 +244,12 @@ func (f *filling) end() {
 	f.to, f.sent = -1, 0
 }
 
-// stuck reports that one of several rings, found full, has been for long.
+// stuck reports whether there are several rings and this full one has been full for long.
 func (f *filling) stuck() bool {
 	return f.to >= 0 && len(f.l.tx) > 1 && f.sent == 0 && f.l.tx[f.to].stuck()
 }
 
-// send passes on one packet; unless the ring is full the packet is the port's
-// afterwards.
+// send sends one packet; unless the ring is full, the port owns the packet afterwards.
 func (q *queue) send(l *share, to int, pk *port.Packet) sendResult {
 	r := ref(pk.Ref)
 	size := len(pk.Data)
@@ -271,9 +265,8 @@ func (q *queue) send(l *share, to int, pk *port.Packet) sendResult {
 		}
 		return result
 	}
-	// A private buffer, or one from before the link was lost and came back,
-	// which stays readable until it is released: a caller that allocates ahead
-	// loses nothing.
+	// A private buffer, or one of an earlier link, which stays readable until it is freed. So a caller that
+	// allocated before the link was lost loses no frames.
 	result := l.side.sendCopy(to, pk.Data)
 	if result != sendFull {
 		q.free(l, r)
@@ -295,19 +288,18 @@ func (q *queue) Flush() {
 	q.toWake = 0
 }
 
-// ArmRx implements port.Queue. The fd is an epoll instance and always the same.
-// A net_memif peer publishes a frame with less ordering than we do, so that its
-// wake-up can be missed in a window of nanoseconds; callers bound their sleep.
+// ArmRx implements port.Queue. The fd is an epoll instance and always the same. A net_memif peer publishes
+// frames with weaker ordering than ours, so its wake-up can be missed in a window of nanoseconds; callers
+// must limit their sleep.
 func (q *queue) ArmRx() (fd int, armed bool) {
 	l := q.enter()
 	q.armed = true
 	switch {
 	case l == nil:
-		// A link may have come after enter looked and before this: its wake-up
-		// stays in wakeFD until DisarmRx.
+		// A link may have been delivered after enter looked: its wake-up stays in wakeFD until DisarmRx.
 		return q.epfd, true
 	case q.refused:
-		return -1, true // the ring is another queue's for a moment, and nobody tells when it is not
+		return -1, true // another queue is filling the ring, and does not report when it has finished
 	case !l.reads():
 		return q.epfd, true
 	}

@@ -4,11 +4,11 @@ import (
 	"urdma/dpdk/port"
 )
 
-// gathering puts a frame together in a private buffer.
+// gathering assembles a frame in a private buffer.
 type gathering struct {
 	q     *queue
 	index uint32
-	buf   []byte // nil: there is none
+	buf   []byte // nil: no buffer was free
 	size  int
 }
 
@@ -23,7 +23,7 @@ func newGathering(q *queue) gathering {
 	return g
 }
 
-// add appends a part; what doesn't fit is only counted.
+// add appends a part. Bytes that do not fit are counted in size but not copied.
 func (g *gathering) add(part []byte) {
 	if g.size < len(g.buf) {
 		copy(g.buf[g.size:], part)
@@ -38,8 +38,8 @@ func (g *gathering) abandon() {
 	}
 }
 
-// finish makes the packet; ok is false if the frame can't be had, which has
-// been counted.
+// finish makes the packet. ok is false if there was no buffer or the frame has a bad length; the error is
+// counted.
 func (g *gathering) finish(pk *port.Packet) (ok bool) {
 	if g.buf == nil {
 		return false

@@ -1,7 +1,7 @@
 package memif
 
-// heap is a queue's private buffers. They are made as needed, up to a limit for
-// each use, and used again; only the worker touches them.
+// heap has a queue's private buffers. They are allocated as needed, up to a limit for each use, and reused;
+// only the worker accesses them.
 type heap struct {
 	room   int
 	bufs   [][]byte
@@ -10,19 +10,18 @@ type heap struct {
 	counts [heapUses]int
 }
 
-// heapUse is what a buffer is given out for.
+// heapUse is the use for which a buffer was taken.
 type heapUse uint8
 
 const (
 	heapFree    heapUse = iota
 	heapKept            // a retained frame
-	heapPassing         // a frame gathered from several slots, or to be sent while there is no link
+	heapPassing         // a frame gathered from several slots, or sent while there is no link
 	heapUses
 )
 
-// retainable allows a sender's whole window (4,095 segments on the wire) to be
-// held out of order, and some. Passing frames have a limit of their own, so that
-// neither use can take the other's buffers.
+// retainable is large enough for a sender's whole window (4,095 segments on the wire) to be kept out of
+// order. heapPassing has a limit of its own, so that neither use can exhaust the other's buffers.
 const (
 	retainable   = 4608
 	passingLimit = 512
@@ -32,7 +31,7 @@ var heapLimits = [heapUses]int{heapKept: retainable, heapPassing: passingLimit}
 
 func newHeap(room int) heap { return heap{room: room} }
 
-// take gives a buffer of room bytes.
+// take returns a buffer of room bytes.
 func (h *heap) take(use heapUse) (index uint32, b []byte, ok bool) {
 	if h.counts[use] == heapLimits[use] {
 		return 0, nil, false
@@ -50,7 +49,7 @@ func (h *heap) take(use heapUse) (index uint32, b []byte, ok bool) {
 	return uint32(len(h.bufs) - 1), b, true
 }
 
-// used is what a buffer is given out for.
+// used returns the use for which a buffer was taken.
 func (h *heap) used(index uint32) heapUse {
 	if int(index) >= len(h.use) {
 		return heapFree
@@ -58,7 +57,7 @@ func (h *heap) used(index uint32) heapUse {
 	return h.use[index]
 }
 
-// keep makes a passing buffer a kept one.
+// keep changes a buffer's use from heapPassing to heapKept.
 func (h *heap) keep(index uint32) (ok bool) {
 	if h.used(index) != heapPassing || h.counts[heapKept] == heapLimits[heapKept] {
 		return false
@@ -69,7 +68,7 @@ func (h *heap) keep(index uint32) (ok bool) {
 	return true
 }
 
-// put takes a buffer back and says what it was used for.
+// put frees a buffer and returns its use.
 func (h *heap) put(index uint32) heapUse {
 	use := h.used(index)
 	if use == heapFree {

@@ -8,28 +8,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interrupt is the fd by which one side wakes the other. The protocol means an
-// eventfd, of which each side writes or reads 8 bytes. The peer shares the open
-// file and can turn it blocking at any moment, so plain read and write could
-// stop the worker for ever. Therefore:
+// interrupt is the fd by which one side wakes the other. The protocol expects an eventfd, to which a side
+// writes or from which it reads 8 bytes. The peer shares the open file and can make it blocking at any
+// moment, so plain read and write could block the worker for ever. Therefore:
 //
-//   - as a client we make a socketpair instead and pass one end: the peer can
-//     use it like an eventfd, and our end is ours alone;
-//   - sockets are used with MSG_DONTWAIT, whatever their flags say;
+//   - a client of ours creates a socketpair and passes one end: the peer can
+//     use it like an eventfd, and the other end is private;
+//   - sockets are used with MSG_DONTWAIT, whatever their flags are;
 //   - a peer's eventfd is read with RWF_NOWAIT and signalled by the kernel
-//     (kick_aio_unsafe.go), neither of which waits.
+//     (kick_aio_unsafe.go); neither waits.
 //
-// Anything else a peer passes is refused.
+// Other kinds of files are refused.
 type interrupt struct {
 	fd      int
 	socket  bool
-	signals *signaller // for eventfds we write to
+	signals *signaller // for eventfds to which we write
 }
 
-var kickByte = [8]byte{1} // what one write adds to an eventfd, little-endian
+var kickByte = [8]byte{1} // the bytes written to an eventfd: the number 1, little-endian
 
-// newInterrupt makes a client's interrupt: ours to keep, and the fd to pass to
-// the peer and close.
+// newInterrupt creates a client's interrupt. It returns our end, and the fd to be passed to the peer and
+// closed.
 func newInterrupt() (ours interrupt, theirs int, err error) {
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -38,8 +37,7 @@ func newInterrupt() (ours interrupt, theirs int, err error) {
 	return interrupt{fd: p[0], socket: true}, p[1], nil
 }
 
-// openInterrupt judges an fd that a peer passed. On error the fd stays the
-// caller's.
+// openInterrupt checks an fd that a peer passed. On error the caller still owns the fd.
 func openInterrupt(fd int, write bool) (interrupt, error) {
 	if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
 		if !ofSocketpair(fd) {
@@ -58,23 +56,23 @@ func openInterrupt(fd int, write bool) (interrupt, error) {
 	return i, err
 }
 
-// ofSocketpair reports whether a socket is what newInterrupt passes. What is written to
-// another may reach a service that takes our credentials with it (SO_PASSCRED).
+// ofSocketpair reports whether a socket could come from newInterrupt. A write to another socket might reach a
+// service that receives our credentials with it (SO_PASSCRED).
 func ofSocketpair(fd int) bool {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_STREAM {
 		return false
 	}
 	for _, end := range []func(int) (unix.Sockaddr, error){unix.Getsockname, unix.Getpeername} {
 		at, err := end(fd)
-		if name, ok := at.(*unix.SockaddrUnix); err != nil || !ok || name.Name != "@" { // so package unix calls no name
+		if name, ok := at.(*unix.SockaddrUnix); err != nil || !ok || name.Name != "@" { // package unix returns "@" for no name
 			return false
 		}
 	}
 	return true
 }
 
-// kick wakes the peer. It never waits; a peer that doesn't drain its interrupt
-// stays readable and needs no further kick.
+// kick wakes the peer. It never waits: if the peer has not drained its interrupt, that is still readable and
+// needs no further kick.
 func (i *interrupt) kick() {
 	switch {
 	case i.fd < 0:
@@ -85,13 +83,13 @@ func (i *interrupt) kick() {
 	}
 }
 
-// drain makes the fd unreadable again.
+// drain reads until the fd is no longer readable.
 func (i *interrupt) drain() {
 	var b [64]byte
 	switch {
 	case i.fd < 0:
 	case i.socket:
-		for range 1024 { // a peer that keeps writing can't keep us here
+		for range 1024 { // limited, because the peer may keep writing
 			n, _, _, _, err := unix.Recvmsg(i.fd, b[:], nil, unix.MSG_DONTWAIT)
 			if err != nil || n < len(b) {
 				return

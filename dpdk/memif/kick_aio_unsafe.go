@@ -8,17 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signaller adds to an eventfd without ever waiting, even when the other owner
-// of the eventfd has filled its counter and made it blocking. write(2) can't
-// promise that. Kernel AIO can: a request whose aio_resfd is the eventfd
-// signals it on completion from inside the kernel, which never blocks
-// (io_submit(2), IOCB_FLAG_RESFD). The request is a poll of a pipe end that is
-// always writable, so it completes while being submitted.
+// signaller adds to an eventfd without ever waiting, even if the peer has filled the eventfd's counter and
+// made it blocking. write(2) can't do that, but kernel AIO can: a request whose aio_resfd is the eventfd
+// signals it on completion from inside the kernel, which never blocks (io_submit(2), IOCB_FLAG_RESFD). The
+// request is a poll of a pipe end that is always writable, so it completes while it is submitted.
 //
-// Only peers that pass real eventfds (net_memif, libmemif) cost this; our own
-// client passes sockets.
+// Only peers that pass real eventfds (net_memif, libmemif) need this; our own client passes sockets.
 type signaller struct {
-	mu     sync.Mutex // queues may signal at the same time, while the peer sleeps
+	mu     sync.Mutex // several queues may signal at the same time, while the peer sleeps
 	ctx    uintptr
 	always int // an fd that always polls writable
 	cb     iocb
@@ -52,7 +49,7 @@ func newSignaller(eventfd int) (*signaller, error) {
 	if _, _, e := unix.Syscall(unix.SYS_IO_SETUP, aioDepth, uintptr(unsafe.Pointer(&s.ctx)), 0); e != 0 {
 		return nil, fmt.Errorf("memif: io_setup: %w", e)
 	}
-	// An eventfd of our own with a low counter always accepts a write.
+	// A private eventfd with a low counter always accepts a write.
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		s.close()

@@ -11,68 +11,65 @@ import (
 	"urdma/dpdk/port"
 )
 
-// link is one connection: the shared memory and what is needed to use it. Its
-// control goroutine makes it and watches the socket; each queue's worker owns its
-// share from adoption to retirement (see doc.go).
+// link is one connection: the shared memory and the data needed to use it. Its control goroutine creates it
+// and watches the socket; each queue's worker owns its share from adoption to retirement (see doc.go).
 type link struct {
 	epoch   uint32
 	peer    string
 	ctl     control
 	regions [][]byte
-	shares  []*share   // by queue
-	tx      []*outRing // the rings we fill
-	// alone: there is one queue, so that nobody else fills a ring.
+	shares  []*share   // one for each queue
+	tx      []*outRing // the rings for sending
+	// alone: there is one queue, so no other queue fills a ring.
 	alone bool
 
-	// dead: do not touch the rings any more. Set by any goroutine, never
-	// cleared.
+	// dead: the rings must not be used any more. Set by any goroutine, never cleared.
 	dead atomic.Bool
-	// cause is the rule the peer broke, if that is why.
+	// cause is the peer's violation of the protocol, if that ended the link.
 	cause atomic.Pointer[error]
 
 	users  atomic.Int32 // shares that may use the rings
-	mapped atomic.Int32 // shares that may have packets of the memory
+	mapped atomic.Int32 // shares whose worker may own packets in the memory
 }
 
-// share is what one queue has of a link: the ring that it reads, if there are as many,
-// and the buffers that it owns. It may fill any ring.
+// share is the part of a link that belongs to one queue: the ring that it reads, if there is one, and the
+// buffers that it owns. It may fill any ring.
 type share struct {
 	*link
-	epoch  uint32    // the link's, nearer
-	rx     ring      // no descriptors: there is none
+	epoch  uint32    // copy of the link's epoch, for speed
+	rx     ring      // without descriptors: there is no ring
 	rxWake interrupt // the peer wakes us
 	side   side
 
-	// held counts packets of this link's memory that the worker's caller owns.
-	// Worker only.
+	// held counts packets in this link's memory that the worker's caller owns. Used by the worker only.
 	held int
 }
 
-// outRing is a ring that we fill, whichever queue has something for its reader.
+// outRing is a ring for sending, which any queue may fill.
 type outRing struct {
 	ring
 	wake interrupt // we wake the peer
-	// filling is held by the queue that does; others do not wait for it.
+	// filling is locked by the queue that fills the ring; other queues do not wait for it.
 	filling sync.Mutex
-	// fullSince is when the ring was first found full, since it last was not. Under filling.
+	// fullSince is the time since when the ring has been full, as far as seen. Guarded by filling.
 	fullSince time.Time
 }
 
-// tryFill has a queue fill the ring; false: another one does.
+// tryFill lets a queue fill the ring; false: another queue is filling it.
 func (t *outRing) tryFill(alone bool) bool { return alone || t.filling.TryLock() }
 
-// filled leaves the ring to others.
+// filled lets other queues fill the ring.
 func (t *outRing) filled(alone bool) {
 	if !alone {
 		t.filling.Unlock()
 	}
 }
 
-// maxFull is how long frames wait for room in one of several rings. A reader that takes
-// none for so long loses what is sent to it, rather than hold up what is for others.
+// maxFull is how long frames wait for room in one of several rings. If a reader takes no frame for so long,
+// its frames are dropped, so that frames for other readers do not wait.
 const maxFull = 100 * time.Millisecond
 
-// stuck reports that the ring, found full, has been for long.
+// stuck reports whether the ring, which is full, has been full for maxFull.
 func (t *outRing) stuck() bool {
 	now := time.Now()
 	if t.fullSince.IsZero() {
@@ -81,30 +78,27 @@ func (t *outRing) stuck() bool {
 	return now.Sub(t.fullSince) > maxFull
 }
 
-// side is what the two roles do differently with the rings. All methods are the
-// worker's, and may call link.fault. Rings to fill are named by number; the caller of
-// those methods has tryFill's leave.
+// side has the methods that differ between client and server. The worker calls them, and they may call
+// link.fault. Rings for sending are identified by number; tryFill must have succeeded for them.
 type side interface {
-	// rx receives into p, as port.Queue.Rx, where there is a ring to read.
+	// rx receives into p, as port.Queue.Rx does, if there is a ring to read.
 	rx(p []port.Packet) int
 	// pending reports whether rx would find something.
 	pending() bool
-	// alloc hands out buffers of the link, as port.Queue.Alloc, until there are
-	// none, or none that a whole frame fits in.
+	// alloc returns buffers of the link, as port.Queue.Alloc does, until there are none or they are too small
+	// for a whole frame.
 	alloc(p []port.Packet) int
 	// sendOwn sends a buffer from alloc, sendCopy any other frame.
 	sendOwn(to int, index uint32, size int) sendResult
 	sendCopy(to int, frame []byte) sendResult
-	// publish shows the peer what was sent.
+	// publish makes sent frames visible to the peer.
 	publish(to int)
-	// freeRx and freeTx take back buffers of this link; ok is false if the
-	// caller does not own it.
+	// freeRx and freeTx free buffers of this link; ok is false if the caller does not own the buffer.
 	freeRx(index uint32) (ok bool)
 	freeTx(index uint32) (ok bool)
-	// settle gives the peer what the frees released. It is called once per Free.
+	// settle returns freed slots to the peer. It is called once in each Free.
 	settle()
-	// keepRx leaves a received packet's buffer to the caller for long; ok is false
-	// if the rings need it.
+	// keepRx lets the caller keep a received packet's buffer for long; ok is false if the rings need it.
 	keepRx(index uint32) (ok bool)
 }
 
@@ -113,10 +107,10 @@ type sendResult uint8
 const (
 	sendFull sendResult = iota
 	sendDone
-	sendDropped // against the rules of package port, or the link just died
+	sendDropped // the caller broke package port's rules, or the link just died
 )
 
-// share gives each of so many queues its part.
+// share distributes the link among so many queues.
 func (l *link) share(queues int) {
 	l.alone = queues == 1
 	for range queues {
@@ -126,8 +120,8 @@ func (l *link) share(queues int) {
 	l.mapped.Store(int32(queues))
 }
 
-// fault ends the link because the peer broke a rule. A worker calls it; the
-// control goroutine wakes up and does the rest.
+// fault ends the link because the peer violated the protocol. A worker calls it; the control goroutine wakes
+// up and closes the connection.
 func (l *link) fault(format string, args ...any) {
 	err := fmt.Errorf("memif: peer "+format, args...)
 	l.cause.CompareAndSwap(nil, &err)
@@ -149,20 +143,20 @@ func (s *share) leave() {
 	}
 }
 
-// forget gives the memory back, of which nothing is held.
+// forget releases the memory; no packet is held any more.
 func (s *share) forget() {
 	if s.mapped.Add(-1) == 0 {
 		s.unmap()
 	}
 }
 
-// destroy gives everything back. The queue may not use the share any more.
+// destroy releases everything. The queue must not use the share any more.
 func (s *share) destroy() {
 	s.leave()
 	s.forget()
 }
 
-// destroy is for a link that no queue has seen.
+// destroy is for a link that no queue has adopted.
 func (l *link) destroy() {
 	for _, s := range l.shares {
 		s.rxWake.close()
@@ -183,7 +177,7 @@ func (l *link) unmap() {
 	}
 }
 
-// ringsIn is how many rings are read.
+// ringsIn returns the number of rings that are read.
 func (l *link) ringsIn() (n int) {
 	for _, s := range l.shares {
 		if s.reads() {

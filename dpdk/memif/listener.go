@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listener is a server's control socket, shared by the server ports of this
-// process that name the same path.
+// listener is a server's control socket, shared by this process's server ports with the same path.
 type listener struct {
 	path string
 	ln   *net.UnixListener
-	lock *os.File // held while we own the path; nil for abstract sockets
+	lock *os.File // locked while we own the path; nil for abstract sockets
 
 	mu    sync.Mutex
 	ports map[uint32]*Port
-	open  map[*net.UnixConn]struct{} // handshakes and links under way
+	open  map[*net.UnixConn]struct{} // connections in a handshake or with a link
 	wg    sync.WaitGroup
 }
 
@@ -30,11 +29,11 @@ var (
 	listeners   = map[string]*listener{}
 )
 
-// maxOpen bounds the connections a listener serves at a time, so that a
-// stranger who keeps connecting can't use up our descriptors.
+// maxOpen limits the connections that a listener serves at a time, so that a client that keeps connecting
+// can't use up our descriptors.
 const maxOpen = 64
 
-// listen makes p answer on its socket.
+// listen makes p accept connections on its socket.
 func listen(p *Port) error {
 	listenersMu.Lock()
 	defer listenersMu.Unlock()
@@ -82,10 +81,9 @@ func newListener(path string) (*listener, error) {
 	return l, nil
 }
 
-// takePath makes sure that nobody else serves the path, and removes a socket
-// that a dead server left. Servers of ours hold a lock file beside the socket
-// for as long as they live, so that two that start together can't both find it
-// stale; any other server is found by connecting to it.
+// takePath checks that no other process serves the path, and removes the socket of a dead server. Our servers
+// hold a lock file next to the socket as long as they run, so that of two that start together only one
+// removes it; other servers are detected by connecting to them.
 func (l *listener) takePath() error {
 	lock, err := os.OpenFile(l.path+".lock", os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -128,8 +126,8 @@ func removeStale(path string) error {
 	return nil
 }
 
-// releasePath gives up the lock. The lock file stays: removing it would race
-// with a server that has just opened it.
+// releasePath releases the lock. The lock file is not removed, because another server may just have opened
+// it.
 func (l *listener) releasePath() {
 	if l.lock != nil {
 		l.lock.Close()
@@ -146,7 +144,7 @@ func (l *listener) remove(p *Port) {
 	last := len(l.ports) == 0
 	if last {
 		delete(listeners, l.path)
-		l.ln.Close() // unlinks the socket, while we still hold the lock
+		l.ln.Close() // removes the socket while we still hold the lock
 		for c := range l.open {
 			c.CloseRead()
 		}
@@ -165,7 +163,7 @@ func (l *listener) acceptForever() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors, say: try again later
+		if err != nil { // for example, no descriptors are left: try again later
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -199,8 +197,7 @@ func (l *listener) untrack(c *net.UnixConn) {
 	c.Close()
 }
 
-// find returns the port with an id, or nil, and keeps its Close waiting until
-// the caller calls running.Done.
+// find returns the port with an id, or nil. Close of the port waits until the caller calls running.Done.
 func (l *listener) find(id uint32) *Port {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,8 +208,8 @@ func (l *listener) find(id uint32) *Port {
 	return p
 }
 
-// queues is how many the listener's ports have, at most: which of them a client wants is not
-// known when it is told.
+// queues returns the largest number of queues of the listener's ports: when it is sent, the client has not
+// yet named a port.
 func (l *listener) queues() (most uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The control protocol's constants, as net_memif's memif.h defines them.
+// Constants of the control protocol, as in net_memif's memif.h.
 const (
 	cookie  = 0x3E31F20
 	version = 2 << 8 // 2.0
@@ -17,7 +17,7 @@ const (
 	reasonSize  = 96
 
 	maxLog2Ring = 14 // net_memif's limit
-	minLog2Ring = 3  // fewer slots than this is no ring to work with
+	minLog2Ring = 3  // our own lower limit for slots
 )
 
 // kind is the first field of every message.
@@ -44,15 +44,14 @@ func (k kind) String() string {
 	return fmt.Sprintf("kind %d", uint16(k))
 }
 
-// ringC2S marks an add-ring message whose ring carries frames from client to
-// server; without it they go from server to client.
+// ringC2S marks an add-ring message for a ring from client to server; without it the ring is from server to
+// client.
 const ringC2S = 1
 
-// modeEthernet is the only interface mode we speak.
+// modeEthernet is the only supported interface mode.
 const modeEthernet = 0
 
-// message is one control message: little-endian fields, packed, at fixed
-// offsets behind the kind.
+// message is one control message: packed little-endian fields at fixed offsets after the kind.
 type message [messageSize]byte
 
 func newMessage(k kind) (m message) {
@@ -171,7 +170,7 @@ func (m *message) addRing() addRing {
 	}
 }
 
-// connectMsg is both connect and connected: the sender's interface name.
+// connectMsg makes a connect or connected message, which contains the sender's interface name.
 func connectMsg(k kind, name string) message {
 	m := newMessage(k)
 	putString(m[2:2+nameSize], name)
@@ -190,10 +189,10 @@ func (m *message) disconnect() (code uint32, reason string) {
 	return binary.LittleEndian.Uint32(m[2:]), getString(m[6 : 6+reasonSize])
 }
 
-// putString copies s and leaves room for the terminating zero.
+// putString copies s and keeps room for the terminating zero.
 func putString(b []byte, s string) { copy(b[:len(b)-1], s) }
 
-// getString reads up to the first zero and keeps what can be printed.
+// getString reads up to the first zero and drops unprintable characters.
 func getString(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]

@@ -18,31 +18,31 @@ type Options struct {
 	// namespace. The server creates it, the client connects to it. At most 107
 	// bytes.
 	SocketPath string
-	// Server listens, otherwise the port is a client. Several server ports of a
-	// process may share a socket with different IDs.
+	// Server: the port listens; otherwise it is a client. Several server ports of a process may share a
+	// socket with different IDs.
 	Server bool
-	// ID tells interfaces behind one socket apart; both sides must agree.
+	// ID distinguishes interfaces on one socket; both sides must use the same.
 	ID uint32
-	// MAC is the port's address; zero makes a random local one.
+	// MAC is the port's address; zero means a random local one.
 	MAC [6]byte
 	// MTU is the largest IPv4 packet in bytes, 576 to 9600; 0 means 1500.
 	MTU int
-	// RingSize is the slots of a ring, a power of two from 8 to 16384; 0 means 1024.
-	// The client's value decides, within the server's limit. Of more than two rings
-	// each way, all together have twice as many.
+	// RingSize is the number of slots in a ring, a power of two from 8 to 16384; 0 means 1024. The client's
+	// value is used, up to the server's limit. If there are more than two rings in each direction, they have
+	// twice as many slots in total.
 	RingSize int
-	// BufferSize is the bytes of a packet buffer in the region a client makes; 0
-	// means what the MTU needs.
+	// BufferSize is the size in bytes of a packet buffer in a client's region; 0 means the size that the MTU
+	// needs.
 	BufferSize int
-	// Queues is how many the port has, one for each worker, at most 8; 0 means 1. A link
-	// has as many rings to each side as that has queues, if the peer can do that.
+	// Queues is the number of queues, one for each worker, at most 8; 0 means 1. A link has, in each
+	// direction, as many rings as the receiving side has queues, if the peer supports that.
 	Queues int
-	// Ring is the number of the ring, of so many, that a frame to send leaves by; nil: the
-	// first. Another process may change the frame at any time.
+	// Ring returns the number of the ring, out of rings, on which a frame is sent; nil: the first. Another
+	// process may change the frame at any time.
 	Ring func(frame []byte, rings int) int
 	// Secret must be the same on both sides; at most 23 bytes. Empty: none.
 	Secret string
-	// Log gets a line for each connection that comes or goes; nil discards.
+	// Log gets a line for each connection that is made or lost; nil: no log.
 	Log *slog.Logger
 }
 
@@ -59,10 +59,10 @@ const (
 	buffersPerRingSlot = 4
 )
 
-// Check tells what is wrong with the options, as Open would.
+// Check returns the error with which Open would refuse the options.
 func (o Options) Check() error { return o.fill() }
 
-// fill checks the options and sets what was left out.
+// fill checks the options and sets defaults.
 func (o *Options) fill() error {
 	if o.Name == "" {
 		o.Name = driverName
@@ -117,9 +117,8 @@ func (o *Options) fillSizes() error {
 	return nil
 }
 
-// stride is the distance from one buffer to the next: an odd number of cache
-// lines, so that the headers of consecutive buffers spread over all cache sets
-// instead of meeting in a few.
+// stride is the distance from one buffer to the next: an odd number of cache lines, so that the headers of
+// consecutive buffers are spread over all cache sets.
 func stride(room int) int {
 	lines := (room + cacheLine - 1) / cacheLine
 	return (lines | 1) * cacheLine

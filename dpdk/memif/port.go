@@ -16,8 +16,10 @@ type Port struct {
 	queues   []*queue
 	link     port.LinkState
 
-	// The control goroutine's.
-	refused  [2]int // by an add-ring's flags: how many rings a server took before it refused one; 0: it refused none
+	// Used by the control goroutine only.
+	// indexed by an add-ring's flags: the number of rings that a server accepted before it refused one; 0: it
+	// refused none
+	refused  [2]int
 	epoch    atomic.Uint32
 	busy     atomic.Bool // a control connection exists (server)
 	listener *listener
@@ -30,9 +32,8 @@ type Port struct {
 
 var _ port.Port = (*Port)(nil)
 
-// Open makes a port and starts connecting in the background, for ever, until
-// Close. It fails on bad options, and for a server when the socket can't be
-// had.
+// Open makes a port, which tries to connect in the background until Close. It fails if the options are
+// invalid, or if a server's socket can't be created.
 func Open(o Options) (port.Port, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (p *Port) Stats() port.Stats {
 	return s
 }
 
-// Close implements port.Port. It tells the peer.
+// Close implements port.Port. It sends the peer a disconnect message.
 func (p *Port) Close() error {
 	p.closing.Do(func() {
 		p.link.Close()
@@ -108,19 +109,19 @@ func (p *Port) closeQueues() {
 	}
 }
 
-// deliver puts a connected link into the mailboxes. Control goroutine. Whoever finds the link
-// up may rely on the workers' wake-ups having been left.
+// deliver puts a link into the workers' mailboxes. Called by the control goroutine. Wake-ups are sent before
+// the link is up.
 func (p *Port) deliver(l *link) {
 	for i, q := range p.queues {
 		if old := q.mail.Swap(l.shares[i]); old != nil {
-			old.destroy() // died before the worker ever looked
+			old.destroy() // the earlier link died before the worker took it
 		}
 		q.wake()
 	}
 	p.link.Set(true)
 }
 
-// withdraw ends a link. Control goroutine.
+// withdraw ends a link. Called by the control goroutine.
 func (p *Port) withdraw(l *link) {
 	p.link.Set(false)
 	l.dead.Store(true)

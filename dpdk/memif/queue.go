@@ -10,33 +10,33 @@ import (
 	"urdma/dpdk/port"
 )
 
-// queue is a worker's part of a port: its share of the current link, and the
-// private buffers. See package port for the rules of its methods.
+// queue is a worker's part of a port: its share of the current link, and private buffers. See package port
+// for the rules of its methods.
 type queue struct {
-	name     string // the port's
+	name     string // of the port
 	room     int    // bytes of the largest frame
 	choose   func(frame []byte, rings int) int
 	counters port.Counters
 
-	// mail is a new link's share on its way from the control goroutine to the worker.
-	// The goroutine that swaps it out owns it.
+	// mail is a new link's share on its way from the control goroutine to the worker. The goroutine that
+	// swaps it out owns it.
 	mail atomic.Pointer[share]
 
 	cur     *share
-	retired []*share // of dead links, with packets still held
+	retired []*share // shares of dead links with packets still held
 	heap    heap
 	armed   bool
 	// toWake has a bit for each ring that was filled, or found full, since Flush.
 	toWake uint
-	// refused: another queue was filling the ring that the next frame leaves by.
+	// refused: another queue was filling the ring that the next frame needs.
 	refused bool
-	// retained packets: in private buffers, or in place, of this link or of
-	// retired ones. At most retainable.
+	// retained is the number of retained packets: in private buffers or in place, of this link or earlier
+	// ones. At most retainable.
 	retained int
-	seen     byte // has the compiler keep the loads of fetchHeads
+	seen     byte // prevents the compiler from removing the loads of fetchHeads
 
-	epfd   int // what ArmRx gives: wakeFD and the current share's rxWake
-	wakeFD int // the control goroutine wakes a sleeping worker
+	epfd   int // the fd that ArmRx returns; contains wakeFD and the current share's rxWake
+	wakeFD int // written by the control goroutine to wake a sleeping worker
 }
 
 var _ port.Queue = (*queue)(nil)
@@ -74,7 +74,7 @@ func (q *queue) closeWake() {
 	closeFD(q.wakeFD)
 }
 
-// close gives everything back. The worker has made its last call.
+// close releases everything. The worker must not use the queue any more.
 func (q *queue) close() {
 	if s := q.mail.Swap(nil); s != nil {
 		s.destroy()
@@ -90,12 +90,12 @@ func (q *queue) close() {
 	q.closeWake()
 }
 
-// wake makes a sleeping worker look at the mailbox. The eventfd is private, so
-// a plain write can't block: the counter never gets near its limit.
+// wake makes a sleeping worker look at the mailbox. The eventfd is private and its counter never gets near
+// the limit, so a plain write can't block.
 func (q *queue) wake() { unix.Write(q.wakeFD, kickByte[:]) }
 
-// enter starts every data method: it takes a new link from the mailbox, leaves
-// a dead one, and returns what to use, or nil.
+// enter begins every data method: it takes a new link from the mailbox, leaves a dead one, and returns the
+// share to use, or nil.
 func (q *queue) enter() *share {
 	if q.mail.Load() != nil {
 		q.adopt()
@@ -127,8 +127,7 @@ func (q *queue) adopt() {
 	}
 }
 
-// retire stops using the current link; its memory stays until the last packet
-// is freed.
+// retire stops using the current link; its memory stays mapped until the last packet is freed.
 func (q *queue) retire() {
 	s := q.cur
 	if s == nil {
@@ -136,7 +135,7 @@ func (q *queue) retire() {
 	}
 	q.cur, q.toWake, q.refused = nil, 0, false
 	if s.reads() {
-		// The peer may share the open file, so closing alone would leave it watched.
+		// The peer may share the open file, so closing our fd would not remove it from the epoll set.
 		unix.EpollCtl(q.epfd, unix.EPOLL_CTL_DEL, s.rxWake.fd, nil)
 	}
 	s.leave()
@@ -147,7 +146,7 @@ func (q *queue) retire() {
 	q.retired = append(q.retired, s)
 }
 
-// old finds what a retired link left.
+// old finds the share of an earlier link.
 func (q *queue) old(epoch uint32) *share {
 	for _, s := range q.retired {
 		if s.epoch == epoch {
@@ -157,8 +156,7 @@ func (q *queue) old(epoch uint32) *share {
 	return nil
 }
 
-// releaseOld takes back a packet of a retired link's memory; ok is false if
-// there is no such link.
+// releaseOld frees a packet in an earlier link's memory; ok is false if there is no such link.
 func (q *queue) releaseOld(epoch uint32) (ok bool) {
 	for i, s := range q.retired {
 		if s.epoch != epoch {

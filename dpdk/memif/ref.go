@@ -1,22 +1,22 @@
 package memif
 
-// ref is what a Packet's Ref says: which link, what kind of buffer, which one.
+// ref is the contents of a Packet's Ref: the link, the kind of buffer, and its index.
 //
-//	bits 63–62 0: package steer has names of its own
+//	bits 63–62 0: reserved for package steer
 //	bits 61–32 epoch of the link (0 for private buffers)
 //	bits 31–28 kind
 //	bits 27–0  index: private buffer, ring slot (server) or region buffer (client)
 type ref uint64
 
-// epochs is how many there are; then they begin again.
+// epochs is the number of epochs, which are reused after that.
 const epochs = 1 << 30
 
 type refKind uint8
 
 const (
-	refHeap refKind = 1 + iota // private buffer, received or to send
+	refHeap refKind = 1 + iota // private buffer, received or to be sent
 	refRx                      // received, in shared memory
-	refTx                      // to send, in shared memory
+	refTx                      // to be sent, in shared memory
 	refKept                    // received and retained, in shared memory
 )
 

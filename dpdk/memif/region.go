@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a peer may make us map, for each link.
+// Limits for the memory that a peer may make us map for each link.
 const (
 	maxRegions     = 16
 	maxRegionBytes = 1 << 30
@@ -38,10 +38,9 @@ func createRegion(size int) (fd int, mem []byte, err error) {
 	return fd, mem, nil
 }
 
-// mapRegion maps a peer's memory after making sure that no access to it can
-// fault: it is ordinary shared memory (not hugetlbfs, whose pages can run out
-// at the moment of access), cannot shrink, and is as large as claimed. fd stays
-// the caller's.
+// mapRegion maps a peer's memory after checking that no access to it can fault: it must be ordinary shared
+// memory (not hugetlbfs, whose pages can run out at an access), sealed against shrinking, and as large as
+// stated. The caller still owns fd.
 func mapRegion(fd int, size uint64) ([]byte, error) {
 	if size == 0 || size > maxRegionBytes {
 		return nil, fmt.Errorf("memif: region of %d bytes, allowed are 1 to %d", size, maxRegionBytes)
@@ -71,8 +70,8 @@ func mapRegion(fd int, size uint64) ([]byte, error) {
 	return mem, nil
 }
 
-// span checks that [offset, offset+length) lies in mem and returns it, with no
-// capacity beyond. ok is false otherwise.
+// span checks that [offset, offset+length) is in mem and returns it, with no further capacity. ok is false
+// otherwise.
 func span(mem []byte, offset, length uint32) (b []byte, ok bool) {
 	end := uint64(offset) + uint64(length)
 	if end > uint64(len(mem)) {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// A ring in shared memory, as net_memif lays it out (all little-endian; we run
-// on little-endian machines only, see ringAt):
+// A ring in shared memory, in net_memif's layout (all little-endian; this package runs on little-endian
+// machines only, see ringAt):
 //
 //	  0  cookie  uint32
 //	  4  flags   uint16   bit 0: the consumer wants no interrupt
@@ -16,36 +16,30 @@ import (
 //	128  descriptors of 16 bytes: flags uint16, region uint16, length uint32,
 //	     offset uint32, metadata uint32
 //
-// Client to server: head counts frames the client filled in, tail those the
-// server is done with. Server to client: head counts empty buffers the client
-// posted, tail those the server filled. So head is always the client's and tail
-// the server's. flags are the consumer's: the server's on the first ring, the
-// client's on the second.
+// Client to server: head counts frames that the client has filled in, tail those that the server has finished
+// with. Server to client: head counts empty buffers that the client has posted, tail those that the server
+// has filled. So only the client writes head and only the server writes tail. The consumer writes flags: in
+// the first ring the server, in the second the client.
 //
-// Ordering: an index is published by an atomic add or store after the
-// descriptors and frames before it are written, and acquired by an atomic load
-// on the other side before they are read. Go's atomics are sequentially
-// consistent, so "publish the index, then load flags" here pairs with "clear
-// the mask, then load the index" of a peer that goes to sleep: one of the two
-// sees the other, and no wake-up is lost.
+// Ordering: an index is published by an atomic add or store after its descriptors and frames are written; the
+// other side loads it atomically before it reads them. Go's atomics are sequentially consistent. So "publish
+// the index, then load flags" here pairs with "clear the mask, then load the index" of a peer that is about
+// to sleep: one of the two sees the other, and no wake-up is lost.
 const (
 	ringHeader   = 128
 	descSize     = 16
 	flagsMaskInt = 1
-	descNext     = 1 // descriptor flag: the frame goes on in the next slot
+	descNext     = 1 // descriptor flag: the frame continues in the next slot
 )
 
 type ring struct {
 	// cookieWord is written by the client before it announces the ring.
 	cookieWord *uint32
-	// flagsHead holds flags in its low and head in its high half, because Go has
-	// no 16-bit atomics and the halves can have different writers: it is only
-	// changed by read-modify-write operations that leave the other half alone.
-	// Head's partner is the other side's load in head(); flags' partner the
-	// producer's load in masked().
+	// flagsHead has flags in its low and head in its high half, because Go has no 16-bit atomics and
+	// different sides may write the halves. It is only changed by read-modify-write operations that keep the
+	// other half. The other side's load of head is in head(), the producer's load of flags in masked().
 	flagsHead *uint32
-	// tailWord holds tail in its low half; the rest is padding. Its partner is
-	// the other side's load in tail().
+	// tailWord has tail in its low half; the rest is padding. The other side's load is in tail().
 	tailWord *uint32
 	desc     []rawDesc
 	mask     uint16
@@ -54,13 +48,13 @@ type ring struct {
 // rawDesc is a descriptor as two words, so that each is loaded exactly once.
 type rawDesc struct{ lo, hi uint64 }
 
-// desc is a private copy of a descriptor, not yet judged.
+// desc is a private copy of a descriptor, not yet checked.
 type desc struct {
 	flags, region  uint16
 	length, offset uint32
 }
 
-// ringBytes is the memory of a ring with 1<<log2 slots.
+// ringBytes returns the size of a ring with 1<<log2 slots.
 func ringBytes(log2 uint8) int { return ringHeader + descSize<<log2 }
 
 // ringAt finds a ring in a mapped region.
@@ -91,8 +85,7 @@ func ringAt(mem []byte, offset uint32, log2 uint8) (r ring, err error) {
 
 func (r *ring) size() uint16 { return r.mask + 1 }
 
-// format makes an empty ring. Only the client calls it, before the server knows
-// of the ring.
+// format initialises an empty ring. Only the client calls it, before it announces the ring to the server.
 func (r *ring) format() {
 	clear(r.desc)
 	atomic.StoreUint32(r.tailWord, 0)
@@ -108,18 +101,17 @@ func (r *ring) head() uint16 { return uint16(atomic.LoadUint32(r.flagsHead) >> 1
 // tail loads the server's index (acquire; partner: setTail).
 func (r *ring) tail() uint16 { return uint16(atomic.LoadUint32(r.tailWord)) }
 
-// advanceHead publishes n more slots (release; partner: head). The carry out of
-// the high half is lost, as it should be.
+// advanceHead publishes n more slots (release; partner: head). The carry out of the high half is
+// intentionally lost.
 func (r *ring) advanceHead(n uint16) { atomic.AddUint32(r.flagsHead, uint32(n)<<16) }
 
 // setTail publishes the server's index (release; partner: tail).
 func (r *ring) setTail(t uint16) { atomic.StoreUint32(r.tailWord, uint32(t)) }
 
-// zeroHead clears the client's index when a link starts, as net_memif does on
-// both sides.
+// zeroHead clears the client's index when a link starts, as net_memif does on both sides.
 func (r *ring) zeroHead() { atomic.AndUint32(r.flagsHead, 0xffff) }
 
-// mask interrupts, or unmask them (partner: masked).
+// maskInterrupt masks or unmasks the interrupt (partner: masked).
 func (r *ring) maskInterrupt(on bool) {
 	if on {
 		atomic.OrUint32(r.flagsHead, flagsMaskInt)
@@ -138,15 +130,14 @@ func (r *ring) load(slot uint16) desc {
 	return desc{flags: uint16(lo), region: uint16(lo >> 16), length: uint32(lo >> 32), offset: uint32(hi)}
 }
 
-// store writes a whole descriptor; it is published by the index that covers it.
+// store writes a whole descriptor, which becomes visible when the index is published.
 func (r *ring) store(slot uint16, d desc) {
 	p := &r.desc[slot&r.mask]
 	p.lo = uint64(d.flags) | uint64(d.region)<<16 | uint64(d.length)<<32
 	p.hi = uint64(d.offset)
 }
 
-// storeLength writes flags, region and length and leaves the offset as the peer
-// wrote it.
+// storeLength writes flags, region and length and does not change the offset, which the peer wrote.
 func (r *ring) storeLength(slot uint16, d desc) {
 	r.desc[slot&r.mask].lo = uint64(d.flags) | uint64(d.region)<<16 | uint64(d.length)<<32
 }

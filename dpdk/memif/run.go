@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newLink makes an empty link with the next epoch. Epoch 0 is the private
-// buffers'.
+// newLink makes an empty link with the next epoch. Epoch 0 is reserved for private buffers.
 func (p *Port) newLink(c control, peer string) *link {
 	epoch := p.epoch.Add(1) % epochs
 	if epoch == 0 {
@@ -24,12 +23,12 @@ func (p *Port) newLink(c control, peer string) *link {
 	return l
 }
 
-// closeWith makes Close end the connection, whatever it waits for.
+// closeWith makes Close end the connection, so that no call waits on it.
 func (p *Port) closeWith(c control) (stop func() bool) {
 	return context.AfterFunc(p.ctx, func() { c.conn.CloseRead() })
 }
 
-// runLink hands a link to the workers and watches its socket until it ends.
+// runLink passes a link to the workers and watches its socket until it ends.
 func (p *Port) runLink(l *link) {
 	p.opt.Log.Info("memif link up", "port", p.opt.Name, "peer", l.peer, "slots", l.tx[0].size(), "rings_out", len(l.tx), "rings_in", l.ringsIn())
 	p.deliver(l)
@@ -47,7 +46,7 @@ func (p *Port) runLink(l *link) {
 	p.opt.Log.Info("memif link down", "port", p.opt.Name, "peer", l.peer, "reason", err)
 }
 
-// watchLink waits for the end of a link and says why.
+// watchLink waits for the end of a link and returns its cause.
 func (p *Port) watchLink(l *link) error {
 	l.ctl.conn.SetReadDeadline(time.Time{})
 	m, fd, err := l.ctl.recv()
@@ -73,13 +72,13 @@ func (c control) next() (m message, fd int, err error) {
 	return c.recv()
 }
 
-// reasonOf cuts an error to what a disconnect message holds.
+// reasonOf truncates an error to the length of a disconnect message's text.
 func reasonOf(err error) string {
 	s := err.Error()
 	return s[:min(len(s), reasonSize-1)]
 }
 
-// faultLog keeps a misbehaving or absent peer from flooding the log.
+// faultLog limits log lines about a misbehaving or absent peer.
 type faultLog struct {
 	log *slog.Logger
 
@@ -89,7 +88,7 @@ type faultLog struct {
 	waitFor string
 }
 
-// report counts and logs, at most once a second.
+// report counts an error, and logs it at most once a second.
 func (f *faultLog) report(p *Port, what string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +101,7 @@ func (f *faultLog) report(p *Port, what string, err error) {
 	f.last, f.hidden = now, 0
 }
 
-// waiting says once why there is no server; an absent one is no fault.
+// waiting logs once why no server can be reached; an absent server is not an error.
 func (f *faultLog) waiting(p *Port, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"fmt"
 )
 
-// offer is what a client has announced so far.
+// offer has the memory that a client has announced so far.
 type offer struct {
 	regions [][]byte
-	rings   [2][]offered // by an add-ring's flags
-	most    [2]int       // how many may be
+	rings   [2][]offered // indexed by an add-ring's flags
+	most    [2]int       // maximum number of rings, with the same index
 	peer    string
 }
 
@@ -21,7 +21,7 @@ type offered struct {
 	wake interrupt
 }
 
-// discard gives back what no link took over.
+// discard releases the parts that no link has taken over.
 func (o *offer) discard() {
 	l := link{regions: o.regions}
 	l.unmap()
@@ -32,7 +32,7 @@ func (o *offer) discard() {
 	}
 }
 
-// serve runs one control connection from hello to its end.
+// serve handles one control connection from hello to its end.
 func (l *listener) serve(c control) {
 	p, err := l.greet(c)
 	if err != nil {
@@ -52,8 +52,7 @@ func (l *listener) serve(c control) {
 	p.runLink(ln)
 }
 
-// greet exchanges hello and init and finds the port the client wants, which it
-// marks busy.
+// greet exchanges hello and init, finds the port that the client names, and marks it busy.
 func (l *listener) greet(c control) (*Port, error) {
 	h := hello{
 		name: softwareName, minVersion: version, maxVersion: version,
@@ -79,8 +78,7 @@ func (l *listener) greet(c control) (*Port, error) {
 	return p, nil
 }
 
-// admit judges a client that wants this port, marks the port busy and
-// acknowledges.
+// admit checks a client's init, marks the port busy and acknowledges.
 func (p *Port) admit(c control, i initMsg) error {
 	switch {
 	case i.version != version:
@@ -131,8 +129,8 @@ func (p *Port) handshake(c control) (*link, error) {
 	}
 }
 
-// step takes one message of the offer; done after connect. Each message but
-// connect is acknowledged.
+// step handles one message of the offer; done is true after connect. Each message except connect is
+// acknowledged.
 func (o *offer) step(c control) (done bool, err error) {
 	m, fd, err := c.next()
 	if err != nil {
@@ -205,7 +203,7 @@ func (o *offer) addRing(a addRing, fd int) (kept bool, err error) {
 	return true, nil
 }
 
-// accept builds the link and tells the client.
+// accept builds the link and sends "connected".
 func (p *Port) accept(c control, o *offer) (*link, error) {
 	c2s, s2c := o.rings[ringC2S], o.rings[0]
 	if len(c2s) == 0 || len(s2c) == 0 {

@@ -4,7 +4,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// arrived is how many slots the client has filled that rx has not looked at.
+// arrived returns how many slots the client has filled that rx has not processed.
 func (s *serverSide) arrived() uint16 {
 	head := s.l.rx.head()
 	n := head - s.rxNext
@@ -59,9 +59,8 @@ func (s *serverSide) rx(pk []port.Packet) (n int) {
 	return n
 }
 
-// gather copies a frame that fills several slots to a private buffer and frees
-// the slots. used is how many it took, 0 after a fault; ok is false if there is
-// no packet.
+// gather copies a frame that fills several slots to a private buffer and frees the slots. used is the number
+// of slots, 0 after a fault; ok is false if there is no packet.
 func (s *serverSide) gather(pk *port.Packet, left uint16) (used uint16, ok bool) {
 	g := newGathering(s.q)
 	for more := true; more; used++ {
@@ -79,8 +78,8 @@ func (s *serverSide) gather(pk *port.Packet, left uint16) (used uint16, ok bool)
 		}
 		g.add(b)
 		if more = d.flags&descNext != 0; more {
-			// net_memif 22.11 as a client never clears this flag on a slot that
-			// next time begins a frame; we do, while the slot is ours.
+			// As a client, net_memif 22.11 never clears this flag, even if the slot's next frame is not
+			// continued; so we clear it while we own the slot.
 			d.flags = 0
 			s.l.rx.storeLength(s.rxNext+used, d)
 		}

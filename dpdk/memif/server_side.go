@@ -1,35 +1,34 @@
 package memif
 
-// slotState says which side has a ring slot's buffer.
+// slotState says who owns a ring slot's buffer.
 type slotState uint8
 
 const (
-	slotPeer  slotState = iota // the client's
-	slotOwned                  // our caller's: received, or to be sent
-	slotFreed                  // given back by our caller, not yet passed on
+	slotPeer  slotState = iota // the client
+	slotOwned                  // our caller: received, or to be sent
+	slotFreed                  // freed by our caller, not yet returned to the client
 )
 
-// serverSide uses the rings as the server: buffers belong to the client and are
-// tied to their slots, so what is freed or sent out of order must wait for, or
-// move to, the oldest slot.
+// serverSide uses the rings as the server: buffers belong to the client and to their slots. Slots freed or
+// sent out of order must wait for the oldest slot, or their data must be moved to it.
 //
-// Invariants: received slots are [rxDone, rxNext); each is owned or freed, the
-// oldest is owned (or settle is due).
+// Invariants: received slots are [rxDone, rxNext); each is owned or freed, the oldest is owned (or settle is
+// due).
 type serverSide struct {
 	q  *queue
 	l  *share
 	tx []*serverTx
-	// inPlace: frames are built in the ring's buffers. With several rings, or several who
-	// fill them, which slot a frame will leave by is not known before it is sent.
+	// inPlace: frames are built in the ring's buffers. With several rings, or several queues that fill them,
+	// the slot of a frame is not known before it is sent.
 	inPlace bool
 
 	rxNext, rxDone uint16
 	rxState        []slotState
 }
 
-// serverTx is a ring that we fill. Slots handed out (inPlace) are [next, end), at most the
-// ring's size; each is owned or freed, the newest is owned. buf remembers what the descriptor
-// said when it was checked; it is not read again. Whoever fills the ring uses them.
+// serverTx is a ring for sending. Allocated slots (inPlace) are [next, end), at most the ring's size; each is
+// owned or freed, the newest is owned. buf has the contents of each descriptor when it was checked, and the
+// descriptor is not read again. Only the queue that fills the ring uses these fields.
 type serverTx struct {
 	outRing
 	next, end, shown uint16
@@ -37,7 +36,7 @@ type serverTx struct {
 	buf              []txBuffer
 }
 
-// txBuffer is a checked buffer the client posted.
+// txBuffer is a buffer posted by the client, after checking.
 type txBuffer struct {
 	mem    []byte
 	region uint16
@@ -52,8 +51,8 @@ func newServerSide(q *queue, l *share, tx []*serverTx) *serverSide {
 	return &serverSide{q: q, l: l, tx: tx, inPlace: l.alone && len(tx) == 1, rxState: make([]slotState, len(l.rx.desc))}
 }
 
-// bytes finds what a descriptor describes; ok is false if it lies, and the link
-// is at fault.
+// bytes finds the memory that a descriptor describes; ok is false if the descriptor is invalid, which is a
+// fault of the peer.
 func (s *serverSide) bytes(d desc) (b []byte, ok bool) {
 	if int(d.region) < len(s.l.regions) {
 		if b, ok = span(s.l.regions[d.region], d.offset, d.length); ok {
@@ -83,7 +82,7 @@ func (s *serverSide) freeTx(slot uint32) bool {
 	return true
 }
 
-// settle passes freed slots on to the client, oldest first.
+// settle returns freed slots to the client, oldest first.
 func (s *serverSide) settle() {
 	if !s.l.reads() {
 		return
@@ -100,5 +99,5 @@ func (s *serverSide) settle() {
 	}
 }
 
-// keepRx: a slot that is kept stops the ring.
+// keepRx: a slot that is kept would stop the ring.
 func (s *serverSide) keepRx(uint32) bool { return false }

@@ -4,7 +4,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// posted is how many buffers the client has posted in a ring that were not handed out.
+// posted returns how many buffers the client has posted in a ring that are not allocated.
 func (s *serverSide) posted(t *serverTx) uint16 {
 	head := t.head()
 	n := head - t.end
@@ -16,7 +16,7 @@ func (s *serverSide) posted(t *serverTx) uint16 {
 	return n
 }
 
-// claim checks the buffer of slot end and remembers it.
+// claim checks the buffer of slot end and stores its description.
 func (s *serverSide) claim(t *serverTx) (b *txBuffer, ok bool) {
 	d := t.load(t.end)
 	mem, ok := s.bytes(d)
@@ -28,8 +28,8 @@ func (s *serverSide) claim(t *serverTx) (b *txBuffer, ok bool) {
 	return b, true
 }
 
-// alloc hands out posted buffers. Where the client's are too small for a whole
-// frame, or not inPlace, it hands out private ones, and sendCopy spreads the frame over slots.
+// alloc returns posted buffers. If the client's are too small for a whole frame, or frames are not built
+// inPlace, it returns private buffers, and sendCopy spreads the frame over slots.
 func (s *serverSide) alloc(pk []port.Packet) int {
 	if !s.inPlace {
 		return s.q.allocPrivate(pk)
@@ -74,7 +74,7 @@ func (s *serverSide) sendOwn(to int, slot uint32, size int) sendResult {
 		return sendDone
 	}
 	frame := t.buf[slot].mem[:size]
-	result := sendDropped // the caller sends out of allocation order
+	result := sendDropped // the caller does not send in the order of allocation
 	if t.state[next] == slotFreed && len(t.buf[next].mem) >= size {
 		copy(t.buf[next].mem, frame)
 		t.emit(size, 0)
@@ -85,9 +85,8 @@ func (s *serverSide) sendOwn(to int, slot uint32, size int) sendResult {
 	return result
 }
 
-// skipFreed starts over at next when no handed-out slot is left in use.
-// freeTx keeps the newest slot owned, so a freed oldest slot has an owned one
-// behind it and must stay as a hole to be filled.
+// skipFreed starts over at next when no allocated slot is in use. freeTx keeps the newest slot owned, so a
+// freed oldest slot is followed by an owned one and remains as a hole to be filled.
 func (t *serverTx) skipFreed() {
 	for t.end != t.next && t.state[(t.end-1)&t.mask] == slotFreed {
 		t.end--
@@ -95,7 +94,7 @@ func (t *serverTx) skipFreed() {
 	}
 }
 
-// emit finishes slot next: size bytes are in its buffer.
+// emit completes slot next: its buffer contains size bytes.
 func (t *serverTx) emit(size int, flags uint16) {
 	slot := t.next & t.mask
 	t.storeLength(t.next, desc{flags: flags, region: t.buf[slot].region, length: uint32(size)})
@@ -103,9 +102,9 @@ func (t *serverTx) emit(size int, flags uint16) {
 	t.next++
 }
 
-// sendCopy sends a private buffer, over as many slots as it needs. It is only
-// used when no slot is handed out: all of the client's buffers are too
-// small, the link has just come up, or frames are not built inPlace.
+// sendCopy sends a private buffer, in as many slots as it needs. It is only used when no slot is allocated:
+// all of the client's buffers are too small, the link has just been established, or frames are not built
+// inPlace.
 func (s *serverSide) sendCopy(to int, frame []byte) sendResult {
 	t := s.tx[to]
 	if t.end != t.next {

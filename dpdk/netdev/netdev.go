@@ -1,10 +1,8 @@
-// Package netdev is what a port has to do with the kernel's network interface
-// below it: its MTU, whether its link is up, letting frames in
-// that are for another address, and whether an XDP program takes them first.
+// Package netdev manages the kernel's network interface that a port uses: its MTU, its link state, accepting
+// frames for other addresses, and its XDP program.
 //
-// It knows nothing of DPDK or of frames. An interface is held by its index, so
-// that a new name loses nothing and a new interface of the old name is not taken
-// for it (netdevice(7), rtnetlink(7)).
+// It knows nothing of DPDK or of frames. An interface is identified by its index, so that renaming it does no
+// harm and a new interface with the old name is not mistaken for it (netdevice(7), rtnetlink(7)).
 package netdev
 
 import (
@@ -20,23 +18,22 @@ import (
 // Interface is a network interface of this process's network namespace.
 type Interface struct {
 	index uint32
-	fd    int // a socket, for ioctl
+	fd    int // a socket for ioctl
 }
 
-// State is what an interface is at one moment.
+// State is the state of an interface at one moment.
 type State struct {
 	// Up: frames can pass; the interface is up and has a carrier.
 	Up bool
-	// Promiscuous: somebody set the flag on the interface itself (ip link set
-	// promisc on).
+	// Promiscuous: the flag is set on the interface itself (ip link set promisc on).
 	Promiscuous bool
-	// Gone: it was deleted, or moved to another network namespace.
+	// Gone: the interface was deleted, or moved to another network namespace.
 	Gone bool
 	Name string
 	MTU  int // bytes
 }
 
-// ByName finds an interface. The error wraps ENODEV where there is none.
+// ByName finds an interface. The error wraps ENODEV if there is none.
 func ByName(name string) (*Interface, error) {
 	ifr, err := unix.NewIfreq(name)
 	if err != nil || strings.ContainsRune(name, 0) { // no interface can have such a name
@@ -53,7 +50,7 @@ func ByName(name string) (*Interface, error) {
 	return &Interface{index: ifr.Uint32(), fd: fd}, nil
 }
 
-// ByIndex takes an interface that exists.
+// ByIndex returns an existing interface.
 func ByIndex(index uint32) (*Interface, error) {
 	fd, err := socket()
 	if err != nil {
@@ -62,7 +59,7 @@ func ByIndex(index uint32) (*Interface, error) {
 	return &Interface{index: index, fd: fd}, nil
 }
 
-// Name is what an interface is called, or empty if there is none of that index.
+// Name returns the present name of an interface, or "" if there is none with this index.
 func Name(index uint32) string {
 	i, err := net.InterfaceByIndex(int(index))
 	if err != nil {
@@ -79,10 +76,10 @@ func socket() (int, error) {
 	return fd, nil
 }
 
-// Close gives the socket back; nothing happens to the interface.
+// Close closes the socket; the interface is not changed.
 func (i *Interface) Close() error { return unix.Close(i.fd) }
 
-// request is an ioctl's argument with the interface's present name.
+// request returns an ioctl argument with the interface's present name.
 func (i *Interface) request() (*unix.Ifreq, error) {
 	ifr, err := unix.NewIfreq("")
 	if err != nil {
@@ -95,12 +92,12 @@ func (i *Interface) request() (*unix.Ifreq, error) {
 	return unix.NewIfreq(ifr.Name())
 }
 
-// renaming is how long an interface may be found by no name: the kernel forgets the
-// old one, and takes the new one when all processors have seen that.
+// renaming is how long an interface may have no name during a rename: the kernel removes the old name first,
+// and adds the new one when all processors have seen that.
 const renaming = 5 * time.Second
 
-// State asks the kernel. Most of what it has to ask it asks by name, so it waits
-// while the interface gets another; Gone says that there is none of its index.
+// State asks the kernel, mostly by name, so it waits while the interface is being renamed. Gone is set if no
+// interface has this index.
 func (i *Interface) State() (s State, err error) {
 	for end := time.Now().Add(renaming); ; time.Sleep(time.Millisecond) {
 		ifr, err := i.request()
@@ -114,7 +111,7 @@ func (i *Interface) State() (s State, err error) {
 	}
 }
 
-// stateOf is the state of the interface that has the request's name.
+// stateOf returns the state of the interface with the request's name.
 func (i *Interface) stateOf(ifr *unix.Ifreq) (s State, err error) {
 	s.Name = ifr.Name()
 	if err = unix.IoctlIfreq(i.fd, unix.SIOCGIFFLAGS, ifr); err != nil {
@@ -132,7 +129,7 @@ func (i *Interface) stateOf(ifr *unix.Ifreq) (s State, err error) {
 
 func gone(err error) bool { return errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) }
 
-// goneOr makes a State of the error that says that there is no such interface.
+// goneOr converts an error that means that the interface does not exist to a State.
 func goneOr(err error) (State, error) {
 	if gone(err) {
 		return State{Gone: true}, nil
@@ -169,20 +166,20 @@ func (i *Interface) SetPromiscuous() error {
 	return nil
 }
 
-// ReceiveAll has the interface let in frames for any address until the
-// descriptor that it returns is closed, even by the process's end (packet(7)); it
-// needs CAP_NET_RAW.
+// ReceiveAll makes the interface accept frames for any address until the returned descriptor is closed, by
+// the end of the process at the latest (packet(7)); it needs CAP_NET_RAW.
 func (i *Interface) ReceiveAll() (fd int, err error) {
 	return i.membership(unix.PACKET_MR_PROMISC, "promiscuous")
 }
 
-// ReceiveGroups is ReceiveAll for frames to groups alone.
+// ReceiveGroups is like ReceiveAll, for multicast frames only.
 func (i *Interface) ReceiveGroups() (fd int, err error) {
 	return i.membership(unix.PACKET_MR_ALLMULTI, "all multicast")
 }
 
 func (i *Interface) membership(kind uint16, what string) (fd int, err error) {
-	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0 receives nothing
+	// with protocol 0 the socket itself receives nothing
+	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("network interface %d: packet socket: %w", i.index, err)
 	}

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls f with the interface's state, from a goroutine of its own, once at
-// the beginning and each time the kernel tells of a change, until stop is called
-// or the interface is gone. stop waits until f has returned.
+// Watch calls f with the interface's state, from a goroutine, once at the beginning and after each change
+// that the kernel reports, until stop is called or the interface is gone. stop waits until f has returned.
 func (i *Interface) Watch(f func(State)) (stop func(), err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -46,14 +45,13 @@ func (i *Interface) watch(news *os.File, f func(State)) {
 	}
 }
 
-// await waits for news of this interface; false means that nobody wants them any
-// more.
+// await waits for a message about this interface; false means that Watch was stopped.
 func (i *Interface) await(news *os.File, b []byte) bool {
 	for {
 		n, err := news.Read(b)
 		switch {
 		case errors.Is(err, unix.ENOBUFS):
-			return true // some news were lost, perhaps ours
+			return true // messages were lost, perhaps one about this interface
 		case err != nil:
 			return false
 		case i.concerns(b[:n]):
@@ -62,12 +60,12 @@ func (i *Interface) await(news *os.File, b []byte) bool {
 	}
 }
 
-// concerns looks for this interface in the messages (rtnetlink(7): nlmsghdr,
-// then ifinfomsg, whose index follows 4 bytes).
+// concerns looks for this interface in the messages (rtnetlink(7): nlmsghdr, then ifinfomsg, whose index is
+// at offset 4).
 func (i *Interface) concerns(b []byte) bool {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
-		return true // then it is better to ask
+		return true // unreadable: ask for the state in any case
 	}
 	for _, m := range messages {
 		isLink := m.Header.Type == unix.RTM_NEWLINK || m.Header.Type == unix.RTM_DELLINK

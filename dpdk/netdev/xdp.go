@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// XDP is the program that an interface runs on each frame, before the kernel sees
-// it.
+// XDP is a program that an interface runs on each frame before the kernel processes it.
 type XDP struct {
-	ID uint32 // the kernel's, as ip link show has it; 0 where there is none
-	// Mode is where it runs, as ip link set names it: "xdp" (in the driver),
-	// "xdpgeneric" or "xdpoffload".
+	ID uint32 // the kernel's ID, as shown by ip link show; 0: there is no program
+	// Mode is the way the program runs, in the words of ip link set: "xdp" (in the driver), "xdpgeneric" or
+	// "xdpoffload".
 	Mode string
 }
 
-// XDP asks the kernel for the interface's program (rtnetlink(7), IFLA_XDP). Of several,
-// one a mode, it gives one.
+// XDP asks the kernel for the interface's program (rtnetlink(7), IFLA_XDP). If there are several, one for
+// each mode, it returns one of them.
 func (i *Interface) XDP() (XDP, error) {
 	links, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
 	if err != nil {
@@ -54,7 +53,7 @@ func xdpOf(link []byte) (x XDP) {
 	return x
 }
 
-// attributes hands each attribute (netlink(7), nlattr) to f, as far as they are whole.
+// attributes calls f for each complete attribute (netlink(7), nlattr).
 func attributes(b []byte, f func(kind uint16, value []byte)) {
 	for len(b) >= unix.SizeofNlAttr {
 		length := int(binary.NativeEndian.Uint16(b))

@@ -5,29 +5,28 @@ import (
 	"sync/atomic"
 )
 
-// LinkState is whether a port's link is up, for the drivers that implement Port:
-// it counts the changes and tells the watchers.
+// LinkState is the state of a port's link, for drivers that implement Port: it counts changes and calls the
+// watchers.
 type LinkState struct {
 	up atomic.Bool
 
-	mu       sync.Mutex // held while watchers are called, so that they see the changes in order
+	mu       sync.Mutex // held while watchers are called, so that they see changes in order
 	watchers []func(up bool)
 	counters Counters
 	closed   bool
 }
 
-// Up is for Port.Link.
+// Up implements Port.Link.
 func (l *LinkState) Up() bool { return l.up.Load() }
 
-// Watch is for Port.Watch.
+// Watch implements Port.Watch.
 func (l *LinkState) Watch(f func(up bool)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watchers = append(l.watchers, f)
 }
 
-// Set notes what the link is now. It may be called from any goroutine, also
-// where nothing has changed.
+// Set sets the state of the link. It may be called from any goroutine, also if nothing has changed.
 func (l *LinkState) Set(up bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +44,7 @@ func (l *LinkState) Set(up bool) {
 	}
 }
 
-// Close is for Port.Close: the link is down from now on, which nobody is told.
+// Close is called by Port.Close: the link is down from now on; watchers are not called.
 func (l *LinkState) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,5 +53,5 @@ func (l *LinkState) Close() {
 	l.up.Store(false)
 }
 
-// Stats has LinkUps and LinkDowns, for Port.Stats.
+// Stats returns LinkUps and LinkDowns, for Port.Stats.
 func (l *LinkState) Stats() Stats { return l.counters.Snapshot() }

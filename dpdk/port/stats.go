@@ -6,19 +6,19 @@ import "sync/atomic"
 type Stats struct {
 	RxPackets uint64 `counter:"rx_packets"` // frames received
 	TxPackets uint64 `counter:"tx_packets"` // frames sent
-	RxBytes   uint64 `counter:"rx_bytes"`   // Ethernet header included
+	RxBytes   uint64 `counter:"rx_bytes"`   // including Ethernet headers
 	TxBytes   uint64 `counter:"tx_bytes"`
-	RxDropped uint64 `counter:"rx_dropped"` // arrived, but the receive ring was full
-	TxDropped uint64 `counter:"tx_dropped"` // taken by Tx, but the link was down
+	RxDropped uint64 `counter:"rx_dropped"` // frames lost because the receive ring was full
+	TxDropped uint64 `counter:"tx_dropped"` // frames given to Tx while the link was down
 	RxErrors  uint64 `counter:"rx_errors"`  // malformed frames or descriptors from the other side
-	NoBuffer  uint64 `counter:"no_buffer"`  // arrived, but no buffer was free, and Alloc or Retain calls that found none
+	// frames lost because no buffer was free, and calls of Alloc or Retain that found none
+	NoBuffer  uint64 `counter:"no_buffer"`
 	LinkUps   uint64 `counter:"link_ups"`   // times the link came up
 	LinkDowns uint64 `counter:"link_downs"` // times the link went down after it was up
 }
 
-// Counters is the written side of Stats: drivers add to it from a queue's worker
-// thread, or from their background goroutines; Snapshot may be called from
-// anywhere.
+// Counters is the writable form of Stats: drivers add to it from a queue's worker thread, or from their
+// background goroutines; Snapshot may be called from anywhere.
 type Counters struct {
 	RxPackets, TxPackets atomic.Uint64
 	RxBytes, TxBytes     atomic.Uint64
@@ -27,7 +27,7 @@ type Counters struct {
 	LinkUps, LinkDowns   atomic.Uint64
 }
 
-// Snapshot reads each counter once. The set is not one instant's.
+// Snapshot reads each counter once; they are not read at the same instant.
 func (c *Counters) Snapshot() Stats {
 	return Stats{
 		RxPackets: c.RxPackets.Load(), TxPackets: c.TxPackets.Load(),
@@ -38,7 +38,7 @@ func (c *Counters) Snapshot() Stats {
 	}
 }
 
-// Add sums two sets: of a port's queues, and of the port itself.
+// Add adds two sets of counters: of a port's queues, and of the port itself.
 func (s Stats) Add(o Stats) Stats {
 	return Stats{
 		RxPackets: s.RxPackets + o.RxPackets, TxPackets: s.TxPackets + o.TxPackets,

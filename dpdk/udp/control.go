@@ -10,19 +10,19 @@ import (
 // to 8 bytes.
 const (
 	controlHeader = unix.SizeofCmsghdr
-	controlRoom   = 96 // for what we ask for: UDP_GRO, SO_RXQ_OVFL, and IP_TOS or IPV6_TCLASS
+	controlRoom   = 96 // room for UDP_GRO, SO_RXQ_OVFL, and IP_TOS or IPV6_TCLASS
 )
 
 type controlBuffer [controlRoom]byte
 
-// putSegment writes UDP_SEGMENT, which comes first, and returns the length so far.
+// putSegment writes UDP_SEGMENT, which must be the first, and returns the length so far.
 func (c *controlBuffer) putSegment(size int) int {
 	b := c.begin(0, 2, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 	binary.NativeEndian.PutUint16(b, uint16(size))
 	return controlHeader + 8
 }
 
-// putClass appends IP_TOS or IPV6_TCLASS to what has a length, and returns the length then.
+// putClass appends IP_TOS or IPV6_TCLASS at an offset and returns the new length.
 func (c *controlBuffer) putClass(at int, v4 bool, class uint8) int {
 	level, kind := uint32(unix.IPPROTO_IPV6), uint32(unix.IPV6_TCLASS)
 	if v4 {
@@ -33,7 +33,7 @@ func (c *controlBuffer) putClass(at int, v4 bool, class uint8) int {
 	return at + controlHeader + 8
 }
 
-// begin writes the header of a control message with n bytes of data and returns where those go.
+// begin writes the header of a control message with n bytes of data and returns the room for the data.
 func (c *controlBuffer) begin(at int, n uint64, level, kind uint32) []byte {
 	b := c[at:]
 	binary.NativeEndian.PutUint64(b, controlHeader+n)
@@ -42,9 +42,8 @@ func (c *controlBuffer) begin(at int, n uint64, level, kind uint32) []byte {
 	return b[controlHeader:]
 }
 
-// parse reads what came with a message: the size of the datagrams it was joined
-// from, how many the socket has dropped since it was opened, and the traffic class; 0
-// where it does not say.
+// parse reads the control messages of a message: the size of the datagrams from which it was joined, how many
+// datagrams the socket has dropped since it was opened, and the traffic class; 0 for each that is missing.
 func (c *controlBuffer) parse(n int) (segment int, dropped uint32, class uint8) {
 	for b := c[:min(n, len(c))]; len(b) >= controlHeader+4; {
 		length := binary.NativeEndian.Uint64(b)

@@ -10,32 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file has multicast groups. A socket that is bound to an address of the host gets
-// nothing that is sent to a group, so each group has a socket of its own, bound to the
-// group, from which nothing leaves: the kernel joins it, and answers queries.
+// This file has the multicast groups. A socket bound to an address of the host receives nothing that is sent
+// to a group. So each group has a socket of its own, bound to the group and used only for receiving; the
+// kernel joins the group and answers queries.
 
-// maxGroups bounds them, and so the descriptors that programs can have urdmad take.
+// maxGroups limits the groups, and so the descriptors that programs can make urdmad use.
 const maxGroups = 64
 
-// groupHops is the time to live of what is sent to a group, as of all other packets.
+// groupHops is the time to live of packets to a group, the same as of all other packets.
 const groupHops = 64
 
 var errGroups = fmt.Errorf("a port that is a UDP socket takes at most %d groups: %w", maxGroups, unix.ENOMEM)
 
 type groups struct {
-	address netip.AddrPort // of the port
-	index   uint32         // of its interface
+	address netip.AddrPort // the port's address
+	index   uint32         // index of the port's network interface
 	ecn     bool
-	list    []source // by number less 1; fd negative: it was left
+	list    []source // by group number minus 1; fd is negative if the group was left
 	joined  int
-	turn    int // in list; len(list): the port's own socket
-	watch   int // epoll(7): the port's socket and theirs; negative: there was none yet
+	turn    int // index in list to receive from next; len(list): the port's own socket
+	watch   int // epoll instance with the port's and the groups' sockets; negative: not created yet
 	own     int // the port's socket
 }
 
 func (g *groups) init(address netip.AddrPort, index uint32, ecn bool, own int) {
 	*g = groups{address: address, index: index, ecn: ecn, own: own, watch: -1}
-	// What is sent to groups leaves by the interface. Where this fails so do such sends.
+	// Packets to groups are sent on this interface. If this fails, such sends fail, too.
 	if address.Addr().Is4() {
 		_ = unix.SetsockoptInt(own, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, groupHops)
 		_ = unix.SetsockoptIPMreqn(own, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &unix.IPMreqn{Address: address.Addr().As4(), Ifindex: int32(index)})
@@ -45,8 +45,8 @@ func (g *groups) init(address netip.AddrPort, index uint32, ecn bool, own int) {
 	_ = unix.SetsockoptInt(own, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, int(index))
 }
 
-// Join implements port.Grouper. The kernel joins at once: it holds nobody up for longer than
-// another change of the network's does.
+// Join implements port.Grouper. The kernel joins at once, or waits for another configuration change in
+// progress.
 func (p *Port) Join(queue int, group netip.Addr) (number uint16, err error) {
 	g := &p.queues[queue].groups
 	if g.joined == maxGroups {
@@ -77,12 +77,12 @@ func (p *Port) Join(queue int, group netip.Addr) (number uint16, err error) {
 func (p *Port) Leave(queue int, number uint16) {
 	g := &p.queues[queue].groups
 	s := &g.list[number-1]
-	_ = unix.Close(s.fd) // which leaves the group and the epoll set
+	_ = unix.Close(s.fd) // closing leaves the group and the epoll set
 	s.fd = -1
 	g.joined--
 	r := &p.queues[queue].rx
 	for i := r.at; i < r.have; i++ {
-		if m := &r.msg[i]; m.group == number { // which may be another's soon
+		if m := &r.msg[i]; m.group == number { // the descriptor may soon refer to another socket
 			m.off, m.length = 0, 0
 		}
 	}
@@ -111,7 +111,8 @@ func (g *groups) open(group netip.Addr) (int, error) {
 		markCongestion(fd, group.Is4())
 	}
 	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), // each urdmad and worker of the host hears the group
+		// every urdmad and worker on the host receives the group's datagrams
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
 		unix.Bind(fd, sockaddr(netip.AddrPortFrom(group, g.address.Port()), g.index)),
 		g.member(fd, group), g.wake(fd))
 	if err != nil {
@@ -121,7 +122,7 @@ func (g *groups) open(group netip.Addr) (int, error) {
 	return fd, nil
 }
 
-// member joins a group on the port's interface alone.
+// member joins a group on the port's interface only.
 func (g *groups) member(fd int, group netip.Addr) error {
 	if group.Is4() {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0)
@@ -132,8 +133,7 @@ func (g *groups) member(fd int, group netip.Addr) error {
 	return unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, &unix.IPv6Mreq{Multiaddr: group.As16(), Interface: g.index})
 }
 
-// next is the group whose socket is looked at first now; nil: the port's own is, and no
-// group's.
+// next returns the group whose socket is read first this time; nil: the port's own socket is, and no group's.
 func (g *groups) next() *source {
 	if g.joined == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (g *groups) next() *source {
 	return nil
 }
 
-// wait is what is to be waited for: the port's socket, or all.
+// wait returns the descriptor to wait for: the port's socket, or the epoll instance.
 func (g *groups) wait(own int) (fd int) {
 	if g.joined == 0 {
 		return own

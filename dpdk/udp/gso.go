@@ -7,21 +7,20 @@ import (
 )
 
 const (
-	txMessages  = 64 // of a system call
+	txMessages  = 64 // messages in one system call
 	maxSegments = port.BatchPackets
 	maxSend     = port.BatchBytes
 )
 
-// txMessage is what a message needs besides its header.
+// txMessage has the parts of a message other than its header.
 type txMessage struct {
 	packets int
 	name    [sockaddrLen]byte
 	control controlBuffer
 }
 
-// compose makes messages of the packets that wait, as far as they are to be sent
-// alike, and returns their number. A message that more packets could join is left
-// out, unless all is to go.
+// compose groups the waiting packets into messages and returns their number. Unless all must be sent, it
+// leaves out a last message to which more packets could be added.
 func (q *queue) compose(all bool) (n int) {
 	t := &q.tx
 	at, iovs := t.head, 0
@@ -41,9 +40,8 @@ func (q *queue) compose(all bool) (n int) {
 	return n
 }
 
-// group is how many of the packets can leave as one: to one peer, of one length
-// but for a shorter last one. It is full if no further one of the same length
-// could be added.
+// group returns how many of the packets can be sent together: to one peer, and of one length except for a
+// shorter last one. full is set if no further packet of the same length could be added.
 func (t *transmitter) group(o []outgoing) (n int, full bool) {
 	total, size := o[0].length, o[0].length
 	for n = 1; n < min(len(o), maxSegments); n++ {
@@ -59,8 +57,7 @@ func (t *transmitter) group(o []outgoing) (n int, full bool) {
 	return n, n == maxSegments || total+size > maxSend
 }
 
-// message fills in message n: these packets, from iov on, of which it returns how
-// many it took.
+// message fills in message n with these packets; its pieces begin at iov, and it returns how many there are.
 func (q *queue) message(n int, o []outgoing, iov int) (iovs int) {
 	t := &q.tx
 	m, h := &t.msg[n], &t.hdr[n]
@@ -89,9 +86,9 @@ func (q *queue) message(n int, o []outgoing, iov int) (iovs int) {
 	return iovs
 }
 
-// number tells the sender of packets with don't-fragment what IPv4 identifications they get: the
-// kernel gives such a datagram 0, and those that it cuts out of one send 0, 1, 2, …
-// (ip_select_ident, inet_gso_segment).
+// number tells the sender of packets with don't-fragment which IPv4 identifications they will get: the kernel
+// gives a single such datagram 0, and those that it splits from one send 0, 1, 2, … (ip_select_ident,
+// inet_gso_segment).
 func (q *queue) number(o []outgoing) {
 	for i := range o {
 		if p := &o[i]; p.how == port.TxWhole && p.number != uint16(i) {
@@ -101,11 +98,10 @@ func (q *queue) number(o []outgoing) {
 	}
 }
 
-// gather says where packets lie, in as few pieces as that takes: each costs the
-// kernel more than a copy of 500 bytes. Packets of the full size in neighbouring
-// slots are one.
+// gather describes packets by as few pieces as possible, because each piece costs the kernel more than
+// copying 500 bytes. Packets of the full size in adjacent slots form one piece.
 func (t *transmitter) gather(o []outgoing, v []unix.Iovec) (n int) {
-	next := int32(-1) // the slot that would go on where the last piece ends
+	next := int32(-1) // the slot that follows the last piece
 	for i := range o {
 		length := int(o[i].length)
 		if o[i].slot == next {

@@ -13,9 +13,9 @@ type mmsghdr struct {
 	_      [4]byte
 }
 
-// recvmmsg and sendmmsg are raw: the worker's thread keeps its P, as it does in
-// its sleep (package worker). The sockets don't block, so a call ends within the
-// time that the kernel takes to move the bytes.
+// recvmmsg and sendmmsg are raw system calls: the worker's thread keeps its P, as it does while it sleeps
+// (package worker). The sockets are non-blocking, so a call takes only the time that the kernel needs to copy
+// the bytes.
 
 func recvmmsg(fd int, m []mmsghdr) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)),

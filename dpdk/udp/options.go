@@ -15,47 +15,43 @@ import (
 type Options struct {
 	// Name is the port's name in logs and in Info.
 	Name string
-	// Driver is what Info calls the driver; "" stands for "udp".
+	// Driver is the driver's name in Info; "" means "udp".
 	Driver string
-	// Address is the address of an interface of the kernel's, and the number of
-	// the UDP port that the socket has.
+	// Address is the address of a network interface of the kernel's, and the socket's UDP port number.
 	Address netip.AddrPort
-	// MAC is what programs see as the device's Ethernet address; zero makes one
-	// from Address.
+	// MAC is the device's Ethernet address as programs see it; zero means one derived from Address.
 	MAC [6]byte
 	// MTU is the largest IP packet in bytes; 0 means the interface's.
 	MTU int
-	// Allow are the networks whose datagrams are looked at; none: all.
+	// Allow are the networks from which datagrams are accepted; empty: all.
 	Allow []netip.Prefix
-	// ECN has routers mark datagrams instead of dropping them where they have a queue
-	// (RFC 3168); received ones have their traffic class.
+	// ECN lets routers mark datagrams when they have a queue instead of dropping them (RFC 3168); received
+	// datagrams have their traffic class.
 	ECN bool
-	// Renumber, if set, is for packets whose last bytes cover the IP header (RoCEv2), and were
-	// computed for an IPv4 identification of 0: it has them right for another.
+	// Renumber, if set, is for packets whose last bytes cover the IP header (RoCEv2) and were computed for an
+	// IPv4 identification of 0: it adapts them to another.
 	Renumber func(payload []byte, was, is uint16)
-	// Sockets are the port's queues, each with a socket at the same address; 0 means
-	// one. Filter says by its result which of them a datagram goes to (socket(7),
-	// SO_ATTACH_REUSEPORT_CBPF; its offsets are those of the payload).
+	// Sockets is the number of queues, each with a socket at the same address; 0 means one. Filter's result
+	// is the number of the socket for a datagram (socket(7), SO_ATTACH_REUSEPORT_CBPF; its offsets are
+	// relative to the payload).
 	Sockets int
 	Filter  []unix.SockFilter
-	// Log gets a line where the kernel can't do what it was found to do; nil
-	// discards.
+	// Log gets a line if the kernel fails to do what the probe had found it can; nil: no log.
 	Log *slog.Logger
 }
 
-// DefaultPort is the UDP port number where urdmads expect each other
-// (docs/WIRE.md chapter 11).
+// DefaultPort is the UDP port number at which urdmads expect each other (docs/WIRE.md chapter 11).
 const DefaultPort = 30035
 
 const (
 	minMTU     = 576
-	minMTU6    = 1280  // of IPv6 (RFC 8200 section 5)
-	maxPacket  = 65535 // of IP
+	minMTU6    = 1280  // IPv6's minimum MTU (RFC 8200 section 5)
+	maxPacket  = 65535 // the largest IP packet
 	driverName = "udp"
 	udpHeader  = 8
 )
 
-// fill checks the options, sets what was left out, and returns the network interface.
+// fill checks the options, sets defaults, and returns the network interface.
 func (o *Options) fill() (below net.Interface, err error) {
 	if o.Name == "" {
 		o.Name = driverName
@@ -86,18 +82,18 @@ func (o *Options) fill() (below net.Interface, err error) {
 	return below, nil
 }
 
-// fragmentFrom is port.Info's, for an interface of an MTU. Of IPv6 no router fragments,
-// and the kernel only what is longer than it knows the path to take: IPV6_MTU of
-// ipv6(7) says how long the fragments are, but not when there are any.
+// fragmentFrom returns port.Info.FragmentFrom for an interface with this MTU. Routers do not fragment IPv6,
+// and the kernel fragments only datagrams longer than the MTU that it knows for the path: IPV6_MTU (ipv6(7))
+// sets the length of fragments, but not whether there are any.
 func fragmentFrom(a netip.Addr, mtu int) int {
-	const more = 8 // than that, which leaves room for padding, too
+	const more = 8 // longer than the link's MTU by this much, which leaves room for padding
 	if size := mtu + more - ipHeader(a) - udpHeader; a.Is6() && size+udpHeader <= maxPacket {
 		return size
 	}
 	return 0
 }
 
-// ipHeader is the length of an IP header without options.
+// ipHeader returns the length of an IP header without options.
 func ipHeader(a netip.Addr) int {
 	if a.Is4() {
 		return 20
@@ -105,14 +101,14 @@ func ipHeader(a netip.Addr) int {
 	return 40
 }
 
-// madeUpMAC is a locally administered address that no other host with an address
-// of this network makes up: its last bytes are the IP address's.
+// madeUpMAC returns a locally administered address that is unique among hosts of the same network, because
+// its last bytes are the IP address's.
 func madeUpMAC(a netip.Addr) [6]byte {
 	ip := a.As16()
 	return [6]byte{0x02, 0x75, ip[12], ip[13], ip[14], ip[15]}
 }
 
-// interfaceOf is the interface that has an address.
+// interfaceOf returns the interface that has an address.
 func interfaceOf(a netip.Addr) (net.Interface, error) {
 	list, err := net.Interfaces()
 	if err != nil {

@@ -15,35 +15,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Port is a port that is a UDP socket. See package port for the rules of its
-// methods.
+// Port is a port implemented as a UDP socket. See package port for the rules of its methods.
 type Port struct {
 	info    port.Info
 	queues  []*queue
 	link    port.LinkState
-	below   *netdev.Interface // nil: not followed
+	below   *netdev.Interface // nil: its state is not followed
 	stop    func()
 	closing sync.Once
 	err     error
 }
 
-// queue is a socket of the port's.
+// queue is one of the port's sockets.
 type queue struct {
 	own      source
 	groups   groups
 	v4       bool
-	scope    uint32 // of link-local addresses, the interface's index; 0: the port has another
-	class    uint8  // of what the socket sends
-	room     int    // of a packet
-	txRoom   int    // of one that is sent
+	scope    uint32 // for link-local addresses the interface's index; else 0
+	class    uint8  // traffic class of sent packets
+	room     int    // bytes of the largest packet
+	txRoom   int    // bytes of the largest packet that is sent
 	rx       receiver
 	tx       transmitter
 	kept     retained
 	counters port.Counters
 	allow    []netip.Prefix
-	told     time.Time                            // when the log last had a sender that is not in allow
-	gso, gro atomic.Bool                          // what the kernel does; gso may end
-	renumber func(payload []byte, was, is uint16) // nil: no packet covers its number
+	told     time.Time                            // when a sender outside allow was last logged
+	gso, gro atomic.Bool                          // supported by the kernel; gso may be turned off later
+	renumber func(payload []byte, was, is uint16) // nil: packets do not cover the identification
 	log      func(message string, args ...any)
 }
 
@@ -76,14 +75,14 @@ func Open(o Options) (port.Port, error) {
 	return p, nil
 }
 
-// start sets a queue up whose socket is open; index is that of the network interface.
+// start initialises a queue whose socket is open; index is the network interface's.
 func (q *queue) start(o *Options, index uint32, able ability, window int) {
 	if able.join {
 		able.join = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	}
 	q.log = func(message string, args ...any) { o.Log.Warn(message, append([]any{"port", o.Name}, args...)...) }
-	// Cutting without joining costs a receiver more than it saves the sender, but
-	// the receiver is another machine: each side decides for itself.
+	// Splitting sends without joining receives costs a receiver more than it saves the sender, but the
+	// receiver is another machine: each side decides for itself.
 	q.gso.Store(able.cut)
 	q.gro.Store(able.join)
 	if o.ECN {
@@ -99,8 +98,8 @@ func (q *queue) start(o *Options, index uint32, able ability, window int) {
 	q.kept.init(q.room, window)
 }
 
-// follow keeps the link at what the interface's is. Where the kernel doesn't
-// tell (a sandbox without netlink), the link is up.
+// follow keeps the link the same as the interface's. If the kernel does not report it (a sandbox without
+// netlink), the link is up.
 func (p *Port) follow(index uint32, log *slog.Logger) {
 	below, err := netdev.ByIndex(index)
 	if err == nil {
@@ -132,8 +131,8 @@ func (p *Port) Queues() int { return len(p.queues) }
 // Queue implements port.Port.
 func (p *Port) Queue(i int) port.Queue { return p.queues[i] }
 
-// Link implements port.Port: it is that of the interface which had the port's
-// address at the start.
+// Link implements port.Port: it is the link of the interface that had the port's address when the port was
+// opened.
 func (p *Port) Link() bool { return p.link.Up() }
 
 // Watch implements port.Port.

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ability is what the kernel does for datagrams of one burst.
+// ability is the kernel's support for bursts of datagrams.
 type ability struct {
 	cut  bool // UDP_SEGMENT
 	join bool // UDP_GRO
 }
 
-// probe finds out by behaviour, over the loopback interface: there are kernels
-// (gVisor's) that take the options and ignore them.
+// probe tests this over the loopback interface, because some kernels (gVisor's) accept the options and ignore
+// them.
 func probe(v4 bool) (a ability) {
 	at := netip.IPv6Loopback()
 	if v4 {
@@ -43,8 +43,8 @@ func probe(v4 bool) (a ability) {
 }
 
 const (
-	probeSize  = 100 // of a datagram
-	probeTotal = 250 // two of them, and a shorter one
+	probeSize  = 100 // bytes of a datagram
+	probeTotal = 250 // two of these and a shorter one
 	probeWait  = 200 * time.Millisecond
 )
 
@@ -60,7 +60,7 @@ func probeSocket(at netip.Addr) (int, bool) {
 	return fd, true
 }
 
-// observe looks at what arrives of three datagrams that left in one send.
+// observe receives three datagrams that left in one send, and reports how they arrived.
 func observe(fd int, joins bool) (a ability) {
 	deadline := time.Now().Add(probeWait)
 	for left := probeTotal; left > 0; {

@@ -3,17 +3,16 @@ package udp
 import "urdma/dpdk/port"
 
 const (
-	retainable     = 8192     // packets, or two receive buffers of them
-	retainableSize = 64 << 20 // bytes of them, or two receive buffers
-	// mostRetainable is for the longest window that there is, twice.
+	retainable     = 8192     // packets; or two receive buffers of them
+	retainableSize = 64 << 20 // bytes; or two receive buffers
+	// mostRetainable is twice the longest possible window.
 	mostRetainable     = 1 << 17
 	mostRetainableSize = 256 << 20
-	// firstRetained is the Ref of the first slot for retained packets; smaller
-	// ones are receive buffers.
+	// firstRetained is the Ref of the first slot for retained packets; smaller Refs are receive buffers.
 	firstRetained = 1 << 16
 )
 
-// retained is where packets lie that wait for long. Its memory grows with use.
+// retained has the memory for packets that are kept for long. It grows with use.
 type retained struct {
 	room  int
 	limit int
@@ -21,8 +20,8 @@ type retained struct {
 	free  []int32
 }
 
-// init allows as many packets as connections may be told to send while each may keep
-// half of what is free: a machine that allows a larger receive buffer has the memory for that.
+// init allows as many packets as peers may be allowed to send when each connection may keep half of the free
+// slots. A machine that allows a larger receive buffer has the memory for that.
 func (k *retained) init(room, window int) {
 	k.room = room
 	k.limit = min(retainable, retainableSize/room)
@@ -45,8 +44,8 @@ func (k *retained) take(p *port.Packet) bool {
 	return true
 }
 
-// Retain implements port.Queue: a datagram is copied out of its buffer, which
-// may hold many others.
+// Retain implements port.Queue: the datagram is copied out of its receive buffer, which may contain many
+// others.
 func (q *queue) Retain(p *port.Packet) error {
 	if p.Ref >= firstRetained {
 		return nil

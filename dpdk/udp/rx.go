@@ -10,47 +10,45 @@ import (
 
 const (
 	rxBuffers  = 32
-	rxMessages = 16      // taken at once
-	rxSize     = 1 << 16 // of a buffer: the longest that the kernel joins
-	// Messages as long as this fill the caches by themselves, so fewer are taken
-	// at once.
+	rxMessages = 16      // messages received in one call
+	rxSize     = 1 << 16 // bytes of a buffer: the longest message that the kernel joins
+	// Messages this long fill the caches, so fewer are received at once.
 	longMessage  = 8 << 10
 	longMessages = 2
 )
 
-// receiver has the messages that the last call took: msg[at:have] wait to be cut
-// into datagrams.
+// receiver has the messages of the last call: msg[at:have] are to be split into datagrams.
 type receiver struct {
 	buffers [rxBuffers]rxBuffer
-	free    []int32 // buffers that nobody holds
+	free    []int32 // free buffers
 	msg     [rxMessages]rxMessage
 	hdr     [rxMessages]mmsghdr
 	at      int
 	have    int
-	want    int // messages to ask for
+	want    int // number of messages to request
 }
 
-// source is a socket that datagrams come from: the port's, or a group's.
+// source is a socket from which datagrams are received: the port's or a group's.
 type source struct {
 	fd      int
-	group   uint16 // its number; 0: the port's own
+	group   uint16 // the group's number; 0: the port's own socket
 	dropped uint32
 }
 
-// rxBuffer is free when nobody holds it: the message that lies in it, or a
-// datagram of it that was lent.
+// rxBuffer is a receive buffer. It is free when nobody holds it: neither the message in it, nor a caller with
+// a datagram of it.
 type rxBuffer struct {
 	data []byte
 	held int32
 }
 
-// rxMessage is a message as it is cut.
+// rxMessage is a message that is being split.
 type rxMessage struct {
 	buffer  int32
-	armed   bool // it has a buffer and was not received
+	armed   bool // has a buffer, and nothing was received into it
 	off     int
 	length  int
-	segment int // bytes of each datagram but the last
+	segment int // bytes of each datagram except the last
 	group   uint16
 	class   uint8
 	peer    port.Peer
@@ -61,8 +59,8 @@ type rxMessage struct {
 
 func (r *receiver) init(q *queue) {
 	size := rxSize
-	if !q.gro.Load() && q.v4 { // of IPv6 they may be as long as the sender's link has them fragmented
-		size = q.room + 1 // longer ones are recognised as such
+	if !q.gro.Load() && q.v4 { // over IPv6 they may be as long as the sender's FragmentFrom
+		size = q.room + 1 // one byte more, so that longer ones are recognised
 	}
 	for i := range r.buffers {
 		r.buffers[i].data = make([]byte, size)
@@ -75,7 +73,7 @@ func (r *receiver) init(q *queue) {
 func (q *queue) Rx(p []port.Packet) (n int) {
 	r := &q.rx
 	if q.tx.waiting() > 0 {
-		q.send(true) // the socket had no room
+		q.send(true) // an earlier send found no room in the socket
 	}
 	if r.at == r.have && !q.receive() {
 		return 0
@@ -92,9 +90,9 @@ func (q *queue) Rx(p []port.Packet) (n int) {
 	return n
 }
 
-// receive takes messages from the socket, or from that of a group; false if there are none.
+// receive receives messages from the port's or a group's socket; false if there are none.
 func (q *queue) receive() bool {
-	if g := q.groups.next(); g != nil { // which of them is first alternates
+	if g := q.groups.next(); g != nil { // the first one alternates
 		return q.receiveFrom(g) || q.receiveFrom(&q.own)
 	}
 	return q.receiveFrom(&q.own)
@@ -113,8 +111,8 @@ func (q *queue) receiveFrom(s *source) bool {
 	return true
 }
 
-// arm gives buffers to the messages to ask for next, as far as there are, and
-// returns their number. Those that the last call left untouched have theirs.
+// arm assigns buffers to the messages to request next, as long as there are any, and returns their number.
+// Messages that the last call did not use still have theirs.
 func (r *receiver) arm() int {
 	for i := range r.want {
 		m, h := &r.msg[i], &r.hdr[i]
@@ -139,7 +137,7 @@ func (r *receiver) arm() int {
 	return r.want
 }
 
-// arrived reads what the kernel says of a message.
+// arrived reads the kernel's information about a message.
 func (q *queue) arrived(i int, s *source) {
 	r := &q.rx
 	m, h := &r.msg[i], &r.hdr[i]
@@ -168,7 +166,7 @@ func (q *queue) arrived(i int, s *source) {
 	}
 }
 
-// allowed looks a sender up in the list of networks.
+// allowed reports whether a sender is in the list of networks.
 func (q *queue) allowed(p *port.Peer) bool {
 	if len(q.allow) == 0 {
 		return true
@@ -182,7 +180,7 @@ func (q *queue) allowed(p *port.Peer) bool {
 	return false
 }
 
-// tellOutsider logs a sender whose datagram was dropped, one in a minute.
+// tellOutsider logs a sender whose datagram was dropped, at most once a minute.
 func (q *queue) tellOutsider(p *port.Peer) {
 	if now := time.Now(); now.Sub(q.told) >= time.Minute {
 		q.told = now
@@ -190,7 +188,7 @@ func (q *queue) tellOutsider(p *port.Peer) {
 	}
 }
 
-// cut lends the next datagram; false if the message has none.
+// cut returns the next datagram of the message; false if there is none.
 func (r *receiver) cut(p *port.Packet) bool {
 	m := &r.msg[r.at]
 	b := &r.buffers[m.buffer]
@@ -209,7 +207,7 @@ func (r *receiver) cut(p *port.Packet) bool {
 	return some
 }
 
-// release gives up a hold on a buffer.
+// release drops one reference to a buffer.
 func (r *receiver) release(buffer int32) {
 	b := &r.buffers[buffer]
 	if b.held--; b.held == 0 {

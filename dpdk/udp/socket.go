@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Buffers that we ask for; the kernel grants what net.core.rmem_max and wmem_max
-// allow. The receive buffer bounds the window that peers are offered, and so how much
-// is under way on a long path: a machine that is set up for such paths allows more
-// than the usual 4 MiB or less.
+// Requested socket buffers; the kernel grants what net.core.rmem_max and wmem_max allow. The receive buffer
+// limits the window offered to peers, and so the data in flight on a long path: machines for such paths
+// should allow more than the usual 4 MiB or less.
 const (
 	sendBuffer    = 4 << 20
 	receiveBuffer = 128 << 20
 )
 
-// openAll makes the port's sockets; scope is that of a link-local address. Where the
-// kernel does not share datagrams out among several, there is one.
+// openAll creates the port's sockets; scope is for link-local addresses. If the kernel can't distribute
+// datagrams among several sockets, there is only one.
 func openAll(o *Options, scope uint32) (fds []int, err error) {
-	fd, err := open(o.Address, scope, false) // nobody else has the address
+	fd, err := open(o.Address, scope, false) // fails if another socket has the address
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func openAll(o *Options, scope uint32) (fds []int, err error) {
 	return fds, nil
 }
 
-// addSockets opens the others of a group that share their datagrams.
+// addSockets opens the other sockets of a group among which the kernel distributes datagrams.
 func addSockets(fds []int, o *Options, scope uint32) ([]int, error) {
 	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return fds, fmt.Errorf("SO_REUSEPORT: %w", err)
@@ -71,7 +70,7 @@ func portOf(a unix.Sockaddr) uint16 {
 	return uint16(a.(*unix.SockaddrInet4).Port)
 }
 
-// open makes one socket; reuse: it joins others that have its address.
+// open creates one socket; reuse: it joins others with the same address.
 func open(a netip.AddrPort, scope uint32, reuse bool) (int, error) {
 	fd, err := unix.Socket(family(a.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
@@ -97,11 +96,10 @@ func family(a netip.Addr) int {
 	return unix.AF_INET6
 }
 
-// prepare sets what must hold, then what helps, and binds.
+// prepare sets required options, then optional ones, and binds the socket.
 func prepare(fd int, a netip.AddrPort, scope uint32) error {
-	// Don't-fragment, but for datagrams that are longer than what the kernel knows
-	// of the path, which it fragments: a connection keeps its segments' size for
-	// life.
+	// Sets don't-fragment, except for datagrams longer than the path MTU that the kernel knows, which it
+	// fragments: a connection never changes the size of its segments.
 	if err := setFragments(fd, a.Addr().Is4(), unix.IP_PMTUDISC_WANT); err != nil {
 		return fmt.Errorf("don't-fragment on the UDP socket: %w", err)
 	}
@@ -109,7 +107,8 @@ func prepare(fd int, a netip.AddrPort, scope uint32) error {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
 	if a.Addr().Is6() {
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1) // another port may have IPv4's
+		// another port may use the same port number for IPv4
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
 	if err := unix.Bind(fd, sockaddr(a, scope)); err != nil {
 		return fmt.Errorf("UDP socket at %s: %w", a, err)
@@ -117,12 +116,10 @@ func prepare(fd int, a netip.AddrPort, scope uint32) error {
 	return nil
 }
 
-// capable is ECT(0), of the two bits of a traffic class that are for congestion (RFC 3168
-// section 5).
+// capable is ECT(0), a value of the two congestion bits in a traffic class (RFC 3168 section 5).
 const capable = 2
 
-// markCongestion has datagrams carry marks of congestion. Where the kernel can't, nobody
-// marks them.
+// markCongestion makes datagrams ECN-capable. If the kernel can't do that, no congestion is marked.
 func markCongestion(fd int, v4 bool) {
 	level, class, receive := unix.IPPROTO_IPV6, unix.IPV6_TCLASS, unix.IPV6_RECVTCLASS
 	if v4 {
@@ -133,8 +130,7 @@ func markCongestion(fd int, v4 bool) {
 	}
 }
 
-// setFragments says what the kernel does about fragments (ip(7)); both families
-// number the values alike.
+// setFragments sets how the kernel treats fragmentation (ip(7)); both families have the same values.
 func setFragments(fd int, v4 bool, value int) error {
 	if v4 {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, value)
@@ -142,25 +138,24 @@ func setFragments(fd int, v4 bool, value int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, value)
 }
 
-// fragments has the socket send what comes next as a packet's flags say. Fragments of
-// IPv6 are as short as every path takes: where they are wanted (Info.FragmentFrom) the
-// kernel believes that this path takes more.
+// fragments sets the socket's treatment of fragmentation for the next packets. IPv6 fragments are as short as
+// every path allows: if they are wanted (Info.FragmentFrom) the kernel is told a larger MTU for this path.
 func (q *queue) fragments(how port.Flags) {
 	if q.tx.how == how {
 		return
 	}
 	value := unix.IP_PMTUDISC_WANT
 	switch how {
-	case port.TxWhole: // don't-fragment, also where the kernel believes the path takes less
+	case port.TxWhole: // don't-fragment, even if the kernel knows a smaller path MTU
 		value = unix.IP_PMTUDISC_PROBE
 	case port.TxFragment:
 		value = unix.IP_PMTUDISC_DONT
 	}
-	_ = setFragments(q.own.fd, q.v4, value) // it could be set when the socket was made
+	_ = setFragments(q.own.fd, q.v4, value) // succeeds, because it succeeded when the socket was created
 	if !q.v4 && how == port.TxFragment {
-		_ = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, minMTU6) // fails nowhere with this value
+		_ = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, minMTU6) // never fails with this value
 	} else if !q.v4 && q.tx.how == port.TxFragment {
-		_ = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, 0) // the path's again
+		_ = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, 0) // back to the path's own MTU
 	}
 	q.tx.how = how
 }
@@ -172,9 +167,8 @@ func sockaddr(a netip.AddrPort, scope uint32) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: scope}
 }
 
-// receiveWindow is how many packets of a size the socket's receive buffer holds.
-// The kernel counts what their memory takes: the next power of two, and what
-// describes it.
+// receiveWindow returns how many packets of a size fit the socket's receive buffer. The kernel counts their
+// memory: the next power of two, and a descriptor.
 func receiveWindow(fd, mtu int) int {
 	granted, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	if err != nil {
@@ -191,8 +185,8 @@ func receiveWindow(fd, mtu int) int {
 // sockaddrLen is enough for an address of either family.
 const sockaddrLen = unix.SizeofSockaddrInet6
 
-// putSockaddr writes a peer's address as the kernel has it (ip(7), ipv6(7)) and
-// returns its length. A link-local one is on the socket's own link, scope.
+// putSockaddr writes a peer's address in the kernel's format (ip(7), ipv6(7)) and returns its length. A
+// link-local address is on the socket's own link, scope.
 func putSockaddr(b *[sockaddrLen]byte, v4 bool, scope uint32, p *port.Peer) uint32 {
 	binary.BigEndian.PutUint16(b[2:], p.Port)
 	if v4 {
@@ -207,7 +201,7 @@ func putSockaddr(b *[sockaddrLen]byte, v4 bool, scope uint32, p *port.Peer) uint
 	return unix.SizeofSockaddrInet6
 }
 
-// peerOf reads an address that the kernel wrote.
+// peerOf reads an address written by the kernel.
 func peerOf(b *[sockaddrLen]byte) (p port.Peer) {
 	p.Port = binary.BigEndian.Uint16(b[2:])
 	if binary.NativeEndian.Uint16(b[:]) == unix.AF_INET {

@@ -8,8 +8,8 @@ import (
 
 const (
 	txSlots = 512
-	// txBurst packets, or as many bytes as one send takes, are worth a system call
-	// before the turn ends: they are still in the processor's nearest cache.
+	// When txBurst packets, or as many bytes as fit one send, are waiting, they are sent before the turn
+	// ends: their data is still in the nearest cache.
 	txBurst = 128
 	// firstTransmit is the Ref of the first transmit slot.
 	firstTransmit = 1 << 24
@@ -21,23 +21,23 @@ type transmitter struct {
 	free  []int32
 	queue []outgoing
 	head  int
-	bytes int // of queue since the last send
-	// single is how many of the first must go one by one, because the kernel
-	// refused to cut them.
+	bytes int // bytes in queue since the last send
+	// single is the number of packets at the front that must be sent one by one, because the kernel refused
+	// to split them.
 	single int
-	how    port.Flags // what the socket does about fragments now
+	how    port.Flags // the socket's present treatment of fragmentation
 	hdr    [txMessages]mmsghdr
 	msg    [txMessages]txMessage
 	iov    [txSlots]unix.Iovec
 }
 
-// outgoing is a packet that waits.
+// outgoing is a packet that waits to be sent.
 type outgoing struct {
 	slot, length int32
 	peer         port.Peer
 	how          port.Flags // TxWhole, TxFragment
-	class        uint8      // 0: the socket's
-	number       uint16     // the IPv4 identification that its sender was told of (Options.Renumber)
+	class        uint8      // 0: the socket's own
+	number       uint16     // the IPv4 identification that was passed to Options.Renumber
 	alone        bool
 }
 
@@ -96,8 +96,8 @@ func (q *queue) Tx(p []port.Packet) int {
 // Flush implements port.Queue.
 func (q *queue) Flush() { q.send(true) }
 
-// send gives the socket what waits, as far as it takes it: all, or only messages
-// that nothing can join any more.
+// send passes waiting packets to the socket, as many as it accepts: all, or only messages to which no packet
+// can be added any more.
 func (q *queue) send(all bool) {
 	t := &q.tx
 	for t.waiting() > 0 {
@@ -112,7 +112,7 @@ func (q *queue) send(all bool) {
 			continue
 		}
 		if errno == unix.EAGAIN {
-			break // what waits goes with the next Rx or Flush
+			break // the rest is sent at the next Rx or Flush
 		}
 		if errno != unix.EINTR {
 			q.refused(errno)
@@ -126,7 +126,7 @@ func (q *queue) send(all bool) {
 	}
 }
 
-// packets is how many packets the first n messages have.
+// packets returns the number of packets in the first n messages.
 func (t *transmitter) packets(n int) (sum int) {
 	for i := range n {
 		sum += t.msg[i].packets
@@ -134,8 +134,8 @@ func (t *transmitter) packets(n int) (sum int) {
 	return sum
 }
 
-// sent takes the slots of the first n packets back, so that they are given out in the
-// same order again: neighbours stay neighbours.
+// sent frees the slots of the first n packets, so that they are allocated in the same order again and
+// adjacent slots stay adjacent.
 func (t *transmitter) sent(n int) {
 	for i := t.head + n - 1; i >= t.head; i-- {
 		t.free = append(t.free, t.queue[i].slot)
@@ -144,14 +144,13 @@ func (t *transmitter) sent(n int) {
 	t.single = max(0, t.single-n)
 }
 
-// refused deals with the first message, which the kernel did not take.
+// refused handles the first message, which the kernel did not accept.
 func (q *queue) refused(errno unix.Errno) {
 	t := &q.tx
 	if n := t.msg[0].packets; n > 1 {
-		// EIO: the interface below computes no checksums, so the kernel cuts
-		// nothing for it (before Linux 6.11). Anything else is about these
-		// datagrams, as where the path has come to take less than one of them: one
-		// by one they are fragmented.
+		// EIO: the interface computes no checksums, so the kernel does not split sends for it (before Linux
+		// 6.11). Other errors concern these datagrams, for example a path MTU that is now smaller than one of
+		// them: sent one by one they are fragmented.
 		t.single = n
 		if errno == unix.EIO && q.gso.CompareAndSwap(true, false) {
 			q.log("the kernel refused to segment; datagrams go one by one from now on", "error", errno)
