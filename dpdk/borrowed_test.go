@@ -10,7 +10,7 @@ import (
 	"urdma/dpdk/port/porttest"
 )
 
-// interfaceFacts is what a port must leave as it was, as sysfs has it.
+// interfaceFacts returns the properties in sysfs that a port must not change.
 func interfaceFacts(t *testing.T, name string) string {
 	t.Helper()
 	var facts strings.Builder
@@ -24,8 +24,8 @@ func interfaceFacts(t *testing.T, name string) string {
 	return facts.String()
 }
 
-// TestInterfaceIsLeftAsItWas: its MTU is taken, or changed only where asked for
-// and put back; nobody else sees a change of its address or flags.
+// TestInterfaceIsLeftAsItWas: a port takes the interface's MTU, or changes it only if configured, and
+// restores it; address and flags do not change for other users.
 func TestInterfaceIsLeftAsItWas(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -33,10 +33,12 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 	mountSysfs(t)
 	for _, vdev := range []string{"net_af_packet0", "net_af_xdp0"} {
 		for _, c := range []struct {
-			name  string
-			spec  Spec
-			while string // what is different on the interface while the port is open: always IFF_ALLMULTI, which ip link does not show
-			want  int    // the port's MTU
+			name string
+			spec Spec
+			// what changes on the interface while the port is open: always IFF_ALLMULTI, which ip link does
+			// not show
+			while string
+			want  int // the port's MTU
 		}{
 			{"its MTU", Spec{}, "mtu 1400 flags 0x1203", 1400},
 			{"a smaller MTU", Spec{MTU: 1000}, "mtu 1400 flags 0x1203", 1000},
@@ -69,8 +71,7 @@ func TestInterfaceIsLeftAsItWas(t *testing.T) {
 	}
 }
 
-// TestPromiscuousStays: a flag that somebody set on the interface is not the
-// port's to take away.
+// TestPromiscuousStays: a port does not clear a flag that another user has set.
 func TestPromiscuousStays(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -95,8 +96,7 @@ func TestPromiscuousStays(t *testing.T) {
 	}
 }
 
-// TestOtherAddressConformance: frames for an address that is not the
-// interface's come in.
+// TestOtherAddressConformance: frames for an address other than the interface's are received.
 func TestOtherAddressConformance(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -107,8 +107,7 @@ func TestOtherAddressConformance(t *testing.T) {
 	porttest.Exchange(t, &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}, 2000)
 }
 
-// TestMTULargerThanTheInterface is refused with the setting's name, before
-// anything is changed.
+// TestMTULargerThanTheInterface: such an MTU is refused with the setting's name, before anything is changed.
 func TestMTULargerThanTheInterface(t *testing.T) {
 	if ranInNamespace(t) {
 		return

@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ealTestArgs is memory for all tests of the process: only the first EAL start
-// decides.
+// ealTestArgs reserves memory for all tests of the process, because the EAL can be started only once.
 var ealTestArgs = []string{"--no-huge", "--no-shconf", "-m", "512"}
 
 func testLog(t *testing.T) *slog.Logger {
@@ -73,8 +72,7 @@ func TestRingConformance(t *testing.T) {
 	}
 }
 
-// TestRegisteredThread does the same from a thread the EAL knows, with pool
-// caches.
+// TestRegisteredThread does the same from a thread registered with the EAL, with pool caches.
 func TestRegisteredThread(t *testing.T) {
 	p := open(t, Spec{Vdev: "net_ring0", MTU: 1500})
 	waitUp(t, p...)
@@ -157,8 +155,8 @@ func TestSpecErrors(t *testing.T) {
 	}
 }
 
-// TestDeviceErrors: a device that can't be had names itself, the reason and
-// what to try; and the ports opened before it are closed.
+// TestDeviceErrors: if a device can't be opened, the error names the device, the reason and a remedy; ports
+// opened before it are closed.
 func TestDeviceErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.sock")
 	first := Spec{Vdev: "memif,role=server,socket=" + path}
@@ -190,8 +188,8 @@ func TestDeviceErrors(t *testing.T) {
 	}
 }
 
-// TestPoolRoom: buffers are as long as the driver wants its receive buffers to be, and
-// a NIC's of the usual length at least; vmxnet3 takes none of less than 1,646 bytes.
+// TestPoolRoom: buffers are as long as the driver requires, and for NICs at least as long as usual; vmxnet3
+// requires 1,646 bytes.
 func TestPoolRoom(t *testing.T) {
 	for _, c := range []struct {
 		wanted, minRx int
@@ -255,9 +253,8 @@ func TestAfPacketConformance(t *testing.T) {
 	}
 }
 
-// ranInNamespace runs the calling test in a child process with its own network
-// namespace and answers true; in that child it answers false, and the test goes
-// on.
+// ranInNamespace runs the calling test in a child process with its own network namespace and returns true. In
+// that child it returns false, and the test continues.
 func ranInNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("URDMA_TEST_NETNS") == t.Name() {
@@ -296,8 +293,7 @@ func ip(t *testing.T, args ...string) {
 
 func ipTry(args ...string) ([]byte, error) { return exec.Command("ip", args...).CombinedOutput() }
 
-// mountSysfs makes /sys show this network namespace; the process has a mount
-// namespace of its own.
+// mountSysfs makes /sys show this network namespace; the process has its own mount namespace.
 func mountSysfs(t *testing.T) {
 	t.Helper()
 	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {

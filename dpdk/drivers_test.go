@@ -48,8 +48,8 @@ func TestAfXDPConformance(t *testing.T) {
 	})
 }
 
-// TestAfPacketBesideFanoutGroup: a process with another pid has a group with the id
-// that the driver would take for this interface, pid ^ index.
+// TestAfPacketBesideFanoutGroup: another process has a fanout group with the id that the driver computes for
+// this interface, pid ^ index.
 func TestAfPacketBesideFanoutGroup(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -85,7 +85,7 @@ func TestTapWithoutRawSockets(t *testing.T) {
 		return
 	}
 	result := make(chan error)
-	go func() { // its thread, which has less than the others, ends with it
+	go func() { // a thread of its own with fewer capabilities, which ends with the goroutine
 		runtime.LockOSThread()
 		result <- tapWith(unix.CAP_NET_ADMIN, testLog(t))
 	}()
@@ -108,8 +108,8 @@ func tapWith(capability uint, log *slog.Logger) error {
 	return closeAll()
 }
 
-// TestVLAN runs the suite between two ports of VLAN 100, whose frames have its tag on the
-// wire; frames of others and without a tag are not the port's.
+// TestVLAN runs the suite between two ports of VLAN 100, whose frames are tagged on the wire; the port does
+// not receive frames of other VLANs or without a tag.
 func TestVLAN(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -137,7 +137,8 @@ func TestVLAN(t *testing.T) {
 		t.Errorf("received %x", b)
 	}
 	var pk [1]port.Packet
-	q, wire := p.Queue(0), open(t, Spec{Vdev: "net_af_packet1,iface=vb"})[0] // now: it would have received its host's own
+	// opened only now: it would have received its own host's frames
+	q, wire := p.Queue(0), open(t, Spec{Vdev: "net_af_packet1,iface=vb"})[0]
 	waitUp(t, wire)
 	if q.Alloc(pk[:]) != 1 {
 		t.Fatal("no buffer")
@@ -162,7 +163,7 @@ func next(t *testing.T, q port.Queue) []byte {
 		}
 		b := bytes.Clone(pk[0].Data)
 		q.Free(pk[:])
-		if len(b) > 11 && b[11] == 9 { // the kernel has some to say as well
+		if len(b) > 11 && b[11] == 9 { // skip the kernel's own frames
 			return b
 		}
 	}
@@ -170,7 +171,7 @@ func next(t *testing.T, q port.Queue) []byte {
 	return nil
 }
 
-// TestVLANOnFullRing: frames that a driver does not take keep no tag.
+// TestVLANOnFullRing: frames that the driver does not accept have no tag afterwards.
 func TestVLANOnFullRing(t *testing.T) {
 	porttest.Run(t, func(t *testing.T) *porttest.Pair {
 		p := open(t, Spec{Name: "ring", Vdev: "net_ring0", MTU: 1500, VLAN: 4094})
@@ -179,8 +180,8 @@ func TestVLANOnFullRing(t *testing.T) {
 	})
 }
 
-// TestQueues: what comes to a port of two queues comes by one of them, and all of a flow by
-// the same; both send.
+// TestQueues: a port with two queues receives every frame on one of them, all frames of a flow on the same;
+// both queues send.
 func TestQueues(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -192,7 +193,7 @@ func TestQueues(t *testing.T) {
 	if p.Queues() != 2 {
 		t.Fatalf("%d queues", p.Queues())
 	}
-	frame := func(flow int) []byte { // UDP of port numbers of its own
+	frame := func(flow int) []byte { // UDP, with a port number for each flow
 		head := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0xc0, byte(flow), 0xc1, byte(flow), 0, 40, 0, 0}
 		return append(head, make([]byte, 32)...)
 	}

@@ -11,7 +11,7 @@ import (
 	"urdma/dpdk/port/porttest"
 )
 
-// rawSocket sends frames as they are over an interface.
+// rawSocket sends frames unchanged on an interface.
 func rawSocket(t *testing.T, iface string) (send func([]byte) error) {
 	t.Helper()
 	i, err := net.InterfaceByName(iface)
@@ -27,9 +27,8 @@ func rawSocket(t *testing.T, iface string) (send func([]byte) error) {
 	return func(b []byte) error { return unix.Sendto(fd, b, 0, to) }
 }
 
-// TestForeignFrames: frames of any length and kind that a network may carry,
-// longer ones than the port's MTU and tagged ones too, are received whole or
-// counted, and nothing else changes.
+// TestForeignFrames: frames of any length and kind, even longer than the port's MTU or tagged, are received
+// whole or counted, and nothing else changes.
 func TestForeignFrames(t *testing.T) {
 	if ranInNamespace(t) {
 		return

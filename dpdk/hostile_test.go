@@ -10,8 +10,8 @@ import (
 	"urdma/dpdk/port/porttest"
 )
 
-// TestHostileArguments: whatever stands in a vdev is answered by an error or a
-// port that works, and leaves nothing behind.
+// TestHostileArguments: every vdev string leads to an error or to a port that works, and leaves nothing
+// behind.
 func TestHostileArguments(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -77,8 +77,7 @@ func openDescriptors(t *testing.T) int {
 	return len(d)
 }
 
-// TestDescriptorCounts: the least and the most descriptors that are allowed
-// give a port that works.
+// TestDescriptorCounts: the smallest and the largest allowed number of descriptors lead to a port that works.
 func TestDescriptorCounts(t *testing.T) {
 	if ranInNamespace(t) {
 		return

@@ -25,7 +25,7 @@ func pairOfVeth(t *testing.T, args ...string) {
 	ip(t, "link", "set", "vb", "up")
 }
 
-// watched collects what a port says of its link. It uses the port meanwhile, as it may.
+// watched collects the link states that a port reports. It uses the port meanwhile, as watchers may.
 type watched struct{ changes chan bool }
 
 func watch(p port.Port) watched {
@@ -50,8 +50,7 @@ func (w watched) expect(t *testing.T, p port.Port, up bool) {
 	}
 }
 
-// asleep does what a worker with nothing to do does for a while, and fails if it
-// was woken more than a few times.
+// asleep sleeps as an idle worker does for a while, and fails if it was woken more than a few times.
 func asleep(t *testing.T, p port.Port, why string) {
 	t.Helper()
 	q := p.Queue(0)
@@ -74,8 +73,7 @@ func asleep(t *testing.T, p port.Port, why string) {
 	}
 }
 
-// flood sends more frames than any ring holds, and fails if the port takes none
-// for long.
+// flood sends more frames than any ring holds, and fails if the port accepts none for long.
 func flood(t *testing.T, p port.Port) {
 	t.Helper()
 	q := p.Queue(0)
@@ -96,11 +94,11 @@ func flood(t *testing.T, p port.Port) {
 	}
 }
 
-// kernelDriver is a driver over a network interface.
+// kernelDriver is a driver that uses a network interface.
 type kernelDriver struct {
 	name string
-	// open makes the interface that the test takes down, and ports A, over it,
-	// and B, which it exchanges frames with.
+	// open creates the interface that the test takes down, port A on it, and port B, with which A exchanges
+	// frames.
 	open func(t *testing.T) (iface string, a, b port.Port)
 }
 
@@ -124,8 +122,8 @@ func kernelDrivers() []kernelDriver {
 	}
 }
 
-// TestLinkDownAndUp: the port says so, sleeps meanwhile, drops what it is to
-// send, and carries frames again afterwards.
+// TestLinkDownAndUp: the port reports the link down, sleeps, drops frames to send, and carries frames again
+// afterwards.
 func TestLinkDownAndUp(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -174,8 +172,7 @@ func TestPeerOfVethDown(t *testing.T) {
 	w.expect(t, p, true)
 }
 
-// TestDownAtStart: the port opens, says that it is down, sleeps, and works once
-// the interface comes up.
+// TestDownAtStart: the port opens, reports the link down, sleeps, and works once the interface comes up.
 func TestDownAtStart(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -197,8 +194,8 @@ func TestDownAtStart(t *testing.T) {
 	}
 }
 
-// TestInterfaceDeleted: the port stays, down for ever and asleep, and closes.
-// Another interface of the same name is not taken for it.
+// TestInterfaceDeleted: the port stays open with the link down, sleeps, and can be closed. A new interface
+// with the same name is not mistaken for it.
 func TestInterfaceDeleted(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -229,7 +226,7 @@ func TestInterfaceDeleted(t *testing.T) {
 	}
 }
 
-// TestInterfaceRenamed changes nothing.
+// TestInterfaceRenamed: a new name has no effect.
 func TestInterfaceRenamed(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -245,8 +242,7 @@ func TestInterfaceRenamed(t *testing.T) {
 	porttest.Exchange(t, &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}, 500)
 }
 
-// TestStateWhileRenamed: an interface that gets another name while its state is asked
-// for is not taken for gone.
+// TestStateWhileRenamed: an interface that is renamed while its state is read is not reported as gone.
 func TestStateWhileRenamed(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -277,7 +273,7 @@ func TestStateWhileRenamed(t *testing.T) {
 	}
 }
 
-// TestInterfaceMovesAway: for this network namespace it is gone.
+// TestInterfaceMovesAway: an interface moved to another network namespace is gone.
 func TestInterfaceMovesAway(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -324,13 +320,13 @@ func sameNamespace(t *testing.T, pid int) bool {
 func TestAskedLink(t *testing.T) {
 	p := open(t, Spec{Vdev: "net_ring0", MTU: 1500})[0]
 	w := watch(p)
-	p.(*ethPort).link.Set(false) // which the driver denies
+	p.(*ethPort).link.Set(false) // the opposite of the driver's answer
 	w.expect(t, p, false)
 	w.expect(t, p, true)
 }
 
-// TestLinkFlaps: frames are sent and received while the link goes down and up
-// without end; what the port says in the end is so.
+// TestLinkFlaps: frames are sent and received while the link goes down and up repeatedly; the port's last
+// report is right.
 func TestLinkFlaps(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -371,8 +367,8 @@ func TestLinkFlaps(t *testing.T) {
 	}
 }
 
-// TestDeviceLeaves: a device that the kernel wants back is closed once the worker has
-// looked, and not before; its buffers stay valid.
+// TestDeviceLeaves: a device that the kernel requests back is closed after the worker has seen that, and not
+// before; its buffers stay valid.
 func TestDeviceLeaves(t *testing.T) {
 	p := open(t, Spec{Vdev: "net_ring0", MTU: 1500})[0]
 	waitUp(t, p)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// toeplitz is the hash as Microsoft's "RSS hashing functions" has it.
+// toeplitz computes the hash as defined in Microsoft's "RSS hashing functions".
 func toeplitz(key, input []byte) (hash uint32) {
 	window := uint64(binary.BigEndian.Uint32(key)) << 32
 	for i, b := range input {
@@ -52,8 +52,8 @@ func TestToeplitz(t *testing.T) {
 	}
 }
 
-// TestRSS: a port number alone chooses the queue, whatever else a packet has, and in a table of
-// any length that cards have.
+// TestRSS: only the port number determines the queue, whatever the rest of the packet, and with redirection
+// tables of any length.
 func TestRSS(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	address := func(ipv6 bool) netip.Addr {
@@ -75,7 +75,7 @@ func TestRSS(t *testing.T) {
 				if source {
 					number = src.Port()
 				}
-				entry := toeplitz(key[:], hashed(src, dst)) % 512 // of the card's table
+				entry := toeplitz(key[:], hashed(src, dst)) % 512 // entry of the device's redirection table
 				if got, want := table[entry%uint32(len(table))], uint8(number&7%3); got != want {
 					t.Fatalf("ipv6 %v, source %v: %v to %v: queue %d, expected %d", ipv6, source, src, dst, got, want)
 				}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTimerSlack: the runtime's threads have what its monitor thread began with.
+// TestTimerSlack: the runtime's threads have the timer slack that its monitor thread had at the start.
 func TestTimerSlack(t *testing.T) {
 	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil {

@@ -2,8 +2,7 @@ package dpdk
 
 import "runtime"
 
-// onRegisteredThread runs f on a thread of its own that the EAL knows. The
-// thread ends with the goroutine that calls this.
+// onRegisteredThread runs f on a thread registered with the EAL, which ends with the calling goroutine.
 func onRegisteredThread(f func()) error {
 	runtime.LockOSThread()
 	if err := RegisterThread(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"urdma/dpdk/netdev"
 )
 
-// xdpOf is the XDP program that interface va runs.
+// xdpOf returns the XDP program that interface va runs.
 func xdpOf(t *testing.T) netdev.XDP {
 	t.Helper()
 	dev, err := netdev.ByName("va")
@@ -23,8 +23,8 @@ func xdpOf(t *testing.T) netdev.XDP {
 	return x
 }
 
-// TestXDPProgramOfWhoWasFaster: of two that find the interface free, the second leaves
-// the first one's program alone.
+// TestXDPProgramOfWhoWasFaster: if two processes find the interface free, the second does not remove the
+// first one's program.
 func TestXDPProgramOfWhoWasFaster(t *testing.T) {
 	if ranInNamespace(t) {
 		return
@@ -50,8 +50,7 @@ func TestXDPProgramOfWhoWasFaster(t *testing.T) {
 	}
 }
 
-// TestXDPProgramAfterOurs: a port whose program was replaced leaves the new one alone
-// when it is closed.
+// TestXDPProgramAfterOurs: a port whose program was replaced does not remove the new one when it is closed.
 func TestXDPProgramAfterOurs(t *testing.T) {
 	if ranInNamespace(t) {
 		return

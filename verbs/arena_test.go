@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMemoryThroughSignals: memory is had where signals come meanwhile, as those of a
-// profiler do. (The kernel of Debian 12 ends fallocate(2) of shared memory by any signal.)
+// TestMemoryThroughSignals: memory can be allocated while signals arrive, such as a profiler's. (In Debian
+// 12's kernel any signal interrupts fallocate(2) of shared memory.)
 func TestMemoryThroughSignals(t *testing.T) {
 	var a arena
 	if _, err := a.file(func(int) (uint32, error) { return 1, nil }); err != nil {

@@ -7,8 +7,8 @@ import (
 	"urdma/verbs"
 )
 
-// BenchmarkPostAndPoll is one inline RDMA Write posted and polled for: both
-// calls and urdmad's work between them. It allocates nothing.
+// BenchmarkPostAndPoll posts one inline RDMA Write and polls for it: both calls, and urdmad's work in
+// between. It allocates nothing.
 func BenchmarkPostAndPoll(b *testing.B) {
 	p := connect(b, verbs.ConnOptions{}, verbs.ConnOptions{})
 	there := memory(b, p.accepted, 4096, true)
@@ -28,8 +28,7 @@ func BenchmarkPostAndPoll(b *testing.B) {
 	}
 }
 
-// BenchmarkPost is PostSends of 64 Writes at a time, an operation being one
-// Write.
+// BenchmarkPost posts 64 Writes at a time with PostSends; one Write is one operation.
 func BenchmarkPost(b *testing.B) {
 	p := connect(b, verbs.ConnOptions{}, verbs.ConnOptions{})
 	here, there := memory(b, p.dialed, 4096, true), memory(b, p.accepted, 4096, true)
@@ -43,7 +42,7 @@ func BenchmarkPost(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for n := 0; n < len(wrs); {
-			m, _ := p.dialed.PostSends(wrs[n:]) // a full queue drains
+			m, _ := p.dialed.PostSends(wrs[n:]) // the queue was full
 			n += m
 		}
 		for got := 0; got == 0; {
@@ -55,7 +54,7 @@ func BenchmarkPost(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/write")
 }
 
-// BenchmarkEmptyPoll finds nothing, yield included.
+// BenchmarkEmptyPoll makes polls that find nothing, yields included.
 func BenchmarkEmptyPoll(b *testing.B) {
 	p := connect(b, verbs.ConnOptions{}, verbs.ConnOptions{})
 	out := make([]verbs.Completion, 16)
@@ -66,7 +65,7 @@ func BenchmarkEmptyPoll(b *testing.B) {
 	}
 }
 
-// BenchmarkPingPong is a message to and fro, with the waiting of Conn.
+// BenchmarkPingPong sends a message back and forth, with the waiting of Conn.
 func BenchmarkPingPong(b *testing.B) {
 	for name, spin := range map[string]time.Duration{"sleeping": 0, "polling": time.Millisecond} {
 		b.Run(name, func(b *testing.B) { pingPong(b, spin) })

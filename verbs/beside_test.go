@@ -12,8 +12,8 @@ import (
 	"urdma/verbs"
 )
 
-// TestConnectBesideResize: a connection that draws from a shared receive queue may be
-// made while that is resized. The race detector tells who reads its size meanwhile.
+// TestConnectBesideResize: a connection that uses a shared receive queue can be made while that is resized.
+// The race detector reports unguarded reads of its size.
 func TestConnectBesideResize(t *testing.T) {
 	d := startDaemon(t)
 	far := d.open()
@@ -32,20 +32,20 @@ func TestConnectBesideResize(t *testing.T) {
 	ok(t, <-resized)
 }
 
-// held counts what the process has of urdmad: descriptors and mappings.
+// held counts the process's descriptors and mappings that come from urdmad.
 func held(t *testing.T) string {
 	t.Helper()
 	maps := must(os.ReadFile("/proc/self/maps"))(t)
 	return fmt.Sprintf("%d descriptors, %d mappings", len(must(os.ReadDir("/proc/self/fd"))(t)), bytes.Count(maps, []byte("memfd:urdma")))
 }
 
-// TestClosedBesideMakers: Close of a client beside its first Dial, and whatever else
-// makes an object, leaves nothing of what they were about to make. Descriptors that
-// only the garbage collector would find are kept by idle, so that they count.
+// TestClosedBesideMakers: closing a client while it dials for the first time or creates any other object
+// leaks nothing. idle keeps references to descriptors that the garbage collector would otherwise close, so
+// that they count.
 func TestClosedBesideMakers(t *testing.T) {
 	d := startDaemon(t)
 	far := d.open()
-	address := fmt.Sprintf("198.18.0.1:%d", must(far.Listen(":0"))(t).Addr().Port()) // where nobody accepts
+	address := fmt.Sprintf("198.18.0.1:%d", must(far.Listen(":0"))(t).Addr().Port()) // nobody accepts there
 	ctx := patience(t)
 	makers := map[string]func(c *verbs.Client) error{
 		"Dial": func(c *verbs.Client) error { _, err := c.Dial(ctx, address, nil); return err },
@@ -84,7 +84,7 @@ func TestClosedBesideMakers(t *testing.T) {
 	}
 }
 
-// makeUntilError makes one of each object again and again.
+// makeUntilError creates each kind of object again and again.
 func makeUntilError(x *verbs.Context) error {
 	pd, err := x.AllocPD()
 	for err == nil {

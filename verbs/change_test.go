@@ -17,8 +17,8 @@ func join(t *testing.T, a, b *end) {
 	ok(t, errors.Join(a.ConnectNumber(b.Number()), b.ConnectNumber(a.Number())))
 }
 
-// TestResizeCQ: completions that wait are in the queue that takes the place of another,
-// in order, and an armed queue stays armed; no size loses one.
+// TestResizeCQ: waiting completions are in the new queue, in order, and an armed queue stays armed; no
+// completion is lost at any size.
 func TestResizeCQ(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -43,7 +43,8 @@ func TestResizeCQ(t *testing.T) {
 	write(100)
 	<-from.cq.Events()
 	ok(t, from.PostSend(&verbs.SendWR{ID: 100, Op: verbs.OpRead, Flags: verbs.Signaled | verbs.Fence, Remote: to.memory.Remote(0), SGE: []verbs.SGE{from.memory.SGE(0, 1)}}))
-	for ctx := patience(t); from.memory.Bytes()[0] == 0; time.Sleep(time.Millisecond) { // until the Read, and all before it, is done
+	// until the Read, and all work before it, is complete
+	for ctx := patience(t); from.memory.Bytes()[0] == 0; time.Sleep(time.Millisecond) {
 		ok(t, ctx.Err())
 	}
 	if err := from.cq.Resize(50); !errors.Is(err, syscall.EINVAL) {
@@ -58,7 +59,7 @@ func TestResizeCQ(t *testing.T) {
 	ok(t, from.cq.Resize(1))
 }
 
-// TestResizeCQAfterOverrun: a queue that has lost completions says so in its new place.
+// TestResizeCQAfterOverrun: a queue that has lost completions still reports that after a resize.
 func TestResizeCQAfterOverrun(t *testing.T) {
 	d := startDaemon(t)
 	to := newEnd(t, d.open(), verbs.QPOptions{})
@@ -84,8 +85,7 @@ func TestResizeCQAfterOverrun(t *testing.T) {
 	}
 }
 
-// TestOverrunWakesAll: each goroutine that waits for a queue learns that it has lost
-// completions.
+// TestOverrunWakesAll: each goroutine that waits for a queue gets the error that completions were lost.
 func TestOverrunWakesAll(t *testing.T) {
 	const waiters = 4
 	d := startDaemon(t)
@@ -126,8 +126,7 @@ func TestOverrunWakesAll(t *testing.T) {
 	}
 }
 
-// TestResizeCQWhilePolled: a queue that is polled, waited for and filled all the time
-// may be resized.
+// TestResizeCQWhilePolled: a queue may be resized while it is polled, waited for and filled.
 func TestResizeCQWhilePolled(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -162,8 +161,7 @@ func TestResizeCQWhilePolled(t *testing.T) {
 	resizing.Wait()
 }
 
-// TestChangeAccess: a region keeps its keys and gets other rights, which its peers
-// meet.
+// TestChangeAccess: a region keeps its keys and gets other rights, which apply to peers.
 func TestChangeAccess(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -175,7 +173,7 @@ func TestChangeAccess(t *testing.T) {
 		if m.Remote(3) != before || m.LKey() != lkey {
 			t.Errorf("the region was %+v and is %+v", before, m.Remote(3))
 		}
-		to.receive(t, 0, 0) // its completion waits until what was written is there
+		to.receive(t, 0, 0) // its completion comes after the data was written
 		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Flags: verbs.Signaled, Inline: []byte("new"), Remote: before}))
 		from.next(t, verbs.StatusSuccess)
 		to.next(t, verbs.StatusSuccess)
@@ -201,8 +199,7 @@ func TestChangeAccess(t *testing.T) {
 	}
 }
 
-// TestZeroBased: addresses within such a region count from 0, for peers and for work
-// requests of its own.
+// TestZeroBased: addresses in such a region begin at 0, for peers and for its own work requests.
 func TestZeroBased(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -220,7 +217,7 @@ func TestZeroBased(t *testing.T) {
 	}
 }
 
-// TestSQDrained: the event of a send queue that was asked to finish.
+// TestSQDrained: the event after a move to SQD.
 func TestSQDrained(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -232,7 +229,7 @@ func TestSQDrained(t *testing.T) {
 	}
 }
 
-// TestDeviceQuery: a device says the same again while nothing has changed.
+// TestDeviceQuery: a query returns the same again if nothing has changed.
 func TestDeviceQuery(t *testing.T) {
 	d := startDaemon(t)
 	device := d.open().Devices()[0]
@@ -247,7 +244,7 @@ func TestDeviceQuery(t *testing.T) {
 	}
 }
 
-// TestMark: a bookmark is taken, and an empty one refused.
+// TestMark: a mark is accepted, and an empty one refused.
 func TestMark(t *testing.T) {
 	c := startDaemon(t).open()
 	ok(t, c.Mark("here"))

@@ -37,7 +37,7 @@ func TestReject(t *testing.T) {
 	l := must(far.Listen("198.18.0.1:0"))(t)
 	go func() {
 		if r, err := l.Next(ctx); err == nil {
-			_ = r.Reject([]byte("not today")) // the dialer tells
+			_ = r.Reject([]byte("not today")) // the dialer checks the result
 		}
 	}()
 	_, err := near.Dial(ctx, l.Addr().String(), nil)
@@ -49,7 +49,7 @@ func TestReject(t *testing.T) {
 	if !errors.As(err, &rejected) || len(rejected.PrivateData) != 0 {
 		t.Errorf("Dial where nobody listens = %v, expected a rejection", err)
 	}
-	// Closing a listener rejects who waits there.
+	// Closing a listener rejects waiting requests.
 	failed := make(chan error, 1)
 	go func() {
 		_, err := near.Dial(ctx, l.Addr().String(), nil)
@@ -57,7 +57,7 @@ func TestReject(t *testing.T) {
 	}()
 	r := must(l.Next(ctx))(t)
 	ok(t, l.Close())
-	_ = r.Reject(nil) // ENOENT or nothing: the listener's end may have rejected it
+	_ = r.Reject(nil) // ENOENT or nil: closing the listener may have rejected it
 	if err := <-failed; !errors.As(err, &rejected) {
 		t.Errorf("Dial to a listener that closed = %v, expected a rejection", err)
 	}
@@ -66,14 +66,14 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// TestDialSource: a connection comes from the address and port number that the dialer says.
+// TestDialSource: a connection comes from the address and port number that the dialer requests.
 func TestDialSource(t *testing.T) {
 	d := startDaemon(t)
 	near, far, ctx := d.open(), d.open(), patience(t)
 	l := must(far.Listen("198.18.0.1:0"))(t)
 	seen := make(chan netip.AddrPort, 1)
 	go func() {
-		if conn, err := l.Accept(ctx, nil); err == nil { // the dialer tells
+		if conn, err := l.Accept(ctx, nil); err == nil { // the dialer checks the result
 			seen <- conn.RemoteAddr()
 		}
 	}()
@@ -89,7 +89,7 @@ func TestDialSource(t *testing.T) {
 	}
 }
 
-// TestListenBacklog: as many requests wait as the listener says.
+// TestListenBacklog: a listener queues as many requests as its backlog.
 func TestListenBacklog(t *testing.T) {
 	d := startDaemon(t)
 	near, far, ctx := d.open(), d.open(), patience(t)
@@ -125,7 +125,7 @@ func TestCancel(t *testing.T) {
 			return err
 		},
 		"CompChannel.Wait": func(ctx context.Context) error { _, err := ch.Wait(ctx); return err },
-		// Nobody posted a receive for it.
+		// The peer has posted no receive.
 		"Send": func(ctx context.Context) error { return p.dialed.SendBytes(ctx, []byte("hello")) },
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -152,7 +152,7 @@ func TestCancel(t *testing.T) {
 	if _, err := r.Accept(patience(t), nil); err == nil {
 		t.Error("a request that was withdrawn could be accepted")
 	}
-	// So does the connection of the cancelled Send: its message arrives.
+	// The connection of the cancelled Send still works: its message arrives.
 	m := memory(t, p.accepted, 64, true)
 	ok(t, p.accepted.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{m.SGE(0, 64)}}))
 	if got, err := p.accepted.Recv(patience(t)); err != nil || string(m.Bytes()[:got.ByteLen]) != "hello" {
@@ -160,7 +160,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestChannel: one channel serves many queues, made by hand.
+// TestChannel: one channel serves several queues.
 func TestChannel(t *testing.T) {
 	d := startDaemon(t)
 	near, far, ctx := d.open(), d.open(), patience(t)
@@ -214,7 +214,7 @@ func TestChannel(t *testing.T) {
 	}
 }
 
-// TestDisconnect: Close lets go out what was posted; the peer learns of the end.
+// TestDisconnect: Close lets posted work be sent first; the peer sees the end.
 func TestDisconnect(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 	ctx := patience(t)
@@ -226,7 +226,7 @@ func TestDisconnect(t *testing.T) {
 		ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpSend, Inline: []byte("last words")}))
 	}
 	ok(t, p.dialed.Close())
-	ok(t, p.dialed.Close()) // again is no error
+	ok(t, p.dialed.Close()) // a second Close is no error
 	for i := range 10 {
 		got := must(p.accepted.Recv(ctx))(t)
 		if got.ID != uint64(i) || got.ByteLen != 10 {
@@ -243,8 +243,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestAckTimeout: both sides of a connection may say how long a transmission waits for its
-// acknowledgement, as far as InfiniBand's 5 bits go.
+// TestAckTimeout: both sides of a connection may set how long a transmission waits for its acknowledgement,
+// within InfiniBand's 5 bits.
 func TestAckTimeout(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{AckTimeout: 20}, verbs.ConnOptions{AckTimeout: 31})
 	ok(t, p.dialed.Close())

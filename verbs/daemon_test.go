@@ -14,13 +14,13 @@ import (
 	"urdma/verbs"
 )
 
-// roleVariable makes the test binary a peer process instead, see roles.
+// roleVariable makes the test binary run as a peer process instead, see roles.
 const roleVariable = "URDMA_VERBS_TEST_ROLE"
 
 var programs struct {
 	once sync.Once
 	dir  string
-	why  string // they could not be built, and the test is skipped
+	why  string // why they could not be built; the test is then skipped
 	err  error
 }
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// program builds urdmad and the example once and returns the path of one.
+// program builds urdmad and the example once and returns the path of one of them.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	programs.once.Do(func() {
@@ -60,8 +60,7 @@ func program(t testing.TB, name string) string {
 	return filepath.Join(programs.dir, name)
 }
 
-// daemon is a urdmad of this test, with the built-in configuration unless arguments say
-// otherwise.
+// daemon is a urdmad for this test, with the built-in configuration unless arguments change it.
 type daemon struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -101,8 +100,8 @@ func startDaemon(t testing.TB, args ...string) *daemon {
 // kill is kill -9.
 func (d *daemon) kill() {
 	d.ended.Do(func() {
-		_ = d.cmd.Process.Kill() // ended by itself
-		_ = d.cmd.Wait()         // the signal
+		_ = d.cmd.Process.Kill() // it has exited by itself
+		_ = d.cmd.Wait()         // reports the signal
 	})
 }
 
@@ -116,14 +115,14 @@ func (d *daemon) open() *verbs.Client {
 	return c
 }
 
-// patience bounds every wait: what is not over by then hangs.
+// patience limits every wait: a call that takes longer counts as hanging.
 func patience(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// must is for what cannot fail in a test.
+// must is for calls that can't fail in a test.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -176,7 +175,7 @@ func (p *pair) connect(t testing.TB, dial, accept verbs.ConnOptions) {
 	p.accepted = must(r.conn, r.err)(t)
 }
 
-// memory makes registered memory of a connection's own domain.
+// memory registers memory in a connection's own domain.
 func memory(t testing.TB, conn *verbs.Conn, n int, shared bool) *verbs.MR {
 	t.Helper()
 	access := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic

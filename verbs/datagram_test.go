@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// end is a queue pair made by itself, with a completion queue and memory.
+// end is a queue pair without rdma_cm, with a completion queue and memory.
 type end struct {
 	*verbs.QP
 	cq     *verbs.CQ
@@ -31,7 +31,7 @@ func newEnd(t testing.TB, c *verbs.Client, o verbs.QPOptions) *end {
 	return e
 }
 
-// newDatagrams makes one that exchanges datagrams.
+// newDatagrams makes an end for datagrams.
 func newDatagrams(t testing.TB, c *verbs.Client, qkey uint32) *end {
 	t.Helper()
 	e := newEnd(t, c, verbs.QPOptions{Type: verbs.UD})
@@ -39,7 +39,7 @@ func newDatagrams(t testing.TB, c *verbs.Client, qkey uint32) *end {
 	return e
 }
 
-// next takes one completion, whose status must be as said.
+// next takes one completion, which must have this status.
 func (e *end) next(t testing.TB, status verbs.Status) verbs.Completion {
 	t.Helper()
 	var one [1]verbs.Completion
@@ -61,7 +61,7 @@ func (e *end) nothing(t testing.TB, what string) {
 	}
 }
 
-// receive posts a receive of n bytes at an offset, which is its ID.
+// receive posts a receive of n bytes at an offset, which is also its ID.
 func (e *end) receive(t testing.TB, at, n int) {
 	t.Helper()
 	ok(t, e.PostRecv(&verbs.RecvWR{ID: uint64(at), SGE: []verbs.SGE{e.memory.SGE(at, n)}}))
@@ -74,7 +74,7 @@ func (e *end) say(t testing.TB, text string, to verbs.Destination) {
 	e.next(t, verbs.StatusSuccess)
 }
 
-// hear takes a receive and returns the datagram.
+// hear takes a completed receive and returns the datagram.
 func (e *end) hear(t testing.TB) (string, verbs.Completion) {
 	t.Helper()
 	c := e.next(t, verbs.StatusSuccess)
@@ -88,9 +88,8 @@ func (e *end) at(qkey uint32) verbs.Destination {
 	return verbs.Destination{Number: e.Number(), QKey: qkey}
 }
 
-// TestDatagrams: messages of all lengths to a queue pair known by its number, and
-// answers to where the completions say they came from; every other one with
-// immediate data.
+// TestDatagrams: messages of all lengths to a queue pair given by number, and answers to the senders in the
+// completions; every second one with immediate data.
 func TestDatagrams(t *testing.T) {
 	const qkey, out = 0x1234567, 32 << 10
 	d := startDaemon(t)
@@ -129,9 +128,8 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// TestDatagramsLost: what has another Q_Key, goes to a number that nobody has, or
-// finds too short a receive completes at the sender and is heard by nobody; a Q_Key
-// with the top bit is the sender's own.
+// TestDatagramsLost: a datagram with another Q_Key, to an unused number, or too long for the receive
+// completes at the sender and is not received; a Q_Key with the top bit means the sender's own.
 func TestDatagramsLost(t *testing.T) {
 	d := startDaemon(t)
 	from, to := newDatagrams(t, d.open(), 7), newDatagrams(t, d.open(), 8)
@@ -155,8 +153,8 @@ func TestDatagramsLost(t *testing.T) {
 	}
 }
 
-// TestDatagramStates: a send that fails stops sends and no arrivals, until RTS;
-// urdmad's end flushes the receives.
+// TestDatagramStates: after a failed send, sends stop and receives continue until a move to RTS; the end of
+// urdmad flushes the receives.
 func TestDatagramStates(t *testing.T) {
 	d := startDaemon(t)
 	e := newEnd(t, d.open(), verbs.QPOptions{Type: verbs.UD})
@@ -196,7 +194,7 @@ func TestDatagramStates(t *testing.T) {
 	}
 }
 
-// TestDatagramGroups: what is sent to a group each member gets but the sender.
+// TestDatagramGroups: all members of a group except the sender receive a datagram.
 func TestDatagramGroups(t *testing.T) {
 	d := startDaemon(t)
 	group, gid := netip.MustParseAddr("239.4.5.6"), netip.MustParseAddr("ff12:401b::104:506") // the same group
@@ -232,7 +230,7 @@ func TestDatagramGroups(t *testing.T) {
 	}
 }
 
-// TestDatagramErrors: what is refused, and how.
+// TestDatagramErrors: refused calls and their errors.
 func TestDatagramErrors(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -272,7 +270,7 @@ func TestDatagramErrors(t *testing.T) {
 	}
 }
 
-// TestParseGRH6: an IPv6 header, whose first 40 bytes the room in front is.
+// TestParseGRH6: an IPv6 header fills the 40 bytes in front of a datagram.
 func TestParseGRH6(t *testing.T) {
 	src, dst := netip.MustParseAddr("fd00::2"), netip.MustParseAddr("ff15::7")
 	b := append([]byte{0x61, 0x20, 0, 0, 0, 38, 17, 63}, src.AsSlice()...)
@@ -282,7 +280,7 @@ func TestParseGRH6(t *testing.T) {
 	}
 }
 
-// TestParseGRH: a header as docs/WIRE.md chapter 10 has it.
+// TestParseGRH: a header as described in docs/WIRE.md chapter 10.
 func TestParseGRH(t *testing.T) {
 	b := make([]byte, 20, 64)
 	b = append(b, 0x45, 0x08, 0x00, 0x54, 0x00, 0x00, 0x40, 0x00, 0x3f, 0x11, 0x00, 0x00, 10, 1, 2, 3, 239, 4, 5, 6)
@@ -298,9 +296,9 @@ func TestParseGRH(t *testing.T) {
 	}
 }
 
-// TestLastDatagrams: what was posted before a queue pair is closed, or its program has
-// ended, has left, though nobody has waited for its completion: a program that sends and
-// ends (mckey) need not. The worker sleeps in some rounds, and is about to wake in others.
+// TestLastDatagrams: datagrams posted before a queue pair is closed or its program ends are sent, even if no
+// call waited for their completion: a program may send and exit (mckey). In some rounds the worker sleeps, in
+// others it is about to wake.
 func TestLastDatagrams(t *testing.T) {
 	const qkey, each = 0x1234567, 16
 	d := startDaemon(t)

@@ -16,10 +16,10 @@ import (
 	"urdma/verbs"
 )
 
-// roles are what the test binary does as a peer process.
+// roles are the functions that the test binary runs as a peer process.
 var roles = map[string]func() int{"victim": victim}
 
-// victim connects to the address it is given, says so, and sends until killed.
+// victim connects to the given address, prints that, and sends until it is killed.
 func victim() int {
 	c, err := verbs.Open("")
 	if err != nil {
@@ -39,8 +39,8 @@ func victim() int {
 	}
 }
 
-// TestPeerKilled: kill -9 of the peer's process ends the connection and
-// flushes, and the next connection works. Its Open finds urdmad by itself.
+// TestPeerKilled: kill -9 of the peer's process ends the connection and flushes work, and the next connection
+// works. Its Open finds urdmad by itself.
 func TestPeerKilled(t *testing.T) {
 	d := startDaemon(t)
 	c, ctx := d.open(), patience(t)
@@ -60,7 +60,7 @@ func TestPeerKilled(t *testing.T) {
 			must(conn.Recv(ctx))(t)
 		}
 		ok(t, peer.Process.Kill())
-		_ = peer.Wait() // the signal
+		_ = peer.Wait() // reports the signal
 		ends := 0
 		for {
 			_, err := conn.Recv(ctx)
@@ -74,15 +74,15 @@ func TestPeerKilled(t *testing.T) {
 				<-conn.Done()
 			}
 			if conn.Err() != nil && err.Error() == conn.Err().Error() {
-				break // nothing posted is left
+				break // all posted work was flushed
 			}
 		}
 		ok(t, conn.Close())
 	}
 }
 
-// TestDaemonKilled: kill -9 of urdmad becomes an error wherever a goroutine
-// waits, posted work is flushed, and Close still works.
+// TestDaemonKilled: after kill -9 of urdmad every waiting goroutine gets an error, posted work is flushed,
+// and Close still works.
 func TestDaemonKilled(t *testing.T) {
 	before := runtime.NumGoroutine()
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
@@ -98,10 +98,11 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	waits := map[string]func() error{
 		"Recv without receives": func() error { _, err := p.dialed.Recv(ctx); return err },
-		"Send":                  func() error { return sendTillError(ctx, p.accepted) }, // nobody posted a receive for it
-		"Next":                  func() error { _, err := l.Next(ctx); return err },
-		"CQ.Wait":               func() error { _, err := lonely.Wait(ctx, make([]verbs.Completion, 1)); return err },
-		"Poll":                  func() error { return pollTillError(lonely) },
+		// the peer has posted no receive
+		"Send":    func() error { return sendTillError(ctx, p.accepted) },
+		"Next":    func() error { _, err := l.Next(ctx); return err },
+		"CQ.Wait": func() error { _, err := lonely.Wait(ctx, make([]verbs.Completion, 1)); return err },
+		"Poll":    func() error { return pollTillError(lonely) },
 	}
 	var all sync.WaitGroup
 	for name, wait := range waits {
@@ -180,8 +181,8 @@ func pollTillError(q *verbs.CQ) error {
 	}
 }
 
-// TestClientClosed: Close under the feet of goroutines that post, poll and wait
-// is ErrClosed for them, and leaves no descriptor behind.
+// TestClientClosed: Close returns ErrClosed to goroutines that post, poll and wait, and leaves no descriptor
+// open.
 func TestClientClosed(t *testing.T) {
 	d := startDaemon(t)
 	far := d.open()
@@ -213,7 +214,8 @@ func TestClientClosed(t *testing.T) {
 		if round == 0 {
 			descriptors = open()
 		}
-		for end := time.Now().Add(time.Minute); open() > descriptors; time.Sleep(time.Millisecond) { // a channel's goes with who reads from it
+		// a channel's descriptor is closed when its reader returns
+		for end := time.Now().Add(time.Minute); open() > descriptors; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("round %d: %d descriptors, %d after the first", round, open(), descriptors)
 			}

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestExamples runs the examples, which need a urdmad and so have no output for go test
-// to compare.
+// TestExamples runs the examples, which need a urdmad and so have no output comment for go test.
 func TestExamples(t *testing.T) {
 	t.Setenv("URDMA_SOCKET", startDaemon(t).socket)
 	for _, c := range []struct {
@@ -27,7 +26,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// printed is what f writes to standard output, less than a pipe holds.
+// printed returns what f writes to standard output, which must fit a pipe.
 func printed(t *testing.T, f func()) string {
 	r, w, err := os.Pipe()
 	ok(t, err)

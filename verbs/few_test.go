@@ -17,7 +17,7 @@ import (
 
 func init() { roles["few"] = fewDescriptors }
 
-// TestFewDescriptors runs the role in a process of its own, whose limit it is.
+// TestFewDescriptors runs the role in a separate process, because the limit applies to the process.
 func TestFewDescriptors(t *testing.T) {
 	d := startDaemon(t)
 	c := exec.Command(must(os.Executable())(t))
@@ -27,7 +27,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// A way makes something with descriptors, and destroys it where it succeeds.
+// A way creates an object with descriptors, and destroys it if that succeeds.
 type way struct {
 	name string
 	try  func() error
@@ -51,7 +51,7 @@ func tryFew() error {
 	if err != nil {
 		return err
 	}
-	l, err := c.Listen(":0") // makes the event channel, which stays
+	l, err := c.Listen(":0") // also makes the event channel, which is kept
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func tryFew() error {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
-	return errors.Join(l.Close(), x.Close()) // EBUSY where something is left
+	return errors.Join(l.Close(), x.Close()) // EBUSY if an object is left
 }
 
 func ways(c *verbs.Client, x *verbs.Context) []way {
@@ -105,8 +105,8 @@ func tried[T interface{ Close() error }](made T, err error) error {
 	return made.Close()
 }
 
-// check fails for every number of free descriptors that is too small, with
-// EMFILE, and leaves none behind here or in urdmad.
+// check tries every number of free descriptors that is too small: the call must fail with EMFILE and leave no
+// descriptor open, here or in urdmad.
 func (w *way) check() error {
 	if err := w.try(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (w *way) check() error {
 		return fmt.Errorf("it worked with %d descriptors", needed)
 	}
 	o, u := 0, 0
-	for range 6000 { // urdmad closes a connection's a moment after its end
+	for range 6000 { // urdmad closes a connection's descriptors a moment after its end
 		o, u = descriptorsOf("self")-ours, descriptorsOf(os.Getenv("URDMAD_PID"))-urdmads
 		if o <= 0 && u <= 0 {
 			return nil

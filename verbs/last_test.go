@@ -7,9 +7,9 @@ import (
 	"urdma/verbs"
 )
 
-// TestLastSends: what was posted to a reliable connection before its queue pair is
-// closed, or its program has ended, arrives, though nobody has waited for its
-// completion. The worker sleeps in some rounds, and is about to wake in others.
+// TestLastSends: messages posted to a reliable connection before its queue pair is closed or its program ends
+// arrive, even if no call waited for their completion. In some rounds the worker sleeps, in others it is
+// about to wake.
 func TestLastSends(t *testing.T) {
 	const each = 8
 	d := startDaemon(t)

@@ -13,7 +13,7 @@ import (
 	"urdma/verbs"
 )
 
-// limitsTest is a client that makes as much of everything as its device says.
+// limitsTest is a client that creates as many of everything as its device allows.
 type limitsTest struct {
 	t  *testing.T
 	d  *verbs.Device
@@ -22,7 +22,7 @@ type limitsTest struct {
 	cq *verbs.CQ
 }
 
-// reach makes most objects, and closes them.
+// reach creates most objects, and closes them.
 func reach[T io.Closer](l *limitsTest, most int, create func() (T, error)) {
 	l.t.Helper()
 	made := make([]T, 0, most)
@@ -45,7 +45,7 @@ func (l *limitsTest) pair(o verbs.QPOptions) {
 	reach(l, 1, func() (*verbs.QP, error) { return l.pd.CreateQP(l.cq, l.cq, o) })
 }
 
-// limits has an entry for each Max of verbs.Device.
+// limits has an entry for each field Max… of verbs.Device.
 var limits = map[string]func(l *limitsTest){
 	"MaxQP": func(l *limitsTest) {
 		reach(l, l.d.MaxQP, func() (*verbs.QP, error) { return l.pd.CreateQP(l.cq, l.cq, verbs.QPOptions{SendWR: 1, RecvWR: 1}) })
@@ -83,11 +83,11 @@ var limits = map[string]func(l *limitsTest){
 	"MaxMRSize": func(l *limitsTest) {
 		reach(l, 1, func() (*verbs.MR, error) { return l.pd.AllocMemory(int(l.d.MaxMRSize), verbs.LocalWrite) })
 	},
-	// Of connections and messages, which are not made here.
+	// Limits of connections and messages are tested elsewhere.
 	"MaxReads": nil, "MaxMessage": nil, "MaxDatagram": nil,
 }
 
-// TestLimits: one client can have what its device says that there is at most.
+// TestLimits: one client can have as many of everything as its device states.
 func TestLimits(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "urdma.json")
 	text := `{"ports": [{"vdev": "loopback", "ipv4_address": "198.18.0.1/24"}], "limits": {"registered_bytes": 1073741824}}`
@@ -111,8 +111,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestStrictLimits: under URDMA_STRICT a device is as small as it says, shows that, and
-// refuses more.
+// TestStrictLimits: with URDMA_STRICT a device states smaller limits, and refuses more.
 func TestStrictLimits(t *testing.T) {
 	t.Setenv("URDMA_STRICT", "max_sge:3,max_qp_wr:5,max_inline_data:32,max_cqe:7,max_qp_rd_atom:2,max_srq_wr:6,max_srq_sge:4")
 	l := &limitsTest{t: t, d: startDaemon(t).open().Devices()[0]}
@@ -123,7 +122,8 @@ func TestStrictLimits(t *testing.T) {
 		t.Errorf("MaxReads is %d, expected 2", l.d.MaxReads)
 	}
 	pair := func(o verbs.QPOptions) (io.Closer, error) {
-		o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE = max(o.SendWR, 1), max(o.RecvWR, 1), max(o.SendSGE, 1), max(o.RecvSGE, 1) // 0 has a default that is more
+		// 0 would mean a larger default
+		o.SendWR, o.RecvWR, o.SendSGE, o.RecvSGE = max(o.SendWR, 1), max(o.RecvWR, 1), max(o.SendSGE, 1), max(o.RecvSGE, 1)
 		return l.pd.CreateQP(l.cq, l.cq, o)
 	}
 	for name, c := range map[string]struct {

@@ -10,9 +10,8 @@ import (
 	"urdma/verbs"
 )
 
-// ExampleQP_ConnectNumber has two ends, which may be two programs on two hosts, connect
-// by queue pair number: they tell each other their numbers over TCP, and each sends a
-// message.
+// ExampleQP_ConnectNumber connects two ends, which may be two programs on two hosts, by queue pair number:
+// they exchange their numbers over TCP, and each sends a message.
 func ExampleQP_ConnectNumber() {
 	client, err := verbs.Open("")
 	if err != nil {
@@ -47,8 +46,7 @@ func ExampleQP_ConnectNumber() {
 	fmt.Println(text)
 }
 
-// greet exchanges numbers over tcp, connects, sends text and returns what the
-// peer sent.
+// greet exchanges numbers over tcp, connects, sends text and returns the peer's message.
 func greet(client *verbs.Client, tcp net.Conn, text string) (string, error) {
 	x, err := client.Devices()[0].Open()
 	if err != nil {
@@ -100,7 +98,7 @@ func greet(client *verbs.Client, tcp net.Conn, text string) (string, error) {
 	return got, nil
 }
 
-// exchange tells the peer our number, hears its own and connects.
+// exchange sends the peer our number, receives its number and connects.
 func exchange(q *verbs.QP, tcp net.Conn) error {
 	var peer verbs.Number
 	if err := json.NewEncoder(tcp).Encode(q.Number()); err != nil {
@@ -144,6 +142,6 @@ type duplex struct{ net.Conn }
 
 func (d duplex) Write(b []byte) (int, error) {
 	kept := append([]byte(nil), b...)
-	go func() { _, _ = d.Conn.Write(kept) }() // the reader at the other end tells
+	go func() { _, _ = d.Conn.Write(kept) }() // the reader at the other end would notice
 	return len(b), nil
 }

@@ -12,9 +12,9 @@ import (
 	"urdma/verbs"
 )
 
-// ExampleClient_ListenDatagrams serves who asks for a queue pair that takes datagrams,
-// and answers each datagram with the same text. The other side asks for such a queue
-// pair and sends it datagrams; nobody repeats one that is lost.
+// ExampleClient_ListenDatagrams accepts requests for a queue pair that receives datagrams, and answers each
+// datagram with the same text. The other side requests such a queue pair and sends it datagrams; lost ones
+// are not sent again.
 func ExampleClient_ListenDatagrams() {
 	client, err := verbs.Open("")
 	if err != nil {
@@ -38,7 +38,7 @@ func ExampleClient_ListenDatagrams() {
 	fmt.Println(answers)
 }
 
-// echo takes one request and answers so many datagrams.
+// echo accepts one request and answers so many datagrams.
 func echo(ctx context.Context, l *verbs.Listener, count int) error {
 	var memory *verbs.MR
 	post := func(conn *verbs.Conn) error {
@@ -48,7 +48,7 @@ func echo(ctx context.Context, l *verbs.Listener, count int) error {
 		if memory, err = conn.PD().AllocMemory(4096, verbs.LocalWrite); err != nil {
 			return err
 		}
-		return post(conn) // before the other side knows whom to send to
+		return post(conn) // before the other side knows the queue pair
 	}})
 	if err != nil {
 		return err
@@ -63,14 +63,15 @@ func echo(ctx context.Context, l *verbs.Listener, count int) error {
 		if err := post(conn); err != nil {
 			return err
 		}
-		if err := conn.SendBytes(ctx, text); err != nil { // to conn.Peer; c.Sender tells who it was
+		// sends to conn.Peer; c.Sender would be the sender of this one
+		if err := conn.SendBytes(ctx, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// say sends texts, one after the other is answered.
+// say sends texts, each after the answer to the one before.
 func say(ctx context.Context, client *verbs.Client, address string, texts ...string) (answers []string, err error) {
 	conn, err := client.Dial(ctx, address, &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}})
 	if err != nil {
@@ -97,7 +98,7 @@ func say(ctx context.Context, client *verbs.Client, address string, texts ...str
 	return answers, nil
 }
 
-// TestDatagramService runs the examples' two programs, several of the one.
+// TestDatagramService runs the example's two programs, with several clients.
 func TestDatagramService(t *testing.T) {
 	d := startDaemon(t)
 	server, ctx := d.open(), patience(t)
@@ -113,8 +114,8 @@ func TestDatagramService(t *testing.T) {
 	}
 }
 
-// TestDatagramRequest: each side is told the other's queue pair and private data; who
-// is refused, or asks where nobody answers for datagrams, learns it.
+// TestDatagramRequest: each side gets the other's queue pair and private data; the error is reported if a
+// request is rejected or nobody listens for datagrams.
 func TestDatagramRequest(t *testing.T) {
 	d := startDaemon(t)
 	server, client, ctx := d.open(), d.open(), patience(t)
@@ -171,7 +172,7 @@ func TestDatagramRequest(t *testing.T) {
 	}
 }
 
-// TestDatagramServiceEnd: urdmad's end is the end of who waits for datagrams.
+// TestDatagramServiceEnd: goroutines that wait for datagrams get an error when urdmad ends.
 func TestDatagramServiceEnd(t *testing.T) {
 	d := startDaemon(t)
 	ctx := patience(t)
@@ -196,7 +197,7 @@ func TestDatagramServiceEnd(t *testing.T) {
 	ok(t, conn.Close())
 }
 
-// TestJoinMulticast: members of a group hear each other, and themselves not.
+// TestJoinMulticast: members of a group receive each other's datagrams, but not their own.
 func TestJoinMulticast(t *testing.T) {
 	d := startDaemon(t)
 	ctx := patience(t)

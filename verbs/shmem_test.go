@@ -10,8 +10,8 @@ import (
 	"urdma/verbs"
 )
 
-// TestSharedMemory: memory that the program maps shared of a file on tmpfs is mapped by
-// urdmad, too; what is written there is there when its writer's completion is polled.
+// TestSharedMemory: if the program maps a file on tmpfs shared, urdmad maps it, too; written data is there
+// when the writer's completion is polled.
 func TestSharedMemory(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -33,7 +33,7 @@ func TestSharedMemory(t *testing.T) {
 		close bool
 	}{
 		"memfd":             {memfd, false},
-		"memfd, closed":     {memfd, true}, // shared where the kernel lets it be opened
+		"memfd, closed":     {memfd, true}, // shared if the kernel lets it be opened
 		"/dev/shm":          {shm, false},
 		"/dev/shm, by path": {shm, true},
 	} {

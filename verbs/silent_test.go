@@ -16,7 +16,7 @@ import (
 	"urdma/verbs"
 )
 
-// stop stops urdmad, all of it: a thread that runs goes on for a moment after the signal.
+// stop stops urdmad and waits for all threads: a running thread continues for a moment after the signal.
 func (d *daemon) stop(t *testing.T) {
 	t.Helper()
 	ok(t, d.cmd.Process.Signal(syscall.SIGSTOP))
@@ -31,21 +31,21 @@ func (d *daemon) stop(t *testing.T) {
 	}
 }
 
-// threadsBut is how many of urdmad's threads are in any other state, as proc(5) has them.
+// threadsBut returns how many of urdmad's threads are not in this state (proc(5)).
 func (d *daemon) threadsBut(t testing.TB, state string) (n int) {
 	t.Helper()
 	tasks := fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid)
 	for _, task := range must(os.ReadDir(tasks))(t) {
 		stat, _ := os.ReadFile(filepath.Join(tasks, task.Name(), "stat"))
-		if _, is, alive := strings.Cut(string(stat), ") "); alive && !strings.HasPrefix(is, state) { // behind the name
+		if _, is, alive := strings.Cut(string(stat), ") "); alive && !strings.HasPrefix(is, state) { // after the name
 			n++
 		}
 	}
 	return n
 }
 
-// settle waits until urdmad has nothing left to do with what is posted: its threads
-// sleep whenever they are looked at, and not just for a lock.
+// settle waits until urdmad has completed all posted work: its threads sleep at several checks, so not just
+// for a lock.
 func (d *daemon) settle(t testing.TB) {
 	t.Helper()
 	end := time.Now().Add(time.Minute)
@@ -60,7 +60,7 @@ func (d *daemon) settle(t testing.TB) {
 	}
 }
 
-// silence stops urdmad for as long as f takes, which must not be long.
+// silence stops urdmad while f runs, which must not take long.
 func (d *daemon) silence(t *testing.T, f func(ctx context.Context) error) {
 	t.Helper()
 	d.stop(t)
@@ -80,8 +80,8 @@ func (d *daemon) silence(t *testing.T, f func(ctx context.Context) error) {
 	}
 }
 
-// TestSilentUrdmad: no call with a context waits for urdmad longer than that, and
-// what it had asked for is gone when urdmad answers again.
+// TestSilentUrdmad: no call with a context waits for urdmad longer than the context, and the objects it
+// requested are gone when urdmad answers again.
 func TestSilentUrdmad(t *testing.T) {
 	d := startDaemon(t)
 	near, far := d.open(), d.open()
@@ -110,8 +110,8 @@ func TestSilentUrdmad(t *testing.T) {
 	ok(t, x.Close())
 }
 
-// TestSilenceIsTold: a program that waits for a stopped urdmad says so, with its process
-// and state, and goes on when that does.
+// TestSilenceIsTold: a program that waits for a stopped urdmad logs its process id and state, and continues
+// when urdmad does.
 func TestSilenceIsTold(t *testing.T) {
 	d := startDaemon(t)
 	x := must(d.open().Devices()[0].Open())(t)
@@ -137,7 +137,7 @@ func TestSilenceIsTold(t *testing.T) {
 	ok(t, <-made)
 }
 
-// lines takes what is written, a line at a time.
+// lines receives a log, line by line.
 type lines chan string
 
 func (l lines) Write(b []byte) (int, error) {
@@ -145,8 +145,8 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestContextAfterDial: the queues and the channel of a connection are no reason
-// not to close the device once it is closed.
+// TestContextAfterDial: after a connection is closed, its queues and channel do not prevent closing the
+// device.
 func TestContextAfterDial(t *testing.T) {
 	d := startDaemon(t)
 	p := &pair{d: d, near: d.open(), far: d.open()}
@@ -163,8 +163,8 @@ func TestContextAfterDial(t *testing.T) {
 	ok(t, x.Close())
 }
 
-// TestDroppedAfterDeath: a program that drops everything when urdmad has died,
-// memory that was pinned included, goes on.
+// TestDroppedAfterDeath: a program that drops all objects after urdmad has died, pinned memory included, does
+// not panic.
 func TestDroppedAfterDeath(t *testing.T) {
 	d := startDaemon(t)
 	func() {
@@ -175,7 +175,7 @@ func TestDroppedAfterDeath(t *testing.T) {
 		d.kill()
 		<-c.Gone()
 	}()
-	for range 10 { // the collector's finalizers panic where a pin leaked
+	for range 10 { // the collector's finalizers panic if a pin leaked
 		time.Sleep(20 * time.Millisecond)
 		runtime.GC()
 	}

@@ -14,8 +14,7 @@ import (
 
 const slotDepth = 16
 
-// tight is a connection each of whose completion queues holds as many entries as
-// the queue that completes on it.
+// tight is a connection with completion queues of as many entries as the queue that completes on each.
 func tight(t testing.TB) *pair {
 	t.Helper()
 	d := startDaemon(t)
@@ -30,8 +29,8 @@ func tightOptions(t testing.TB, c *verbs.Client) verbs.ConnOptions {
 		PD: must(x.AllocPD())(t), SendCQ: must(x.CreateCQ(slotDepth, nil))(t), RecvCQ: must(x.CreateCQ(slotDepth, nil))(t)}
 }
 
-// posted posts until the queue is full, giving urdmad time before it believes
-// that, and returns how many were taken.
+// posted posts until the queue is full, giving urdmad time to complete work before it decides that, and
+// returns how many were posted.
 func (d *daemon) posted(t testing.TB, post func() error) (n int) {
 	t.Helper()
 	for ; n < 4*slotDepth; n++ {
@@ -64,8 +63,8 @@ func polled(t testing.TB, q *verbs.CQ, n int, status verbs.Status) {
 	}
 }
 
-// TestSlotsAreFreeWhenPolled: a program that does not poll runs out of slots, and
-// does not overrun a completion queue that is as large as its queue.
+// TestSlotsAreFreeWhenPolled: a program that does not poll runs out of slots, and does not overrun a
+// completion queue as large as its queue.
 func TestSlotsAreFreeWhenPolled(t *testing.T) {
 	p := tight(t)
 	there := memory(t, p.accepted, 4096, true)
@@ -101,7 +100,7 @@ func TestSlotsAreFreeWhenPolled(t *testing.T) {
 	}
 	flags = 0
 	full("unsignaled", write, 4*slotDepth)
-	p.d.settle(t) // or some of them would be flushed
+	p.d.settle(t) // otherwise some would be flushed
 	ok(t, p.dialed.Modify(&verbs.QPAttr{QPState: abi.QPSErr}, abi.QPMaskState))
 	for range 3 {
 		full("unsignaled in the error state", write, slotDepth)
@@ -112,8 +111,8 @@ func TestSlotsAreFreeWhenPolled(t *testing.T) {
 	}
 }
 
-// TestSlotsOfTheNextQueuePair: completions of a queue pair that was closed or
-// reset free nothing of another's, or of its own next life.
+// TestSlotsOfTheNextQueuePair: completions of a closed or reset queue pair free no slots of another one, or
+// of itself after the reset.
 func TestSlotsOfTheNextQueuePair(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -152,8 +151,8 @@ func TestSlotsOfTheNextQueuePair(t *testing.T) {
 	fill(kept)
 }
 
-// TestEveryCompletionOnce kills urdmad at any moment: each receive and each
-// signaled send that was posted has exactly one completion.
+// TestEveryCompletionOnce kills urdmad at any moment: each posted receive and each signaled send has exactly
+// one completion.
 func TestEveryCompletionOnce(t *testing.T) {
 	rounds := 10
 	if os.Getenv("URDMA_LONG") != "" {
@@ -168,7 +167,7 @@ func killedRound(t *testing.T) {
 	p := tight(t)
 	random := rand.New(rand.NewPCG(uint64(p.d.cmd.Process.Pid), 0))
 	t.Logf("seed %d", p.d.cmd.Process.Pid)
-	sends, gets := map[uint64]int{}, map[uint64]int{} // completions due, by ID
+	sends, gets := map[uint64]int{}, map[uint64]int{} // completions expected, by ID
 	silent := map[uint64]bool{}
 	out := make([]verbs.Completion, 8)
 	take := func(q *verbs.CQ, due map[uint64]int) (more bool) {
@@ -208,7 +207,7 @@ func killedRound(t *testing.T) {
 	for take(p.dialed.SendCQ(), sends) || take(p.accepted.RecvCQ(), gets) {
 	}
 	for id, due := range sends {
-		if due != 0 && !(silent[id] && due == -1) { // one that urdmad had not completed
+		if due != 0 && !(silent[id] && due == -1) { // flushed, because urdmad had not completed it
 			t.Errorf("send %d lacks %d completions", id, due)
 		}
 	}

@@ -39,13 +39,13 @@ func (p *pool) post(n int) error {
 	return p.srq.PostRecv(&verbs.RecvWR{ID: uint64(n), SGE: []verbs.SGE{p.memory.SGE(at, 300), p.memory.SGE(at+300, poolMessage-300)}})
 }
 
-// options are those of a connection that draws from the pool.
+// options returns the options of a connection that uses the pool.
 func (p *pool) options() verbs.ConnOptions {
 	return verbs.ConnOptions{PD: p.pd, RecvCQ: p.cq, QP: verbs.QPOptions{SRQ: p.srq}}
 }
 
-// TestSRQ: messages of several connections arrive in one queue, each in a receive
-// of its own; the limit tells once; what is wrong is refused.
+// TestSRQ: messages of several connections arrive in one queue, each in its own receive; the limit causes one
+// event; invalid calls are refused.
 func TestSRQ(t *testing.T) {
 	d := startDaemon(t)
 	far := d.open()
@@ -82,7 +82,7 @@ func TestSRQ(t *testing.T) {
 	p.refuses(t, pairs)
 }
 
-// TestSRQResize: the receives that wait, and the limit, survive; others may be posted meanwhile.
+// TestSRQResize: posted receives and the limit are kept; receives may be posted meanwhile.
 func TestSRQResize(t *testing.T) {
 	d := startDaemon(t)
 	far := d.open()
@@ -93,7 +93,7 @@ func TestSRQResize(t *testing.T) {
 		ok(t, p.post(n))
 	}
 	ok(t, p.srq.SetLimit(2))
-	for _, n := range []int{0, -1, 1 << 21, 1 << 20, 7} { // 8 wait
+	for _, n := range []int{0, -1, 1 << 21, 1 << 20, 7} { // 8 are posted
 		if err := p.srq.Resize(n); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("resized to %d: %v", n, err)
 		}
@@ -133,13 +133,13 @@ func resizeUntil(s *verbs.SRQ, stop <-chan struct{}) error {
 		select {
 		case <-stop:
 			return nil
-		case <-time.After(300 * time.Microsecond): // while the queue is free
+		case <-time.After(300 * time.Microsecond): // the queue's lock is free meanwhile
 		}
 	}
 }
 
-// exchange sends message n by a pair and takes it; every third time the receive
-// is not posted again at once, so that fewer are left than the limit.
+// exchange sends message n through a pair and receives it; every third time the receive is not posted again
+// at once, so that fewer than the limit are left.
 func (p *pool) exchange(t *testing.T, two *pair, n int) {
 	t.Helper()
 	from := memory(t, two.dialed, 100+n, true)
@@ -188,8 +188,8 @@ func (p *pool) refuses(t *testing.T, pairs []*pair) {
 	}
 }
 
-// TestSRQPeersKilled: a connection in error leaves those beside it, and urdmad's
-// end flushes nothing that no queue pair had taken.
+// TestSRQPeersKilled: a connection in error does not affect others, and the end of urdmad flushes no receive
+// that was not taken.
 func TestSRQPeersKilled(t *testing.T) {
 	d := startDaemon(t)
 	far := d.open()

@@ -14,8 +14,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestMessages: 1000 messages of random lengths each way at once, verified,
-// through both kinds of memory, waiting with and without polling.
+// TestMessages: 1000 messages of random lengths in each direction at once, verified, with both kinds of
+// memory, waiting with and without polling.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -32,7 +32,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestNullRegion: what is read of a region of no memory is 0, and what is written to it is lost.
+// TestNullRegion: reads of a region without memory return 0, and data written to it is discarded.
 func TestNullRegion(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 	in, out := memory(t, p.accepted, 300, true), memory(t, p.dialed, 300, true)
@@ -109,7 +109,7 @@ func TestWriteAndRead(t *testing.T) {
 			fill(here.Bytes(), 5)
 			ok(t, p.accepted.PostRecv(&verbs.RecvWR{}))
 			ok(t, p.dialed.Write(ctx, there.Remote(0), here.SGE(0, 1000), here.SGE(1000, n-1000)))
-			// The peer may look once a later message tells it to, not before.
+			// The peer may look only after a later message.
 			ok(t, p.dialed.SendBytes(ctx, nil))
 			must(p.accepted.Recv(ctx))(t)
 			check(t, there.Bytes(), 5)
@@ -120,8 +120,8 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
-// TestInlineAndInvalidate: inline data may be overwritten at once; a Send with
-// Invalidate takes the rkey of the receiver's window away.
+// TestInlineAndInvalidate: inline data may be overwritten at once; a Send with Invalidate invalidates the
+// rkey of the receiver's window.
 func TestInlineAndInvalidate(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 	ctx := patience(t)
@@ -160,8 +160,7 @@ func TestInlineAndInvalidate(t *testing.T) {
 	ok(t, region.Close())
 }
 
-// TestWrongAccess: what each side may not do fails with its status, and tells
-// both sides.
+// TestWrongAccess: forbidden accesses fail with the right status on both sides.
 func TestWrongAccess(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 	ctx := patience(t)
@@ -198,7 +197,7 @@ func TestPostRefusals(t *testing.T) {
 		want error
 	}{
 		{verbs.SendWR{Op: abi.WRTSO}, verbs.ErrUnsupported},
-		{verbs.SendWR{Op: verbs.OpBindWindow}, verbs.ErrWorkRequest}, // of no window
+		{verbs.SendWR{Op: verbs.OpBindWindow}, verbs.ErrWorkRequest}, // without a window
 		{verbs.SendWR{Op: verbs.OpSend, Flags: 1 << 20}, verbs.ErrWorkRequest},
 		{verbs.SendWR{Op: verbs.OpSend, SGE: three}, verbs.ErrWorkRequest},
 		{verbs.SendWR{Op: verbs.OpSend, Inline: make([]byte, p.dialed.MaxInline()+1)}, verbs.ErrWorkRequest},
@@ -209,7 +208,7 @@ func TestPostRefusals(t *testing.T) {
 			t.Errorf("PostSend(%+v) = %v, expected %v", c.wr, err, c.want)
 		}
 	}
-	// Nobody posted a receive, so sends stay; the queue has room for 4.
+	// The peer has posted no receive, so sends stay in the queue, which has room for 4.
 	wrs := make([]verbs.SendWR, 10)
 	for i := range wrs {
 		wrs[i] = verbs.SendWR{Op: verbs.OpSend, SGE: three[:1]}
@@ -231,7 +230,7 @@ func TestPostRefusals(t *testing.T) {
 	}
 }
 
-// TestMemoryComesBack: allocated memory is reused and does not pile up.
+// TestMemoryComesBack: allocated memory is reused and does not accumulate.
 func TestMemoryComesBack(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()

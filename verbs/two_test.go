@@ -8,8 +8,7 @@ import (
 	"urdma/verbs"
 )
 
-// TestTwoWaiters: completions that come together reach two goroutines that wait
-// with room for one each.
+// TestTwoWaiters: completions that come together reach two waiting goroutines with room for one each.
 func TestTwoWaiters(t *testing.T) {
 	p := connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 	for range 100 {

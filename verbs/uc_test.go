@@ -29,7 +29,7 @@ func TestUC(t *testing.T) {
 			Imm: 0xabcd0000 + uint32(n)}
 		ok(t, near.PostSend(&wr))
 		near.next(t, verbs.StatusSuccess)
-		if op == verbs.OpWrite { // urdmad is done with it: there is no wire here
+		if op == verbs.OpWrite { // there is no wire, so urdmad has completed it
 			check(t, far.memory.Bytes()[target:target+length], n)
 			ok(t, near.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled}))
 			near.next(t, verbs.StatusSuccess)
@@ -48,8 +48,8 @@ func TestUC(t *testing.T) {
 	}
 }
 
-// TestUCLost: a Write where the peer may not write is lost, and tells nobody; what
-// comes after it arrives. Reads and atomics are refused.
+// TestUCLost: a forbidden Write is lost without an error; later messages arrive. Reads and atomics are
+// refused.
 func TestUCLost(t *testing.T) {
 	near, far := newUC(t)
 	far.receive(t, 0, 100)

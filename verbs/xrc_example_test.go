@@ -12,10 +12,10 @@ import (
 	"urdma/verbs"
 )
 
-// ExampleXRCDomain serves one client, who sends to a shared receive queue of the
-// server's XRC domain. The server tells its number when it accepts; other programs of
-// the server's could tell it theirs, and the client would reach them by the same
-// connection. The client may be a program on another host.
+// ExampleXRCDomain serves one client, which sends to a shared receive queue in the server's XRC domain. The
+// server sends the queue's number when it accepts. Other programs on the server could pass the client their
+// numbers, and the client would reach them through the same connection. The client may be a program on
+// another host.
 func ExampleXRCDomain() {
 	client, err := verbs.Open("")
 	if err != nil {
@@ -42,7 +42,7 @@ func ExampleXRCDomain() {
 	fmt.Println(text)
 }
 
-// xrcServer is an XRC domain with a queue, and memory for what arrives there.
+// xrcServer is an XRC domain with a queue and receive memory.
 type xrcServer struct {
 	domain *verbs.XRCDomain
 	cq     *verbs.CQ
@@ -64,7 +64,7 @@ func newXRCServer(device *verbs.Device) (s *xrcServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.domain, err = x.OpenXRCDomain(nil, syscall.O_CREAT); err != nil { // a file would share it with other programs
+	if s.domain, err = x.OpenXRCDomain(nil, syscall.O_CREAT); err != nil { // with a file, other programs could share it
 		return nil, err
 	}
 	if s.cq, err = x.CreateCQ(16, channel); err != nil {
@@ -112,7 +112,7 @@ func sendXRC(ctx context.Context, client *verbs.Client, address, text string) er
 	return one[0].Err()
 }
 
-// TestXRCDial runs the example's two programs, and connects what can't be.
+// TestXRCDial runs the example's two programs, and tries connections that are not possible.
 func TestXRCDial(t *testing.T) {
 	d := startDaemon(t)
 	server, ctx := d.open(), patience(t)

@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// member is one of several programs behind the same extended reliable connections.
+// member is one of several programs that receive through the same extended reliable connections.
 type member struct {
 	client *verbs.Client
 	x      *verbs.Context
@@ -23,8 +23,8 @@ type member struct {
 	memory *verbs.MR
 }
 
-// newMember opens the domain of a file, or one of its own, and posts a few receives of
-// 64 bytes, whose IDs are their offsets, in front of 64 bytes for Writes.
+// newMember opens the domain of a file, or a private one, and posts a few receives of 64 bytes, whose IDs are
+// their offsets; 64 bytes for Writes follow.
 func newMember(t *testing.T, c *verbs.Client, file *os.File) *member {
 	t.Helper()
 	m := &member{client: c, x: must(c.Devices()[0].Open())(t)}
@@ -75,9 +75,8 @@ func domainFile(t *testing.T) *os.File {
 	return f
 }
 
-// TestXRC: one connection leads to two programs that share a domain, each with its
-// own queue and memory. The end that one of them made outlives that program, as the
-// other holds it.
+// TestXRC: one connection reaches two programs that share a domain, each with its own queue and memory. The
+// target queue pair made by one of them outlives that program, because the other has opened it.
 func TestXRC(t *testing.T) {
 	d := startDaemon(t)
 	file := domainFile(t)
@@ -112,7 +111,7 @@ func TestXRC(t *testing.T) {
 		t.Errorf("event %+v, expected one of the queue pair", e)
 	}
 	ok(t, errors.Join(held.Close(), second.srq.Close(), second.domain.Close()))
-	for ctx := patience(t); ; time.Sleep(time.Millisecond) { // until urdmad has seen the first one's end
+	for ctx := patience(t); ; time.Sleep(time.Millisecond) { // until urdmad has noticed the end of the first program
 		again, err := second.x.OpenXRCDomain(file, 0)
 		if errors.Is(err, syscall.EAGAIN) {
 			break
@@ -122,7 +121,7 @@ func TestXRC(t *testing.T) {
 	}
 }
 
-// TestXRCErrors: what is refused, and how.
+// TestXRCErrors: refused calls and their errors.
 func TestXRCErrors(t *testing.T) {
 	d := startDaemon(t)
 	c := d.open()
@@ -174,8 +173,8 @@ func TestXRCErrors(t *testing.T) {
 	}
 }
 
-// TestXRCEnd: a queue that is resized keeps its number and what waits; urdmad's end
-// flushes what was sent and is told to all, and closing works.
+// TestXRCEnd: a resized queue keeps its number and its receives; the end of urdmad flushes sends and is
+// reported to all, and closing works.
 func TestXRCEnd(t *testing.T) {
 	d := startDaemon(t)
 	m := newMember(t, d.open(), nil)

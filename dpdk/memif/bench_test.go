@@ -7,9 +7,8 @@ import (
 	"urdma/dpdk/port"
 )
 
-// BenchmarkBothSides is the cost of a frame on both sides together, in one
-// thread: no cache line travels, no core is waited for. bench/memif measures
-// two processes.
+// BenchmarkBothSides measures a frame's cost on both sides together, in one thread, without cache line
+// transfers and without waiting for another core. bench/memif measures two processes.
 func BenchmarkBothSides(b *testing.B) {
 	for _, c := range []struct {
 		size int
@@ -22,7 +21,8 @@ func BenchmarkBothSides(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoRings is that where both sides have two queues, of which one sends bursts by either ring in turn.
+// BenchmarkTwoRings does the same with two queues on both sides; one of them sends bursts on both rings in
+// turn.
 func BenchmarkTwoRings(b *testing.B) {
 	for _, size := range []int{64, 1500, 9000} {
 		for _, toServer := range []bool{true, false} {

@@ -13,7 +13,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// turn drives a port as its workers would: receive, answer, free.
+// turn makes the calls of a worker: receive, answer, free.
 func turn(p tested) {
 	for _, q := range p.queues {
 		turnOf(q)
@@ -24,7 +24,7 @@ func turnOf(p *queue) {
 	pk := make([]port.Packet, 16)
 	n := p.Rx(pk)
 	for i := range pk[:n] {
-		for _, b := range pk[i].Data { // touch every byte: a bad span would crash
+		for _, b := range pk[i].Data { // read every byte: a wrong span would crash
 			_ = b
 		}
 	}
@@ -46,13 +46,13 @@ func turnOf(p *queue) {
 
 func openServer(t *testing.T) (p tested, path string) { return openServerOf(t, 1) }
 
-// openServerOf opens one with so many queues.
+// openServerOf opens a server with so many queues.
 func openServerOf(t *testing.T, queues int) (p tested, path string) {
 	path = filepath.Join(t.TempDir(), "m.sock")
 	return mustOpen(t, Options{Name: "victim", SocketPath: path, Server: true, Queues: queues, Ring: ringOf}), path
 }
 
-// stillServes proves that a port works after all that was done to it.
+// stillServes checks that a port still works.
 func stillServes(t *testing.T, p tested, path string) {
 	t.Helper()
 	c := mustOpen(t, Options{Name: "honest", SocketPath: path})
@@ -77,13 +77,13 @@ func stillServes(t *testing.T, p tested, path string) {
 	p.Free(rx)
 }
 
-// lie is something that a hostile peer does.
+// lie is a violation of the protocol by a hostile peer.
 type lie struct {
 	name string
 	do   func(r *rawPeer)
 }
 
-// ringLies are told in shared memory.
+// ringLies are violations in shared memory.
 var ringLies = []lie{
 	{"region unknown", func(r *rawPeer) { r.sendFrame(0, desc{region: 1, length: 60, offset: 0}) }},
 	{"region huge", func(r *rawPeer) { r.sendFrame(0, desc{region: 65535, length: 60, offset: 0}) }},
@@ -136,8 +136,8 @@ var ringLies = []lie{
 	{"message on a working link", func(r *rawPeer) { r.ctl.send(newMessage(kindAck), -1) }},
 }
 
-// TestHostileRings: an honest handshake, then lies in shared memory, in the only ring each way
-// and in the second of two. Each must end the link, count an error and leave the port serving.
+// TestHostileRings: an honest handshake, then violations in shared memory, in the only ring in each direction
+// and in the second of two. Each must end the link and be counted, and the port must serve the next peer.
 func TestHostileRings(t *testing.T) {
 	for rings := 1; rings <= rawRings; rings++ {
 		for _, c := range ringLies {
@@ -171,7 +171,7 @@ func TestHostileRings(t *testing.T) {
 	}
 }
 
-// TestBadFramesAreSkipped: frames that are merely useless don't end the link.
+// TestBadFramesAreSkipped: frames with a useless length do not end the link.
 func TestBadFramesAreSkipped(t *testing.T) {
 	p, path := openServer(t)
 	r := dialRaw(t, path)
@@ -243,7 +243,7 @@ func TestChains(t *testing.T) {
 			t.Errorf("slot %d: %+v, want %+v", i, d, want)
 		}
 	}
-	// One slot of 512 is left: another 1200 don't fit, and the frame stays ours.
+	// One slot of 512 bytes is left: another 1200 bytes do not fit, and we keep the frame.
 	p.Alloc(pk[:1])
 	pk[0].Data = pk[0].Data[:1200]
 	if p.Tx(pk[:1]) != 0 {
@@ -254,8 +254,7 @@ func TestChains(t *testing.T) {
 
 var goodInit = initMsg{version: version, name: "raw"}
 
-// null is a descriptor that is neither memory nor an interrupt, closed with the
-// test.
+// null returns a descriptor that is neither memory nor an interrupt; it is closed at the end of the test.
 func (r *rawPeer) null() int {
 	f, err := os.Open("/dev/null")
 	if err != nil {
@@ -265,7 +264,7 @@ func (r *rawPeer) null() int {
 	return int(f.Fd())
 }
 
-// handshakeLies are told on the control socket.
+// handshakeLies are violations on the control socket.
 var handshakeLies = []lie{
 	{"wrong version", func(r *rawPeer) { i := goodInit; i.version = 0x300; r.ctl.send(i.encode(), -1) }},
 	{"wrong id", func(r *rawPeer) { i := goodInit; i.id = 9; r.ctl.send(i.encode(), -1) }},
@@ -376,8 +375,7 @@ func TestHostileHandshake(t *testing.T) {
 	}
 }
 
-// offerRings does a handshake with rings as given and leaves the answer to
-// dropped.
+// offerRings performs a handshake with the given rings; dropped reads the server's answer.
 func (r *rawPeer) offerRings(log2 uint8, offset uint32, region uint16) {
 	r.rawRegion(rawSize())
 	r.must(initMsg{version: version}.encode(), -1, kindAck)
@@ -389,8 +387,7 @@ func (r *rawPeer) offerRings(log2 uint8, offset uint32, region uint16) {
 	r.ctl.send(connectMsg(kindConnect, "raw"), -1)
 }
 
-// TestHostileServer: lies of a server towards our client, in the only ring each way and in the
-// second of two.
+// TestHostileServer: violations by a server, in the only ring in each direction and in the second of two.
 func TestHostileServer(t *testing.T) {
 	for _, c := range []lie{
 		{"tail too far", func(r *rawPeer) { r.ring(r.s2c).setTail(5000) }},
@@ -431,7 +428,7 @@ func TestHostileServer(t *testing.T) {
 				if s := p.Stats(); s.RxErrors == 0 {
 					t.Errorf("no error was counted: %+v", s)
 				}
-				r2, _ := server.accept(t, ln) // it comes back by itself
+				r2, _ := server.accept(t, ln) // the client connects again by itself
 				defer r2.close()
 				waitLink(t, true, p)
 			})
@@ -439,8 +436,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// TestScribbler: a peer that writes anything anywhere, all the time, never
-// crashes or stops us.
+// TestScribbler: a peer that writes random data everywhere, all the time, never crashes or stops us.
 func TestScribbler(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -477,8 +473,8 @@ func TestScribbler(t *testing.T) {
 	stillServes(t, p, path)
 }
 
-// TestEventfdTrap: a peer fills its interrupt's counter and makes it blocking,
-// and claims to sleep. A plain write would stop the worker for ever.
+// TestEventfdTrap: a peer fills its interrupt's counter, makes it blocking, and claims to sleep. A plain
+// write would block the worker for ever.
 func TestEventfdTrap(t *testing.T) {
 	p, path := openServer(t)
 	r := dialRaw(t, path)
@@ -542,7 +538,7 @@ func TestEventfdInterrupts(t *testing.T) {
 	}
 }
 
-// pollIn waits for a descriptor; a signal of the Go runtime's does not end that.
+// pollIn waits for a descriptor; signals of the Go runtime do not end the wait.
 func pollIn(fd int, limit time.Duration) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

@@ -23,7 +23,7 @@ func fdCount(t *testing.T) int {
 	return len(d)
 }
 
-// mapCount is how many of our shared regions are mapped.
+// mapCount returns the number of mapped shared regions.
 func mapCount(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")
@@ -61,8 +61,8 @@ func recvOne(t *testing.T, to tested) port.Packet {
 	return pk[0]
 }
 
-// stayWithin waits until no more descriptors are open and regions mapped than may be: a
-// link is down a moment before its control goroutine has closed what it had.
+// stayWithin waits until at most so many descriptors are open and regions mapped: the control goroutine
+// releases them a moment after a link is down.
 func stayWithin(t *testing.T, fds, maps int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); fdCount(t) > fds || mapCount(t) > maps; time.Sleep(time.Millisecond) {
@@ -72,9 +72,8 @@ func stayWithin(t *testing.T, fds, maps int) {
 	}
 }
 
-// TestReconnect closes and reopens each side in turn; packets held across the
-// death of a link stay readable, unsent ones can be sent or freed, and nothing
-// is left behind.
+// TestReconnect closes and reopens each side in turn. Packets held when a link dies stay readable, unsent
+// ones can be sent or freed, and nothing is left behind.
 func TestReconnect(t *testing.T) {
 	for _, victim := range []string{"client", "server"} {
 		t.Run(victim+" dies", func(t *testing.T) {
@@ -136,8 +135,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestIdleWorker: links that come and go while the worker never calls are
-// cleaned up without it.
+// TestIdleWorker: links established and lost while the worker makes no calls are released without it.
 func TestIdleWorker(t *testing.T) {
 	server, client := openPair(t, nil)
 	var fds, maps int
@@ -156,12 +154,12 @@ func TestIdleWorker(t *testing.T) {
 	server.Free([]port.Packet{recvOne(t, server)})
 }
 
-// TestSleeperSeesLinkChange: a worker asleep in ArmRx wakes when the link goes
-// and when it comes, and is interrupted by frames of the new link.
+// TestSleeperSeesLinkChange: a worker asleep in ArmRx is woken when the link is lost and when it is
+// established, and by frames of the new link.
 func TestSleeperSeesLinkChange(t *testing.T) {
 	server, client := openPair(t, nil)
 	server.Rx(nil)
-	server.ArmRx() // the link's coming up left a wake-up
+	server.ArmRx() // consumes the wake-up from the link coming up
 	server.DisarmRx()
 	fd, armed := server.ArmRx()
 	if !armed || pollIn(fd, 0) {
@@ -191,7 +189,7 @@ func TestSleeperSeesLinkChange(t *testing.T) {
 	server.Free([]port.Packet{recvOne(t, server)})
 }
 
-// TestWakeUpBeforeLinkUp: once the link is up, no wake-up for its coming up is still to come.
+// TestWakeUpBeforeLinkUp: the wake-up for a new link comes before the link is up, not after.
 func TestWakeUpBeforeLinkUp(t *testing.T) {
 	server, path := openServer(t)
 	woken := make(chan bool, 1)
@@ -206,10 +204,10 @@ func TestWakeUpBeforeLinkUp(t *testing.T) {
 	}
 }
 
-// TestCloseAnswersAtOnce: Close doesn't wait for a peer that says nothing.
+// TestCloseAnswersAtOnce: Close does not wait for a silent peer.
 func TestCloseAnswersAtOnce(t *testing.T) {
 	var took time.Duration
-	for range 5 { // a machine may be that slow by itself, but not always
+	for range 5 { // a slow machine may fail sometimes, but not always
 		if took = closeBesideSilence(t); took < replyWait {
 			return
 		}
@@ -217,12 +215,12 @@ func TestCloseAnswersAtOnce(t *testing.T) {
 	t.Errorf("two Closes took %v: they waited for the peer's reply", took)
 }
 
-// closeBesideSilence is how long a client and a server take to close, each while a peer
-// owes it a message.
+// closeBesideSilence returns how long a client and a server take to close while each waits for a message from
+// its peer.
 func closeBesideSilence(t *testing.T) time.Duration {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.sock")
-	ln := serveRaw(t, path) // accepts in the kernel and never says hello
+	ln := serveRaw(t, path) // its kernel accepts, but it never sends hello
 	defer ln.Close()
 	c := mustOpen(t, Options{Name: "client", SocketPath: path})
 	time.Sleep(20 * time.Millisecond)
@@ -263,8 +261,7 @@ func TestStaleSocket(t *testing.T) {
 	}
 }
 
-// TestLockedSocket: the lock alone keeps a second server away, even when the
-// socket itself has been removed.
+// TestLockedSocket: the lock alone keeps a second server away, even if the socket was removed.
 func TestLockedSocket(t *testing.T) {
 	p, path := openServer(t)
 	l, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
@@ -339,8 +336,7 @@ func TestAbstractSocket(t *testing.T) {
 	stillServes(t, s, name)
 }
 
-// TestConnectionFlood: strangers that connect and say nothing use up a bounded
-// number of descriptors, and go.
+// TestConnectionFlood: silent connections use a limited number of descriptors, and are closed.
 func TestConnectionFlood(t *testing.T) {
 	p, path := openServer(t)
 	before := fdCount(t)

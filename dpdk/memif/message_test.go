@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// golden pairs messages with their bytes as net_memif lays them out: packed
-// behind a 16-bit kind, little-endian.
+// golden has messages with their bytes in net_memif's layout: packed after a 16-bit kind, little-endian.
 func TestMessageBytes(t *testing.T) {
 	var secret [secretSize]byte
 	copy(secret[:], "key")

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawPeer speaks the protocol by hand, so that tests can break it anywhere.
+// rawPeer implements the protocol without checks, so that tests can violate it anywhere.
 type rawPeer struct {
 	t   *testing.T
 	ctl control
-	mem []byte // as client: its region; as server: the client's region 0
+	mem []byte // client: its region; server: the client's region 0
 	fd  int    // region memfd
-	// The last ring each way, and the ends of its interrupt.
+	// The last ring in each direction, and our end of its interrupt.
 	c2s, s2c       addRing
 	c2sInt, s2cInt int
 	others         []int // interrupts of the other rings
@@ -50,15 +50,15 @@ func dialRaw(t *testing.T, path string) *rawPeer {
 
 const rawLog2, rawRoom = 6, 2048
 
-// rawRings is how many rings each way a region of rawSize has room for.
+// rawRings is the number of rings in each direction for which a region of rawSize has room.
 const rawRings = 2
 
-// rawRing is the offer of one of a raw client's rings.
+// rawRing returns the message that offers one of a raw client's rings.
 func rawRing(flags, index uint16) addRing {
 	return addRing{flags: flags, index: index, offset: uint32(int(index)*2+int(flags)) * uint32(ringBytes(rawLog2)), log2: rawLog2}
 }
 
-// rawRegion makes the client's memory: rings, and a buffer for every slot of one each way.
+// rawRegion creates the client's memory: rings, and a buffer for every slot of one ring in each direction.
 func (r *rawPeer) rawRegion(size int) {
 	r.t.Helper()
 	fd, err := unix.MemfdCreate("raw", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
@@ -85,7 +85,7 @@ func (r *rawPeer) rawRegion(size int) {
 
 func rawSize() int { return int(rawBuffer(2 << rawLog2)) }
 
-// buffer is the offset of buffer i.
+// rawBuffer returns the offset of buffer i.
 func rawBuffer(i int) uint32 { return uint32(2*rawRings*ringBytes(rawLog2) + i*rawRoom) }
 
 func (r *rawPeer) ring(a addRing) *ring {
@@ -97,8 +97,8 @@ func (r *rawPeer) ring(a addRing) *ring {
 	return &x
 }
 
-// offerAll does the whole handshake of a client with so many rings each way and fails
-// unless it succeeds.
+// offerAll performs a client's whole handshake, with so many rings in each direction, and fails unless it
+// succeeds.
 func (r *rawPeer) offerAll(rings int) {
 	r.t.Helper()
 	r.rawRegion(rawSize())
@@ -122,14 +122,14 @@ func (r *rawPeer) must(m message, fd int, answer kind) {
 	}
 }
 
-// sendFrame puts one honest frame into the c2s ring.
+// sendFrame puts one valid frame into the ring to the server.
 func (r *rawPeer) sendFrame(slot int, d desc) {
 	x := r.ring(r.c2s)
 	x.store(uint16(slot), d)
 	x.advanceHead(1)
 }
 
-// dropped waits until the other side has hung up, and returns its reason.
+// dropped waits until the other side has closed the connection, and returns its reason.
 func (r *rawPeer) dropped() (reason string) {
 	r.t.Helper()
 	r.ctl.conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -148,7 +148,7 @@ func (r *rawPeer) dropped() (reason string) {
 	}
 }
 
-// serveRaw listens like a server and takes one client through the handshake.
+// serveRaw listens as a server and accepts one client.
 func serveRaw(t *testing.T, path string) (ln *net.UnixListener) {
 	t.Helper()
 	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
@@ -167,12 +167,12 @@ func (r *rawPeer) ack() {
 
 // rawServer is how a raw server behaves.
 type rawServer struct {
-	says    uint16 // the highest number of a ring that it claims to take
-	refuses uint16 // the lowest that it refuses; 0: none
+	says    uint16 // the highest ring number that it states in hello
+	refuses uint16 // the lowest ring number that it refuses; 0: none
 }
 
-// accept takes a client through the handshake, or as far as the refusal of a ring, and
-// says how many rings each way it offered.
+// accept performs the handshake with a client, up to the refusal of a ring, and returns how many rings in
+// each direction were offered.
 func (s rawServer) accept(t *testing.T, ln *net.UnixListener) (r *rawPeer, rings [2]int) {
 	t.Helper()
 	ln.SetDeadline(time.Now().Add(time.Minute))
@@ -223,14 +223,14 @@ func (s rawServer) accept(t *testing.T, ln *net.UnixListener) (r *rawPeer, rings
 	}
 }
 
-// setHead forces the client's index to any value.
+// setHead sets the client's index to any value.
 func setHead(x *ring, to uint16) {
 	p := (*[2]byte)(unsafe.Add(unsafe.Pointer(x.flagsHead), 2))
 	binary.LittleEndian.PutUint16(p[:], to)
 	atomic.LoadUint32(x.flagsHead)
 }
 
-// TestLayouts asserts the mirrors of kernel and shared structures.
+// TestLayouts checks our copies of the kernel's and shared structures.
 func TestLayouts(t *testing.T) {
 	var cb iocb
 	for _, c := range []struct {

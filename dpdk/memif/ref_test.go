@@ -2,8 +2,8 @@ package memif
 
 import "testing"
 
-// TestRefsOfManyLinks: however often a peer has come back, packets are named by what package port
-// leaves to drivers, and never as private buffers are.
+// TestRefsOfManyLinks: after any number of reconnections, refs stay within the bits that package port allows
+// to drivers, and differ from those of private buffers.
 func TestRefsOfManyLinks(t *testing.T) {
 	p := &Port{queues: make([]*queue, 1)}
 	for _, before := range []uint32{0, 1<<30 - 2, 1<<30 - 1, 1 << 30, 1 << 31, 1<<32 - 1} {

@@ -13,10 +13,10 @@ import (
 	"urdma/dpdk/port"
 )
 
-// ringOf has a test frame leave by the ring of its first byte.
+// ringOf chooses a test frame's ring by its first byte.
 func ringOf(frame []byte, rings int) int { return int(frame[0]) % rings }
 
-// numbered is a test frame: for whom, from whom, and which of theirs.
+// numbered builds a test frame with its receiver, its sender, and the sender's sequence number.
 func numbered(b []byte, to, from byte, number uint32) []byte {
 	b = b[:60+number%1000]
 	b[0], b[1] = to, from
@@ -27,7 +27,7 @@ func numbered(b []byte, to, from byte, number uint32) []byte {
 	return b
 }
 
-// isNumbered reports whether nothing of a frame has changed on its way.
+// isNumbered reports whether a frame has arrived unchanged.
 func isNumbered(b []byte) (to, from byte, number uint32, ok bool) {
 	to, from, number = b[0], b[1], binary.BigEndian.Uint32(b[2:])
 	ok = len(b) == int(60+number%1000)
@@ -37,7 +37,7 @@ func isNumbered(b []byte) (to, from byte, number uint32, ok bool) {
 	return to, from, number, ok
 }
 
-// openQueues opens a connected pair with so many queues.
+// openQueues opens a connected pair with the given numbers of queues.
 func openQueues(t *testing.T, server, client int) (s, c tested) {
 	return openPair(t, func(so, co *Options) {
 		so.Queues, co.Queues = server, client
@@ -46,9 +46,9 @@ func openQueues(t *testing.T, server, client int) (s, c tested) {
 	})
 }
 
-// everyone has each queue of both ports send frames for each of eight readers, all at the
-// same time, and checks that they arrive whole, in the order of their sender and at the
-// queue that reads their ring; but for those that were dropped because that was full for long.
+// everyone makes each queue of both ports send frames to each of eight readers at the same time. It checks
+// that they arrive unchanged, in their sender's order and on the right queue, except those dropped because a
+// ring was full for long.
 func everyone(t *testing.T, a, b tested, each uint32) {
 	t.Helper()
 	const readers = 8
@@ -103,7 +103,7 @@ func everyone(t *testing.T, a, b tested, each uint32) {
 	t.Logf("%d frames arrived, %d were dropped", got.Load(), dropped()-before)
 }
 
-// TestSeveralRings: with equal counts of queues and with others.
+// TestSeveralRings: with equal and with different numbers of queues.
 func TestSeveralRings(t *testing.T) {
 	for _, n := range [][2]int{{2, 2}, {1, 2}, {2, 1}, {3, 2}, {8, 8}} {
 		t.Run(fmt.Sprintf("server %d, client %d", n[0], n[1]), func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestSeveralRings(t *testing.T) {
 	}
 }
 
-// TestReconnectWithOtherQueues: the peer comes back with another count, and nothing of the old
-// link is left behind.
+// TestReconnectWithOtherQueues: the peer reconnects with another number of queues, and nothing of the old
+// link is left.
 func TestReconnectWithOtherQueues(t *testing.T) {
 	for _, victim := range []string{"client", "server"} {
 		t.Run(victim, func(t *testing.T) {
@@ -151,13 +151,13 @@ func TestReconnectWithOtherQueues(t *testing.T) {
 	}
 }
 
-// TestRingsOfForeignServers: one that takes a ring each way, and one that claims to take 256 and
+// TestRingsOfForeignServers: a server that accepts one ring in each direction, and one that states 256 and
 // refuses the second.
 func TestRingsOfForeignServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server rawServer
-		want   [][2]int // rings offered and taken, at each try: from the server, to it
+		want   [][2]int // rings offered and accepted in each attempt: from the server, to the server
 	}{
 		{"takes one", rawServer{}, [][2]int{{1, 1}}},
 		{"takes two", rawServer{says: 1}, [][2]int{{2, 2}}},
@@ -188,12 +188,12 @@ func TestRingsOfForeignServers(t *testing.T) {
 	}
 }
 
-// TestSleepersOfSeveralRings: a frame wakes the worker whose ring it is in, and no other.
+// TestSleepersOfSeveralRings: a frame wakes the worker that reads its ring, and no other.
 func TestSleepersOfSeveralRings(t *testing.T) {
 	server, client := openQueues(t, 2, 2)
 	for _, p := range []struct{ from, to tested }{{server, client}, {client, server}} {
 		for _, q := range p.to.queues {
-			q.ArmRx() // the link's coming up left a wake-up
+			q.ArmRx() // consumes the wake-up from the link coming up
 			q.DisarmRx()
 		}
 		for _, from := range p.from.queues {
@@ -223,8 +223,8 @@ func TestSleepersOfSeveralRings(t *testing.T) {
 	}
 }
 
-// TestRingIsFilled: while another queue fills a ring, a queue takes no frame for that, and its
-// worker sleeps no longer than a moment.
+// TestRingIsFilled: while another queue fills a ring, Tx accepts no frame for it, and the worker sleeps only
+// briefly.
 func TestRingIsFilled(t *testing.T) {
 	server, client := openQueues(t, 2, 2)
 	for _, p := range []tested{server, client} {
@@ -253,7 +253,7 @@ func TestRingIsFilled(t *testing.T) {
 	}
 }
 
-// TestReaderOfOneRingStops: its frames are dropped in the end, and those for others pass.
+// TestReaderOfOneRingStops: its frames are dropped after some time, and frames for others pass.
 func TestReaderOfOneRingStops(t *testing.T) {
 	server, client := openQueues(t, 2, 2)
 	for _, p := range []struct{ from, to tested }{{server, client}, {client, server}} {
@@ -284,7 +284,7 @@ func TestReaderOfOneRingStops(t *testing.T) {
 	}
 }
 
-// TestMemoryOfSeveralRings: rings are shortened where there are many.
+// TestMemoryOfSeveralRings: rings are shorter if there are many.
 func TestMemoryOfSeveralRings(t *testing.T) {
 	for _, c := range []struct{ queues, c2s, ring, mtu, slots int }{
 		{1, 1, 1024, 1500, 1024}, {2, 2, 1024, 1500, 1024}, {3, 1, 1024, 1500, 512}, {1, 8, 1024, 1500, 256}, {8, 8, 1024, 9000, 256},

@@ -13,8 +13,7 @@ import (
 	"urdma/dpdk/port/porttest"
 )
 
-// startTestpmd runs DPDK's own memif driver on the other end, sending every
-// frame back where it came from.
+// startTestpmd runs DPDK's own memif driver as the peer, which sends every frame back.
 func startTestpmd(t *testing.T, role, path string, extra string, args ...string) *exec.Cmd {
 	t.Helper()
 	bin, err := exec.LookPath("dpdk-testpmd")
@@ -25,7 +24,7 @@ func startTestpmd(t *testing.T, role, path string, extra string, args ...string)
 	if err := exec.Command("mkfifo", fifo).Run(); err != nil {
 		t.Fatal(err)
 	}
-	// Its main thread reads stdin all the time unless that stays open and silent.
+	// Its main thread reads stdin all the time unless stdin stays open without data.
 	stdin, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +35,8 @@ func startTestpmd(t *testing.T, role, path string, extra string, args ...string)
 		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no%s", role, path, extra),
 		"--", "--forward-mode=io", "--auto-start", "--no-flush-rx", "--total-num-mbufs=8192"}, args...)...)
 	cmd.Stdin = stdin
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // or it would poll for ever where the test is killed
+	// otherwise it would run for ever after the test is killed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func startTestpmd(t *testing.T, role, path string, extra string, args ...string)
 		cmd.Wait()
 		stdin.Close()
 		for _, dir := range []string{"/var/run", os.Getenv("XDG_RUNTIME_DIR"), "/tmp"} {
-			os.Remove(filepath.Join(dir, "dpdk", prefix)) // the EAL leaves it, empty
+			os.Remove(filepath.Join(dir, "dpdk", prefix)) // the EAL leaves the empty directory behind
 		}
 		if t.Failed() {
 			b, _ := os.ReadFile(log.Name())
@@ -73,7 +73,7 @@ func TestInteroperatesWithNetMemif(t *testing.T) {
 		{"we are the client, small ring", "server", "", 1500, 64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "memif") // no comma in it, as in the subtest's name
+			dir, err := os.MkdirTemp("", "memif") // no comma in the name, unlike the subtest's
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,13 +94,13 @@ func TestInteroperatesWithNetMemif(t *testing.T) {
 	}
 }
 
-// TestNetMemifWithQueues: testpmd sends each frame back by the queue of the same number, with as
-// many queues as we have, fewer, and more.
+// TestNetMemifWithQueues: testpmd sends each frame back on the queue with the same number, with as many
+// queues as we have, fewer, and more.
 func TestNetMemifWithQueues(t *testing.T) {
 	for _, c := range []struct {
 		role         string
 		ours, theirs int
-		rings        int // each way
+		rings        int // in each direction
 	}{{"server", 2, 2, 2}, {"client", 2, 2, 2}, {"server", 3, 1, 1}, {"client", 3, 1, 1}, {"client", 8, 8, 8}} {
 		t.Run(fmt.Sprintf("%s, our queues %d, its %d", c.role, c.ours, c.theirs), func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "memif")
@@ -141,7 +141,7 @@ func TestNetMemifWithQueues(t *testing.T) {
 						if !ok || int(to)%c.rings != w {
 							t.Errorf("queue %d received frame %d of queue %d for %d; whole: %v", w, number, from, to, ok)
 						}
-						if number > 0 { // else forwards sent it
+						if number > 0 { // number 0 was sent by forwards
 							back++
 							got[w]++
 						}
@@ -158,7 +158,7 @@ func TestNetMemifWithQueues(t *testing.T) {
 	}
 }
 
-// forwards waits until testpmd sends back what it receives by a ring: while it connects it drops.
+// forwards waits until testpmd sends back frames from a ring; while it connects it drops them.
 func forwards(t *testing.T, p tested, ring int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -45,7 +45,7 @@ func TestNoSuchInterface(t *testing.T) {
 	}
 }
 
-// TestWatchEnds: by stop at any time, and by itself for what is gone.
+// TestWatchEnds: Watch ends by stop at any time, and by itself if the interface is gone.
 func TestWatchEnds(t *testing.T) {
 	for _, index := range []uint32{1, 1 << 30} {
 		i, err := ByIndex(index)

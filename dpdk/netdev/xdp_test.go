@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// test/e2e has programs on real interfaces.
+// test/e2e tests programs on real interfaces.
 func TestNoXDP(t *testing.T) {
 	lo, err := ByName("lo")
 	if err != nil {
@@ -35,8 +35,8 @@ func attribute(kind uint16, value []byte) []byte {
 	return append(b, make([]byte, -len(b)&3)...)
 }
 
-// TestXDPOf: the program is found among other attributes, with its mode; what is cut
-// off or has an impossible length is none.
+// TestXDPOf: the program is found among other attributes, with its mode; truncated attributes or those with
+// an invalid length are ignored.
 func TestXDPOf(t *testing.T) {
 	id := binary.NativeEndian.AppendUint32(nil, 77)
 	for kind, want := range map[uint16]string{unix.IFLA_XDP_DRV_PROG_ID: "xdp", unix.IFLA_XDP_SKB_PROG_ID: "xdpgeneric", unix.IFLA_XDP_HW_PROG_ID: "xdpoffload"} {

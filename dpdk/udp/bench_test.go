@@ -7,8 +7,8 @@ import (
 	"urdma/dpdk/port"
 )
 
-// BenchmarkMessages sends messages of 64 KiB and takes them in, both sides on one
-// thread: their segments are alike, or the last of each is shorter.
+// BenchmarkMessages sends and receives messages of 64 KiB on one thread; their segments have equal lengths,
+// or the last is shorter.
 func BenchmarkMessages(b *testing.B) {
 	const size, segments, messages = 1472, 46, 3
 	for _, last := range []int{size, 806} {

@@ -33,8 +33,8 @@ func TestConformance6(t *testing.T) {
 	})
 }
 
-// TestDiscovery6: the socket discovers the path's MTU as a datagram's flags say, and
-// what comes behind it goes as before.
+// TestDiscovery6: the socket follows a datagram's flags about the path's MTU, and later datagrams are sent as
+// usual.
 func TestDiscovery6(t *testing.T) {
 	a, b := open6(t, 9000), open6(t, 9000)
 	for i, how := range []port.Flags{port.TxFragment, 0, port.TxWhole, port.TxFragment, 0} {
@@ -54,8 +54,7 @@ func TestDiscovery6(t *testing.T) {
 	}
 }
 
-// TestSockaddr6: a link-local peer is on the link of the socket's interface, another
-// on none.
+// TestSockaddr6: a link-local peer gets the scope of the socket's interface, other peers none.
 func TestSockaddr6(t *testing.T) {
 	for _, scope := range []uint32{0, 7} {
 		p := port.PeerOf(netip.MustParseAddrPort("[fe80::1:2]:30035"))
@@ -66,7 +65,7 @@ func TestSockaddr6(t *testing.T) {
 	}
 }
 
-// TestShortMTU6: IPv6 needs 1,280 bytes.
+// TestShortMTU6: IPv6 requires an MTU of at least 1,280 bytes.
 func TestShortMTU6(t *testing.T) {
 	open6(t, 1280)
 	_, err := Open(Options{Name: "x", Address: netip.MustParseAddrPort("[::1]:0"), MTU: 1279})

@@ -18,7 +18,7 @@ import (
 // congested is CE (RFC 3168).
 const congested = 3
 
-// tested is a port with its one queue and its socket's address.
+// tested is a port with its only queue and its socket's address.
 type tested struct {
 	*Port
 	*queue
@@ -28,8 +28,7 @@ type tested struct {
 // Stats is the port's.
 func (p tested) Stats() port.Stats { return p.Port.Stats() }
 
-// open1 makes a port on the loopback interface, at a port number of the kernel's
-// choice.
+// open1 opens a port on the loopback interface, with a port number chosen by the kernel.
 func open1(t *testing.T, mtu int) tested {
 	t.Helper()
 	return openFor(t, mtu)
@@ -56,8 +55,7 @@ func openAt(t testing.TB, at netip.AddrPort, mtu int) tested {
 	return tested{p.(*Port), q, port.PeerOf(bound)}
 }
 
-// TestConformance runs the suite with the offloads that the kernel has, and
-// without each.
+// TestConformance runs the suite with all offloads of the kernel, and without each.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -79,9 +77,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestOffloads: a burst to one peer is one message each way, and datagrams come
-// out as they went in: equal ones, a shorter one that ends the message, longer
-// ones that begin another, and another peer's.
+// TestOffloads: a burst to one peer is one message on both sides, and the datagrams come out as they were
+// sent: of equal length, a shorter one that ends the message, longer ones that begin another, and one to
+// another peer.
 func TestOffloads(t *testing.T) {
 	a, b, c := open1(t, 1500), open1(t, 1500), open1(t, 1500)
 	if !a.gso.Load() || !b.gro.Load() {
@@ -125,8 +123,8 @@ func TestOffloads(t *testing.T) {
 	}
 }
 
-// TestRenumber: packets that nobody may fragment leave in one send, too, with a traffic class of
-// their own, and their sender hears which number the kernel gives each.
+// TestRenumber: packets with don't-fragment and a traffic class are sent together, too, and Renumber is
+// called with the identification that the kernel gives each.
 func TestRenumber(t *testing.T) {
 	numbers := map[byte]uint16{}
 	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), ECN: true, Renumber: func(payload []byte, was, is uint16) {
@@ -162,7 +160,7 @@ func TestRenumber(t *testing.T) {
 	if n := a.compose(true); n != 2 || numbers[1] != 1 || numbers[2] != 0 || numbers[4] != 2 || numbers[5] != 3 {
 		t.Errorf("%d messages, numbers %v", n, numbers)
 	}
-	a.queue.tx.single = 3 // as where the kernel has refused the first
+	a.queue.tx.single = 3 // as if the kernel had refused the first
 	if n := a.compose(true); n != 4 || numbers[1] != 0 || numbers[4] != 1 || numbers[5] != 2 {
 		t.Errorf("%d messages, of which three are of one, numbers %v", n, numbers)
 	}
@@ -176,9 +174,9 @@ func TestRenumber(t *testing.T) {
 	}
 }
 
-// TestFullMessages: before the turn ends only messages leave that nothing can join any
-// more, and packets of the full size that follow each other are one piece of memory,
-// also after their slots went through other hands.
+// TestFullMessages: before the turn ends only messages are sent to which no packet can be added any more.
+// Consecutive packets of the full size are one piece of memory, even after their slots were used in another
+// order.
 func TestFullMessages(t *testing.T) {
 	a, b := open1(t, 1500), open1(t, 1500)
 	if !a.gso.Load() {
@@ -227,8 +225,8 @@ func receive(t *testing.T, p tested) port.Packet {
 	return one[0]
 }
 
-// TestRefusedSegmentation: a message that the kernel does not cut goes datagram
-// by datagram, and EIO means that it never will.
+// TestRefusedSegmentation: a message that the kernel does not split is sent datagram by datagram, and after
+// EIO no message is sent as one again.
 func TestRefusedSegmentation(t *testing.T) {
 	for _, c := range []struct {
 		errno unix.Errno
@@ -261,8 +259,7 @@ func TestRefusedSegmentation(t *testing.T) {
 	}
 }
 
-// TestTooLong: a datagram that the path doesn't take is dropped and counted, and
-// those behind it go.
+// TestTooLong: a datagram longer than the path's MTU is dropped and counted, and later ones are sent.
 func TestTooLong(t *testing.T) {
 	a, b := open1(t, 0), open1(t, 0)
 	a.room = 70000
@@ -281,7 +278,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestOverrun: what the socket's buffer has no room for is counted.
+// TestOverrun: datagrams for which the socket's buffer has no room are counted.
 func TestOverrun(t *testing.T) {
 	a, b := open1(t, 1500), open1(t, 1500)
 	_ = unix.SetsockoptInt(b.queue.own.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
@@ -298,7 +295,8 @@ func TestOverrun(t *testing.T) {
 		a.Flush()
 	}
 	got := 0
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // the count comes with the datagrams that arrive after the drop
+	// the counter comes with the datagrams that arrive after the drop
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		var p [32]port.Packet
 		for n := b.Rx(p[:]); n > 0; n = b.Rx(p[:]) {
 			b.Free(p[:n])
@@ -351,7 +349,7 @@ func TestAllow(t *testing.T) {
 	receive(t, b)
 }
 
-// openECN makes a port that sees traffic classes, at a port number that is free.
+// openECN opens a port that reports traffic classes, with a free port number.
 func openECN(t *testing.T, at string) (p *Port, bound netip.AddrPort) {
 	t.Helper()
 	for number := uint16(20_000); number < 21_000; number++ {
@@ -365,8 +363,8 @@ func openECN(t *testing.T, at string) (p *Port, bound netip.AddrPort) {
 	return nil, bound
 }
 
-// TestGroups: what is sent to a group comes with its number and traffic class until it is
-// left, and wakes who waits for the port; so does what is sent to the port itself.
+// TestGroups: a datagram to a group is received with the group's number and its traffic class, until the
+// group is left, and wakes the worker that waits for the port; so do datagrams to the port itself.
 func TestGroups(t *testing.T) {
 	for at, groups := range map[string][2]string{"127.0.0.1": {"239.9.8.7", "239.9.8.6"}, multicast6(t): {"ff15::987", "ff02::986"}} {
 		if at == "" {
@@ -431,7 +429,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// multicast6 is an IPv6 address of an interface that has groups, unlike lo; "" if there is none.
+// multicast6 returns an IPv6 address of an interface that supports multicast, unlike lo; "" if there is none.
 func multicast6(t *testing.T) string {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -450,7 +448,7 @@ func multicast6(t *testing.T) string {
 	return ""
 }
 
-// TestECN: datagrams say that they may be marked, and received ones that they were.
+// TestECN: datagrams are sent as ECN-capable, and received ones show congestion marks.
 func TestECN(t *testing.T) {
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		a := netip.MustParseAddr(at)
@@ -492,7 +490,7 @@ func TestECN(t *testing.T) {
 	}
 }
 
-// TestNotOurAddress: the error says what to do.
+// TestNotOurAddress: the error contains a remedy.
 func TestNotOurAddress(t *testing.T) {
 	_, err := Open(Options{Name: "x", Address: netip.MustParseAddrPort("192.0.2.77:30035")})
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.77") || !strings.Contains(err.Error(), "ip address") {
@@ -500,8 +498,7 @@ func TestNotOurAddress(t *testing.T) {
 	}
 }
 
-// FuzzControlMessages: what the kernel might send in place of what we expect is
-// no reason to read beyond it.
+// FuzzControlMessages: unexpected control messages must not be read beyond their end.
 func FuzzControlMessages(f *testing.F) {
 	var c controlBuffer
 	f.Add(c[:c.putSegment(1472)])

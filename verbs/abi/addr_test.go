@@ -34,7 +34,7 @@ func TestAddr(t *testing.T) {
 	}
 }
 
-// TestAddrWithoutFamily: nothing but IPv4 and IPv6 passes for an address.
+// TestAddrWithoutFamily: only IPv4 and IPv6 have addresses.
 func TestAddrWithoutFamily(t *testing.T) {
 	for _, a := range []Addr{{}, {Family: 17, Addr: [16]byte{1}}} {
 		if a.AddrPort().Addr().IsValid() {

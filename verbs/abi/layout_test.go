@@ -17,10 +17,10 @@ import (
 	"testing"
 )
 
-// folded is a name without what C and Go write differently.
+// folded removes the differences between C's and Go's spelling from a name.
 func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// scopeOf has the declarations of files of this package.
+// scopeOf returns the declarations in files of this package.
 func scopeOf(t *testing.T, names ...string) *types.Scope {
 	t.Helper()
 	set := token.NewFileSet()
@@ -32,12 +32,12 @@ func scopeOf(t *testing.T, names ...string) *types.Scope {
 		}
 		files = append(files, f)
 	}
-	config := types.Config{Error: func(error) {}} // what other files and packages declare
+	config := types.Config{Error: func(error) {}} // ignores what other files and packages declare
 	pkg, _ := config.Check("abi", set, files, nil)
 	return pkg.Scope()
 }
 
-// entries has every entry of a kind in what gcc says of a C source.
+// entries returns the entries of one kind in gcc's debug information for a C source.
 func entries(t *testing.T, source string, tag dwarf.Tag) iter.Seq2[*dwarf.Data, *dwarf.Entry] {
 	t.Helper()
 	object := filepath.Join(t.TempDir(), "abi.o")
@@ -68,7 +68,7 @@ func entries(t *testing.T, source string, tag dwarf.Tag) iter.Seq2[*dwarf.Data, 
 	}
 }
 
-// goLayout are the sizes and offsets of abi_gen.go, by folded names.
+// goLayout returns the sizes and offsets in abi_gen.go, by folded name.
 func goLayout(t *testing.T) map[string]int64 {
 	all, sizes, scope := map[string]int64{}, types.SizesFor("gc", runtime.GOARCH), scopeOf(t, "abi.go", "abi_gen.go")
 	for _, name := range scope.Names() {
@@ -89,7 +89,7 @@ func goLayout(t *testing.T) map[string]int64 {
 	return all
 }
 
-// cLayout are those that gcc makes of urdma_abi.h.
+// cLayout returns gcc's sizes and offsets for urdma_abi.h.
 func cLayout(t *testing.T) map[string]int64 {
 	header, err := os.ReadFile("urdma_abi.h")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestRows: every request has a row, and what is none has words too.
+// TestRows: every request has a row, and numbers that are not requests have a text, too.
 func TestRows(t *testing.T) {
 	for n, r := range requests {
 		if r.name != "" && (Type(n).Text() == "" || r.way == Moves && r.undo != None) {

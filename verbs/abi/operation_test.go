@@ -6,7 +6,7 @@ import (
 	"urdma/wire"
 )
 
-// TestOperationsOnTheWire: the RDMAP opcodes are wire's.
+// TestOperationsOnTheWire: the RDMAP opcodes are the same as in package wire.
 func TestOperationsOnTheWire(t *testing.T) {
 	for opcode, want := range map[uint32]wire.Opcode{WRRDMAWrite: wire.OpWrite, WRRDMAWriteWithImm: wire.OpWrite,
 		WRSend: wire.OpSend, WRSendWithImm: wire.OpSend, WRSendWithInv: wire.OpSendInv, WRRDMARead: wire.OpReadRequest,
@@ -18,7 +18,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 	}
 }
 
-// TestOperations: what must hold of any row, and numbers that are no opcode.
+// TestOperations: conditions that every row must meet, and numbers that are not opcodes.
 func TestOperations(t *testing.T) {
 	rows := 0
 	for opcode := range uint32(64) {

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// prefixes are what this package writes in front of the names of rdma-core's
-// enumerations. The longest that fits counts.
+// prefixes are this package's prefixes for the names of rdma-core's enumerations. The longest matching one is
+// used.
 var prefixes = map[string]string{
 	"Access": "IBV_ACCESS_", "CM": "RDMA_CM_EVENT_", "Event": "IBV_EVENT_", "GIDType": "IBV_GID_TYPE_",
 	"LinkLayer": "IBV_LINK_LAYER_", "MWType": "IBV_MW_TYPE_", "Node": "IBV_NODE_", "PS": "RDMA_PS_", "QPMask": "IBV_QP_", "SRQMask": "IBV_SRQ_", "SRQType": "IBV_SRQT_", "QPS": "IBV_QPS_",
 	"QPType": "IBV_QPT_", "Send": "IBV_SEND_", "Status": "IBV_WC_", "TransportType": "IBV_TRANSPORT_", "WC": "IBV_WC_", "WR": "IBV_WR_",
 }
 
-// inC is the folded name in rdma-core of a constant in verbs.go.
+// inC returns the folded rdma-core name of a constant in verbs.go.
 func inC(name string) string {
 	best := ""
 	for p := range prefixes {
@@ -27,7 +27,7 @@ func inC(name string) string {
 	return folded(prefixes[best] + strings.TrimPrefix(name, best))
 }
 
-// TestLibibverbsValues: verbs.go has rdma-core's numbers, under rdma-core's names.
+// TestLibibverbsValues: verbs.go has the numbers that rdma-core has under the same names.
 func TestLibibverbsValues(t *testing.T) {
 	known := map[string]int64{}
 	for _, e := range entries(t, "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n", dwarf.TagEnumerator) {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestLookUp: addresses of both families as package net writes them; zones become the
-// numbers of interfaces.
+// TestLookUp: addresses of both families in package net's format; zones become interface numbers.
 func TestLookUp(t *testing.T) {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
@@ -35,8 +34,8 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// TestChoose: of a name's addresses the first that one of ours has the family of, and
-// IPv4 where none has.
+// TestChoose: of a name's addresses the first whose family one of ours has is chosen, or IPv4 if there is
+// none.
 func TestChoose(t *testing.T) {
 	four, six := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")
 	mapped := netip.AddrFrom16(four.As16())

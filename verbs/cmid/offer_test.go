@@ -8,8 +8,7 @@ import (
 	"urdma/verbs/session"
 )
 
-// TestOfferAfterClose: a request that is offered while its listener is closed is
-// either refused or given back.
+// TestOfferAfterClose: a request that comes while its listener is closed is either refused or destroyed.
 func TestOfferAfterClose(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unixpacket", at)

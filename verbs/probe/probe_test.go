@@ -62,7 +62,7 @@ func TestForeignBytes(t *testing.T) {
 	}
 }
 
-// Two places of lent memory, and two seeds, are told apart.
+// Contents differ between two positions, and between two seeds.
 func TestFill(t *testing.T) {
 	a, b := make([]byte, 2048), make([]byte, 2048)
 	Fill(a, 1)

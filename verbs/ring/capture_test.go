@@ -21,7 +21,7 @@ func captureRing(t testing.TB) (w ring.CaptureWriter, r ring.CaptureReader, mem 
 	return w, r, mem
 }
 
-// frameOf is a frame whose bytes tell its number.
+// frameOf returns a frame whose bytes depend on its number.
 func frameOf(n, length int) []byte {
 	b := make([]byte, length)
 	for i := range b {
@@ -30,7 +30,7 @@ func frameOf(n, length int) []byte {
 	return b
 }
 
-// take reads one record and compares it with what was written.
+// take reads one record and compares it with the frame written.
 func take(t *testing.T, r *ring.CaptureReader, n, length, kept int, note string) {
 	t.Helper()
 	head, frame, said, ok, err := r.Next()
@@ -43,8 +43,8 @@ func take(t *testing.T, r *ring.CaptureReader, n, length, kept int, note string)
 	r.Release(uint64(head.Bytes))
 }
 
-// TestCaptureIsWhatWasWritten fills the ring time and again with frames of all
-// lengths, some cut, some with notes, some begun before another has ended.
+// TestCaptureIsWhatWasWritten fills the ring again and again with frames of all lengths, some truncated, some
+// with notes, some begun before another has ended.
 func TestCaptureIsWhatWasWritten(t *testing.T) {
 	random := seeded(t)
 	w, r, _ := captureRing(t)
@@ -96,8 +96,7 @@ func TestCaptureIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestCaptureHidesWhatHasNotEnded: neither of two nested records is there before
-// the outer one has its note.
+// TestCaptureHidesWhatHasNotEnded: of two nested records, neither is visible before the outer one has ended.
 func TestCaptureHidesWhatHasNotEnded(t *testing.T) {
 	w, r, _ := captureRing(t)
 	outer, _ := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: 1, FrameBytes: 10}, frameOf(1, 10))
@@ -111,8 +110,7 @@ func TestCaptureHidesWhatHasNotEnded(t *testing.T) {
 	take(t, &r, 2, 20, 20, "inner")
 }
 
-// TestCaptureBothAtOnce has writer and reader in goroutines of their own: with
-// -race every hand-over is checked.
+// TestCaptureBothAtOnce runs writer and reader in separate goroutines, so that -race checks all accesses.
 func TestCaptureBothAtOnce(t *testing.T) {
 	w, r, _ := captureRing(t)
 	const total = 20000
@@ -144,8 +142,8 @@ func TestCaptureBothAtOnce(t *testing.T) {
 	}
 }
 
-// TestCaptureWithAHostileReader: whatever a reader writes into the ring, urdmad
-// writes inside it, or loses the frame.
+// TestCaptureWithAHostileReader: whatever a reader writes into the ring, urdmad only writes inside the ring,
+// or loses the frame.
 func TestCaptureWithAHostileReader(t *testing.T) {
 	random := seeded(t)
 	w, _, mem := captureRing(t)
@@ -157,7 +155,7 @@ func TestCaptureWithAHostileReader(t *testing.T) {
 		for range random.IntN(3) {
 			*abi.At[uint64](mem, 8*random.IntN(4096/8)) = random.Uint64() >> random.IntN(64)
 		}
-		if random.IntN(2) == 0 { // a tail near the head gets further
+		if random.IntN(2) == 0 { // a tail near the head is accepted more often
 			*abi.At[uint64](mem, 64) = *abi.At[uint64](mem, 0) - uint64(random.IntN(1<<18))
 		}
 		length := random.IntN(9100)
@@ -172,8 +170,7 @@ func TestCaptureWithAHostileReader(t *testing.T) {
 	}
 }
 
-// TestCaptureReaderRefusesNonsense: a ring that is not urdmad's gives an error,
-// not a panic.
+// TestCaptureReaderRefusesNonsense: an invalid ring leads to an error, not a panic.
 func TestCaptureReaderRefusesNonsense(t *testing.T) {
 	random := seeded(t)
 	for range 2000 {

@@ -21,7 +21,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// pair uses heap memory, so that the race detector watches every slot.
+// pair uses heap memory, so that the race detector checks every slot.
 func pair(c abi.QPCap) (client ring.ClientQP, server ring.ServerQP, layout abi.QPResponse) {
 	layout = ring.QPLayout(c)
 	mem := make([]byte, layout.Bytes)
@@ -49,8 +49,7 @@ func TestLayoutHoldsWhatWasAsked(t *testing.T) {
 	}
 }
 
-// holds reports whether a queue has room for wrs slots of so many bytes; one for
-// none is absent.
+// holds reports whether a queue has room for wrs slots of so many bytes; a queue for 0 must be absent.
 func holds(l *abi.QueueLayout, wrs, slot uint32) bool {
 	if wrs == 0 {
 		return *l == abi.QueueLayout{}
@@ -59,8 +58,8 @@ func holds(l *abi.QueueLayout, wrs, slot uint32) bool {
 		l.HeadOffset%64 == 0 && l.SlotsOffset%64 == 0
 }
 
-// TestAbsentQueues: a queue that was not asked for is full to its client and empty
-// to urdmad, whatever happens to the other.
+// TestAbsentQueues: a queue that was not requested is full for its client and empty for urdmad, whatever
+// happens to the other queue.
 func TestAbsentQueues(t *testing.T) {
 	for _, c := range []abi.QPCap{{MaxSendWR: 2, MaxSendSGE: 1}, {MaxRecvWR: 2, MaxRecvSGE: 1}, {}} {
 		client, server, _ := pair(c)
@@ -98,7 +97,7 @@ func TestAbsentQueues(t *testing.T) {
 	}
 }
 
-// startAt moves all indices of a fresh ring close to the wrap at 2^32.
+// startAt sets all indices of a new ring close to the wrap at 2^32.
 func startAt(c *ring.ClientQP, s *ring.ServerQP, at uint32) {
 	ring.SetIndices(c, at)
 	c.SQ.Publish()
@@ -204,8 +203,7 @@ func TestBadIndexIsReported(t *testing.T) {
 	}
 }
 
-// TestQueuesBothAtOnce has producer and consumer in goroutines of their own:
-// with -race every slot's hand-over is checked.
+// TestQueuesBothAtOnce runs producer and consumer in separate goroutines, so that -race checks all accesses.
 func TestQueuesBothAtOnce(t *testing.T) {
 	const total = 5000
 	c, s, _ := pair(abi.QPCap{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 3, MaxRecvSGE: 1})
@@ -282,8 +280,8 @@ func TestCompletionsWrapAndOverrun(t *testing.T) {
 func TestArmLevels(t *testing.T) {
 	c, s := completions(8)
 	steps := []struct {
-		arm       []bool // calls of Arm(solicitedOnly)
-		solicited bool   // what completes
+		arm       []bool // arguments of Arm calls
+		solicited bool   // properties of the completion
 		event     bool
 	}{
 		{nil, true, false},
@@ -291,7 +289,7 @@ func TestArmLevels(t *testing.T) {
 		{nil, true, true}, // still armed for solicited
 		{nil, true, false},
 		{[]bool{false}, false, true},
-		{[]bool{false, true}, false, true}, // any isn't lowered to solicited
+		{[]bool{false, true}, false, true}, // armed for any is not reduced to solicited
 		{[]bool{true, false}, false, true},
 	}
 	for i, st := range steps {
@@ -304,8 +302,8 @@ func TestArmLevels(t *testing.T) {
 	}
 }
 
-// TestNoEventIsLost: a consumer that arms, polls once more and then waits for an
-// event never waits for a completion that is already there.
+// TestNoEventIsLost: a consumer that arms, polls once more and then waits for an event never waits although a
+// completion is there.
 func TestNoEventIsLost(t *testing.T) {
 	const total = 5000
 	c, s := completions(64)
@@ -347,8 +345,8 @@ func TestNoEventIsLost(t *testing.T) {
 	}
 }
 
-// TestNoPostIsSleptOver: the worker sleeps only when no bell rings, and a bell
-// that rings while it sleeps asks for a kick.
+// TestNoPostIsSleptOver: the worker sleeps only if no doorbell has rung, and a doorbell that rings while it
+// sleeps requests a kick.
 func TestNoPostIsSleptOver(t *testing.T) {
 	const total = 5000
 	mem := make([]byte, abi.Size[abi.Doorbells]())
@@ -363,7 +361,7 @@ func TestNoPostIsSleptOver(t *testing.T) {
 			if c.Ring(n * 7 % abi.NumDoorbells) {
 				kicks <- struct{}{}
 			}
-			<-answered // rings one by one: every single one could be the one that is lost
+			<-answered // one at a time, so that a single lost one shows
 		}
 		close(kicks)
 	}()
@@ -388,8 +386,8 @@ func TestNoPostIsSleptOver(t *testing.T) {
 	}
 }
 
-// TestYieldIsTold: what urdmad says of yields reaches the client, each in its place;
-// a urdmad that says nothing leaves zeros.
+// TestYieldIsTold: the values that urdmad states about yields reach the client, each in its field; if it
+// states none they are 0.
 func TestYieldIsTold(t *testing.T) {
 	mem := make([]byte, abi.Size[abi.Doorbells]())
 	var c ring.ClientBells

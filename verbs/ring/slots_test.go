@@ -16,17 +16,17 @@ type request struct {
 	id       uint64
 	signaled bool
 	done     bool // urdmad has completed it
-	silent   bool // ... and that made no completion
+	silent   bool // completed without a completion
 }
 
-// slotModel is what a client's queue should know: every request from the first
-// whose slot is in use on, and the completions nobody has polled.
+// slotModel is a model of a client's queue: all requests from the first slot in use on, and the unpolled
+// completions.
 type slotModel struct {
 	random *rand.Rand
 	c      ring.ClientQP
 	s      ring.ServerQP
 	recv   bool
-	all    bool // every request makes a completion
+	all    bool // every request has a completion
 
 	depth  int
 	base   uint32 // index of queue[0]
@@ -74,8 +74,8 @@ func (m *slotModel) post() bool {
 	return ok
 }
 
-// complete is urdmad's: it completes the oldest request that is not done. With
-// lose it dies before the completion can be seen.
+// complete is urdmad's part: it completes the oldest request. With lose it dies before the completion is
+// visible.
 func (m *slotModel) complete(lose bool) {
 	for i := range m.queue {
 		r := &m.queue[i]
@@ -98,7 +98,7 @@ func (m *slotModel) complete(lose bool) {
 	}
 }
 
-// fail is urdmad's, too: the next to be completed is the first that fails.
+// fail is urdmad's part, too: the next request to be completed is the first that fails.
 func (m *slotModel) fail() {
 	if m.failed || m.recv {
 		return
@@ -122,7 +122,7 @@ func (m *slotModel) poll() {
 	m.base, m.queue = e.Index+1, m.queue[n:]
 }
 
-// settle drops what is free in the model.
+// settle removes free slots from the model.
 func (m *slotModel) settle() {
 	for len(m.queue) > 0 && m.queue[0].silent {
 		m.base, m.queue = m.base+1, m.queue[1:]
@@ -137,14 +137,13 @@ func (m *slotModel) reset() {
 	m.s.SQ.PublishCons(m.base)
 	m.s.RQ.PublishCons(m.base)
 	m.c.Reset()
-	for _, e := range stale { // somebody took it just before
+	for _, e := range stale { // taken just before
 		m.c.Polled(&e)
 	}
 }
 
-// TestSlotsAreFreeWhenPolled compares a queue with the model, across the wrap of
-// its indices, errors and resets included; at the end urdmad dies, and what it
-// owes is what the model lacks.
+// TestSlotsAreFreeWhenPolled compares a queue with the model, across the wrap of its indices, with errors and
+// resets; at the end urdmad dies, and the flushed completions must be those that the model lacks.
 func TestSlotsAreFreeWhenPolled(t *testing.T) {
 	for _, kind := range []struct {
 		name         string
@@ -191,8 +190,8 @@ func (m *slotModel) run(t *testing.T) {
 	}
 }
 
-// die: urdmad goes between index and completion, then the client empties its
-// queue and makes up the rest.
+// die: urdmad dies between index and completion; then the client empties its queue and makes the flushed
+// completions.
 func (m *slotModel) die(t *testing.T) {
 	if m.random.IntN(2) == 0 {
 		m.complete(true)
@@ -224,8 +223,8 @@ func (m *slotModel) lost() (id uint64, ok bool) {
 	return id, ok
 }
 
-// TestOldPollsSayNothing: with nothing but silent sends the index of the last
-// completion polled is overtaken by 2^32 and must not count a second time.
+// TestOldPollsSayNothing: after 2^32 sends without completions, the index of the last polled completion comes
+// round again and must not count a second time.
 func TestOldPollsSayNothing(t *testing.T) {
 	c, s, _ := pair(abi.QPCap{MaxSendWR: 4, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
 	startAt(&c, &s, 0)
@@ -253,13 +252,12 @@ func TestOldPollsSayNothing(t *testing.T) {
 	}
 }
 
-// TestSlotsBothAtOnce posts, completes and polls in goroutines of their own, for
-// the race detector.
+// TestSlotsBothAtOnce posts, completes and polls in separate goroutines, for the race detector.
 func TestSlotsBothAtOnce(t *testing.T) {
 	const total, depth = 20000, 8
 	c, s, _ := pair(abi.QPCap{MaxSendWR: depth, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
 	startAt(&c, &s, 0xffffff00)
-	cqes := make(chan abi.CQE, depth) // as large as the queue: it never blocks
+	cqes := make(chan abi.CQE, depth) // as large as the queue, so sending never blocks
 	var unpolled atomic.Int32
 	go func() {
 		for cons, n := uint32(0xffffff00), uint64(0); n < total; {

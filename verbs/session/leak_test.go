@@ -14,8 +14,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// leftDescriptors is how many more are open than before, once all that is being
-// closed is closed.
+// leftDescriptors returns how many more descriptors are open than before, after a moment for those that are
+// being closed.
 func leftDescriptors(t *testing.T, before int) int {
 	t.Helper()
 	for range 3000 {
@@ -36,7 +36,7 @@ func ownDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// bareSession is a session without a greeting, and urdmad's end of its socket.
+// bareSession returns a session without HELLO, and urdmad's end of its socket.
 func bareSession(t *testing.T) (*Session, *net.UnixConn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -71,8 +71,8 @@ func answerOnce(peer *net.UnixConn) error {
 	return err
 }
 
-// TestAnswerAtTheEnd: an answer that comes as the connection ends leaves none of
-// its descriptors open, whoever of the two is first.
+// TestAnswerAtTheEnd: a response that comes while the session ends leaves none of its descriptors open,
+// whichever is first.
 func TestAnswerAtTheEnd(t *testing.T) {
 	before := 0
 	for round := range 1000 {
@@ -82,7 +82,7 @@ func TestAnswerAtTheEnd(t *testing.T) {
 		c, peer := bareSession(t)
 		var all sync.WaitGroup
 		all.Go(c.readAnswers)
-		all.Go(func() { _ = answerOnce(peer) }) // or the connection ended first
+		all.Go(func() { _ = answerOnce(peer) }) // may fail: the session ended first
 		all.Go(c.Lose)
 		var resp abi.HandleMessage
 		fds, err := Call(context.Background(), c, abi.OpenDevice, &abi.OpenDeviceRequest{}, &resp, -1, 1)
@@ -97,7 +97,7 @@ func TestAnswerAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestAbandonedAnswer: an answer that nobody waits for any more is undone.
+// TestAbandonedAnswer: an object created by a response that nobody waits for is destroyed.
 func TestAbandonedAnswer(t *testing.T) {
 	c, peer := bareSession(t)
 	defer peer.Close()
@@ -115,7 +115,7 @@ func TestAbandonedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.seq == 0 {
-		return // the context ended before the request went out
+		return // the context ended before the request was sent
 	}
 	if err := answerOnce(peer); err != nil {
 		t.Fatal(err)

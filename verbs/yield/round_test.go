@@ -2,7 +2,7 @@ package yield
 
 import "testing"
 
-// ends counts the rounds that end with so many looks at queues in turn.
+// ends counts the rounds that end with so many polls of queues in turn.
 func ends(r *Round, queues, looks int) (n int) {
 	for i := range looks {
 		if r.Ends(uint32(i % queues)) {
@@ -12,8 +12,8 @@ func ends(r *Round, queues, looks int) (n int) {
 	return n
 }
 
-// TestRound: a round ends when all queues were looked at, be they one or many; one
-// at which it began and that is looked at no more does not hold it up for ever.
+// TestRound: a round ends when all queues were polled, one or many; if the first one is no longer polled, the
+// round still ends.
 func TestRound(t *testing.T) {
 	for _, queues := range []int{1, 2, 17, 1000} {
 		var r Round

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestAlone: what urdmad says counts, within bounds; where it says nothing, what is
-// right for an ordinary machine.
+// TestAlone: the value that urdmad states is used, within limits; if it states none, a default.
 func TestAlone(t *testing.T) {
 	for _, c := range []struct {
 		told Alone
@@ -25,8 +24,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestRest: nobody yields unasked, or while he rests, which is twice as long as a yield
-// that met nobody.
+// TestRest: there is no yield unless urdmad requests it, and none during a rest, which is twice as long as a
+// yield in which no other thread ran.
 func TestRest(t *testing.T) {
 	var y Poll
 	if y.Empty(Wish{}) {

@@ -9,24 +9,23 @@ import (
 	"urdma/dpdk/port"
 )
 
-// Pair is two ports under test with a clean wire between them.
+// Pair has two ports under test, connected by a wire without loss.
 type Pair struct {
-	A, B port.Port // may be the same port, if what it sends comes back to it
-	// Step lets time pass for the wire: advances a virtual clock, or waits a
-	// moment. It is called whenever the suite waits for frames.
+	A, B port.Port // may be the same port, if it receives what it sends
+	// Step lets time pass on the wire: it advances a virtual clock, or waits a moment. It is called whenever
+	// the suite waits for frames.
 	Step func()
-	// Foreign: frames that are not the suite's may arrive (a kernel's neighbour
-	// discovery); they are ignored.
+	// Foreign: other frames than the suite's may arrive (a kernel's neighbour discovery); they are ignored.
 	Foreign bool
 	// Interrupts: ArmRx returns a real fd.
 	Interrupts bool
-	Lossy      bool // a full receiver may lose frames (no back-pressure)
-	// PeerA and PeerB are the sockets of A and B, on ports of datagrams; the
-	// suite's frames are their payload.
+	Lossy      bool // frames may be lost if the receiver is full (no back-pressure)
+	// PeerA and PeerB are the sockets of A and B, on ports of datagrams; the suite's frames are then the
+	// payload.
 	PeerA, PeerB port.Peer
 }
 
-// Seed starts every random choice of the suite.
+// Seed is the seed of all random choices in the suite.
 const Seed = 0x9e3779b97f4a7c15
 
 // etherType is "local experimental" (IEEE 802): no stack answers it.
@@ -34,11 +33,10 @@ const etherType = 0x88b5
 
 const frameHeader = port.EtherHeaderLen + 8 + 2 // sequence number, length
 
-// patience is how long the suite waits for frames that must come.
+// patience is how long the suite waits for frames.
 const patience = 10 * time.Second
 
-// build fills b with frame number seq: addresses, sequence number, length and
-// bytes that follow from both.
+// build fills b with frame number seq: addresses, sequence number, length, and bytes derived from both.
 func build(b []byte, src, dst [6]byte, seq uint64) {
 	copy(b[0:], dst[:])
 	copy(b[6:], src[:])
@@ -56,8 +54,8 @@ func fill(b []byte, seq uint64) {
 	}
 }
 
-// parse checks a received frame byte for byte and returns its number; ours is
-// false for a frame the suite did not send.
+// parse checks a received frame byte for byte and returns its number; ours is false for a frame that the
+// suite did not send.
 func parse(t *testing.T, b []byte) (seq uint64, ours bool) {
 	t.Helper()
 	if len(b) < frameHeader || binary.BigEndian.Uint16(b[12:]) != etherType {
@@ -78,7 +76,7 @@ func parse(t *testing.T, b []byte) (seq uint64, ours bool) {
 	return seq, true
 }
 
-// flow sends numbered frames one way and checks what arrives.
+// flow sends numbered frames in one direction and checks the received ones.
 type flow struct {
 	t        *testing.T
 	p        *Pair
@@ -86,7 +84,7 @@ type flow struct {
 	tx, rx   port.Queue
 	sent     uint64
 	next     uint64 // number expected next
-	most     int    // bytes of the longest frame, if not the port's
+	most     int    // bytes of the longest frame, if shorter than the port's
 	rng      *rand.Rand
 }
 
@@ -94,7 +92,7 @@ func newFlow(t *testing.T, p *Pair, from, to port.Port) *flow {
 	return &flow{t: t, p: p, from: from, to: to, tx: from.Queue(0), rx: to.Queue(0), rng: rand.New(rand.NewPCG(Seed, 1))}
 }
 
-// room is the length of a port's buffers.
+// room returns the length of a port's buffers.
 func (p *Pair) room(of port.Port) int {
 	i := of.Info()
 	switch {
@@ -112,7 +110,7 @@ const (
 	udpOverIPv6 = 48
 )
 
-// peer is the socket of the port that frames go to.
+// peer returns the socket of the port to which frames are sent.
 func (p *Pair) peer(to port.Port) port.Peer {
 	if to == p.A {
 		return p.PeerA
@@ -134,8 +132,8 @@ func (f *flow) size() int {
 	return 60 + f.rng.IntN(room-60+1)
 }
 
-// send sends one burst of up to n frames, retrying until the port has taken
-// everything it allocated, and returns how many went.
+// send sends one burst of up to n frames, retrying until the port has accepted everything that it allocated,
+// and returns their number.
 func (f *flow) send(n int) int {
 	f.t.Helper()
 	pk := make([]port.Packet, n)
@@ -154,7 +152,7 @@ func (f *flow) transmit(pk []port.Packet) {
 	f.push(pk)
 }
 
-// push hands built frames over until all are taken.
+// push calls Tx with built frames until all are accepted.
 func (f *flow) push(pk []port.Packet) {
 	f.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -172,8 +170,7 @@ func (f *flow) push(pk []port.Packet) {
 	}
 }
 
-// receive takes what is there, checks it and its order, and returns it still
-// owned.
+// receive receives what has arrived, checks contents and order, and returns the packets without freeing them.
 func (f *flow) receive(max int) []port.Packet {
 	f.t.Helper()
 	pk := make([]port.Packet, max)
@@ -200,7 +197,7 @@ func (f *flow) receive(max int) []port.Packet {
 	return kept
 }
 
-// drain receives what is there now and frees it in random order.
+// drain receives what has arrived and frees it in random order.
 func (f *flow) drain() {
 	f.t.Helper()
 	for {
@@ -232,8 +229,7 @@ func (f *flow) settle() {
 	}
 }
 
-// Exchange sends count frames each way and checks that each arrives, intact and
-// in order.
+// Exchange sends count frames in each direction and checks that each arrives unchanged and in order.
 func Exchange(t *testing.T, p *Pair, count int) {
 	t.Helper()
 	p.takeAll(t)
@@ -245,7 +241,7 @@ func Exchange(t *testing.T, p *Pair, count int) {
 	}
 }
 
-// takeAll forgets what has arrived so far.
+// takeAll discards what has arrived so far.
 func (p *Pair) takeAll(t *testing.T) {
 	t.Helper()
 	p.Step()
@@ -258,8 +254,8 @@ func (p *Pair) takeAll(t *testing.T) {
 	}
 }
 
-// Echo sends count frames through a port whose other end sends everything
-// back, and checks that each returns, intact and in order.
+// Echo sends count frames through a port whose peer sends everything back, and checks that each returns
+// unchanged and in order.
 func Echo(t *testing.T, p port.Port, count int, step func()) {
 	t.Helper()
 	f := newFlow(t, &Pair{A: p, B: p, Step: step}, p, p)

@@ -9,9 +9,8 @@ import (
 	"urdma/dpdk/port"
 )
 
-// allRetained keeps as many packets as the queue says it can bear: that many
-// succeed and one more fails, frames pass both ways meanwhile, and a packet that
-// is freed makes room for another.
+// allRetained retains as many packets as Retainable allows: all of these succeed and one more fails, frames
+// pass in both directions meanwhile, and freeing a packet makes room for another.
 func allRetained(t *testing.T, p *Pair) {
 	f, back := newFlow(t, p, p.A, p.B), newFlow(t, p, p.B, p.A)
 	f.most = 200
@@ -40,7 +39,7 @@ func allRetained(t *testing.T, p *Pair) {
 	f.settle()
 }
 
-// keeper retains what a flow receives.
+// keeper retains the packets that a flow receives.
 type keeper struct {
 	f      *flow
 	held   []port.Packet
@@ -77,7 +76,7 @@ func (k *keeper) keep(pk *port.Packet) {
 	k.copies = append(k.copies, bytes.Clone(pk.Data))
 }
 
-// refused: one more packet can't be retained, and stays as it is.
+// refused checks that one more packet can't be retained and is not changed.
 func (k *keeper) refused() {
 	k.f.t.Helper()
 	for k.f.send(1) == 0 {

@@ -11,8 +11,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// Run runs the suite. open makes a fresh pair, links up, and closes it by
-// t.Cleanup.
+// Run runs the suite. open makes a new pair with links up, and closes it by t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) *Pair) {
 	for _, c := range []struct {
 		name string
@@ -127,7 +126,7 @@ func keptAcrossCalls(t *testing.T, p *Pair) {
 	}
 }
 
-// unsentFreed frees newest, oldest and middle buffers of what was allocated.
+// unsentFreed frees the newest, oldest and middle allocated buffers without sending them.
 func unsentFreed(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
 	pk := make([]port.Packet, 12)
@@ -154,8 +153,7 @@ func unsentFreed(t *testing.T, p *Pair) {
 	}
 }
 
-// framesHeld keeps retained frames while a lot of others pass, and checks that
-// they did not change.
+// framesHeld keeps retained frames while many others pass, and checks that they do not change.
 func framesHeld(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
 	var held []port.Packet
@@ -167,7 +165,7 @@ func framesHeld(t *testing.T, p *Pair) {
 			pk := f.receive(8)
 			for i := range pk {
 				if len(held) < 600 && i%2 == 0 {
-					for range 2 { // the second time changes nothing
+					for range 2 { // the second call has no effect
 						if err := p.B.Queue(0).Retain(&pk[i]); err != nil {
 							t.Fatalf("Retain of frame %d: %v", len(held), err)
 						}
@@ -196,8 +194,8 @@ func framesHeld(t *testing.T, p *Pair) {
 	f.settle()
 }
 
-// receiverStalls sends without receiving: the sender must see a full ring or
-// lose frames, never hang; afterwards traffic flows again.
+// receiverStalls sends without receiving: the sender must see a full ring or lose frames, and never hang;
+// afterwards traffic continues.
 func receiverStalls(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
 	var left []port.Packet
@@ -236,7 +234,7 @@ func receiverStalls(t *testing.T, p *Pair) {
 	f.settle()
 }
 
-// takeAny receives and frees without asking for order.
+// takeAny receives and frees without checking the order.
 func (p *Pair) takeAny(t *testing.T) (n int) {
 	pk := make([]port.Packet, 32)
 	for {
@@ -254,7 +252,7 @@ func (p *Pair) takeAny(t *testing.T) (n int) {
 
 func interrupt(t *testing.T, p *Pair) {
 	f := newFlow(t, p, p.A, p.B)
-	f.arm() // the link's coming up may have left one wake-up
+	f.arm() // consumes the wake-up from the link coming up
 	p.B.Queue(0).DisarmRx()
 	for round := range 20 {
 		fd := f.arm()
@@ -292,7 +290,7 @@ func interrupt(t *testing.T, p *Pair) {
 	f.settle()
 }
 
-// arm asks until the port says it is armed.
+// arm calls ArmRx until it returns armed.
 func (f *flow) arm() int {
 	f.t.Helper()
 	deadline := time.Now().Add(patience)

@@ -21,8 +21,7 @@ func cFiles(t *testing.T, patterns ...string) (files []string) {
 	return files
 }
 
-// buildLibrary makes a shared library of this part alone, as liburdma.so will
-// contain it.
+// buildLibrary makes a shared library of this folder only, compiled as for liburdma.so.
 func buildLibrary(t *testing.T) string {
 	t.Helper()
 	sources := cFiles(t, "*.c", "kernel/*.c")
@@ -35,8 +34,8 @@ func buildLibrary(t *testing.T) string {
 	return output
 }
 
-// TestExports holds the library to the calls it interposes: what else it
-// defined would take the place of a program's own function of that name.
+// TestExports: the library defines only the calls that it interposes; any other symbol would replace a
+// program's function of the same name.
 func TestExports(t *testing.T) {
 	file, err := elf.Open(buildLibrary(t))
 	if err != nil {
@@ -61,7 +60,7 @@ func TestExports(t *testing.T) {
 	}
 }
 
-// TestPreloadedProgramRuns: a program that registers nothing doesn't notice.
+// TestPreloadedProgramRuns: a program that registers nothing is not affected.
 func TestPreloadedProgramRuns(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "seq 100000 | sort -rn | head -1; x=$(seq 5 | wc -l); echo $x")
 	cmd.Env = append(cmd.Environ(), "LD_PRELOAD="+buildLibrary(t))

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The C sources, compiled the way pages.mk compiles them.
+// The flags with which pages.mk compiles the C sources.
 var compileFlags = []string{
 	"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fvisibility=hidden",
 	"-Wall", "-Wextra", "-Werror", "-I.",
@@ -29,8 +29,8 @@ const (
 	testTimeout = 2 * time.Minute
 )
 
-// binaries holds the test program with PROCMAP_QUERY, and under "text" the one
-// that parses /proc/self/maps as kernels before 6.11 need it.
+// binaries has the test program with PROCMAP_QUERY, and under "text" the one that parses /proc/self/maps as
+// kernels before 6.11 require.
 var binaries = map[string]string{}
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndRun(m *testing.M) int {
-	// Not t.TempDir: an ordinary user must be able to reach it.
+	// Not t.TempDir: an ordinary user must be able to access it.
 	dir, err := os.MkdirTemp("", "urdma-pages")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -75,7 +75,7 @@ func compile(output string, extra []string) error {
 	return nil
 }
 
-// way is how a test program is run.
+// way is a way to run a test program.
 type way struct {
 	name, binary string
 	uid          int
@@ -96,7 +96,7 @@ func ways() []way {
 
 func (w way) command(ctx context.Context, test string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binaries[w.binary], test, strconv.Itoa(0), strconv.Itoa(fixedSeed))
-	// jemalloc then purges at once, and relies on what it purged being zero.
+	// jemalloc then purges at once, and relies on purged memory being zero.
 	cmd.Env = append(os.Environ(), "LD_PRELOAD="+w.preload,
 		"MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0")
 	if w.uid != os.Getuid() {

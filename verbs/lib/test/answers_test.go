@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// listed reads one of the checked-in lists of what the real libraries have.
+// listed reads one of the checked-in lists of symbols in the real libraries.
 func listed(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../exports", name+".list"))
@@ -23,8 +23,8 @@ func listed(t *testing.T, name string) []string {
 
 var answerRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (inline|[A-Z]+_[0-9.]+) \\| ([^|]*) \\| ([^|]*)\\|$")
 
-// answersOf reads docs/VERBS.md: what each function answers, by name@VERSION or,
-// of an inline, by name.
+// answersOf reads docs/VERBS.md: the result of each function, by name@VERSION or, for inline functions, by
+// name.
 func answersOf(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs/VERBS.md"))
@@ -51,8 +51,8 @@ func answersOf(t *testing.T) map[string]string {
 	return rows
 }
 
-// TestTableIsComplete: every function that the real libraries export or define
-// inline has a row, and no other.
+// TestTableIsComplete: every exported or inline function of the real libraries has a row, and there are no
+// other rows.
 func TestTableIsComplete(t *testing.T) {
 	rows := answersOf(t)
 	names := slices.Concat(listed(t, "libibverbs"), listed(t, "librdmacm"))
@@ -71,8 +71,8 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
-// TestTableIsTrue: what the table says is refused is, with that errno, and nothing
-// else is.
+// TestTableIsTrue: the functions that the table lists as refused fail with that errno value, and all others
+// do not.
 func TestTableIsTrue(t *testing.T) {
 	rows := answersOf(t)
 	dir := t.TempDir()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestForkWhileConnecting: a child that another thread forks while the library waits
-// for urdmad, or gives a connection up, has no copy of its socket.
+// TestForkWhileConnecting: a child forked by another thread while the library waits for urdmad, or gives up a
+// connection, has no copy of its socket.
 func TestForkWhileConnecting(t *testing.T) {
 	dir := t.TempDir()
 	binary := compile(t, filepath.Join(dir, "connecting"), "testdata/alone/connecting.c", "-libverbs", "-lpthread", "-ldl")

@@ -18,8 +18,8 @@ func compile(t *testing.T, output string, args ...string) string {
 	return output
 }
 
-// names is the directory in which the library has the names of those it stands
-// in for, as make installs it.
+// names is the folder with links to the library under the names of the libraries it replaces, as make install
+// creates it.
 func names(t *testing.T) string {
 	t.Helper()
 	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk", "build/liburdma.d").CombinedOutput(); err != nil {
@@ -28,12 +28,12 @@ func names(t *testing.T) string {
 	return filepath.Join(filepath.Dir(preload(t)), "liburdma.d")
 }
 
-// libraryFiles are the ways in which programs name the two libraries.
+// libraryFiles are the names that programs use for the two libraries.
 var libraryFiles = []string{"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1", "librdmacm.so", "/nowhere/libibverbs.so.1",
 	"/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "../lib64/librdmacm.so.1", "libibverbs.so.1.14.44.0"}
 
-// TestDlopen: what a program loads under either library's name is this library,
-// with the preload, with the directory of names, and with both.
+// TestDlopen: a program that loads either library by name gets this library, with the preload, with the
+// folder of names, and with both.
 func TestDlopen(t *testing.T) {
 	d := startUrdmad(t)
 	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")
@@ -62,8 +62,8 @@ func TestDlopen(t *testing.T) {
 	}
 }
 
-// TestDlopenKeepsTheCallersPath: RPATH and RUNPATH of whoever calls dlopen hold
-// for what is loaded by a bare name, be it the program or a library.
+// TestDlopenKeepsTheCallersPath: RPATH and RUNPATH of the caller of dlopen apply to a name without a slash,
+// whether the caller is the program or a library.
 func TestDlopenKeepsTheCallersPath(t *testing.T) {
 	d := startUrdmad(t)
 	for _, tags := range []string{"-Wl,--enable-new-dtags", "-Wl,--disable-new-dtags"} {
@@ -85,8 +85,8 @@ func TestDlopenKeepsTheCallersPath(t *testing.T) {
 	}
 }
 
-// TestSanitizedProgramLoadsUs: the runtime of AddressSanitizer refuses a preload
-// in front of it, unless told not to look.
+// TestSanitizedProgramLoadsUs: AddressSanitizer's runtime refuses a preload in front of it, unless told not
+// to check.
 func TestSanitizedProgramLoadsUs(t *testing.T) {
 	d := startUrdmad(t)
 	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "-fsanitize=address", "testdata/alone/dlopen.c", "-ldl")
@@ -100,8 +100,8 @@ func TestSanitizedProgramLoadsUs(t *testing.T) {
 	}
 }
 
-// TestDriversLoadUnderTheNames: a library of a rdma-core driver, which programs may
-// be linked with, finds every symbol of libibverbs that it needs, bound at once.
+// TestDriversLoadUnderTheNames: libraries of rdma-core's drivers, with which programs may be linked, find
+// every symbol of libibverbs that they need, with immediate binding.
 func TestDriversLoadUnderTheNames(t *testing.T) {
 	d := startUrdmad(t)
 	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")

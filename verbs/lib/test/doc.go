@@ -1,6 +1,5 @@
-// Package test holds the tests of the C library liburdma.so: its exports and
-// their binding against Debian's programs, and its verbs against a small urdmad
-// written here, which speaks the control protocol and serves the rings but
-// knows no network. The Go tool doesn't allow C sources beside Go files without
-// cgo, hence the package of its own.
+// Package test has the tests of the C library liburdma.so: its exports, and the binding of Debian's programs
+// to them; and its verbs, with a small fake urdmad that implements the control protocol and the rings but no
+// network. It is a separate package because the go tool does not allow C sources next to Go files without
+// cgo.
 package test

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// exports lists name@VERSION of a library's defined dynamic symbols.
+// exports lists a library's defined dynamic symbols as name@VERSION.
 func exports(t *testing.T, path string) []string {
 	t.Helper()
 	out, err := exec.Command("nm", "-D", "--defined-only", "--with-symbol-versions", path).CombinedOutput()
@@ -26,7 +26,7 @@ func exports(t *testing.T, path string) []string {
 	return names
 }
 
-// installed returns where the dynamic linker finds a library.
+// installed returns the path at which the dynamic linker finds a library.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	out, err := exec.Command("/sbin/ldconfig", "-p").Output()
@@ -40,8 +40,8 @@ func installed(t *testing.T, name string) string {
 	return string(m[1])
 }
 
-// TestEveryPublicFunctionIsOurs: what isn't would fall through to the real
-// library with objects of ours. Symbols private to rdma-core are its own.
+// TestEveryPublicFunctionIsOurs: a missing function would be called in the real library with objects of ours.
+// Symbols private to rdma-core are excluded.
 func TestEveryPublicFunctionIsOurs(t *testing.T) {
 	ours := exports(t, preload(t))
 	for _, library := range []string{"libibverbs.so.1", "librdmacm.so.1"} {
@@ -53,8 +53,8 @@ func TestEveryPublicFunctionIsOurs(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsExported: only verbs, rdma_cm, rsockets, what drivers import,
-// urdma_mark and urdma_alloc with their kind, and the calls that pages/ and interpose/ define.
+// TestNothingElseIsExported: the library exports only verbs, rdma_cm, rsockets, symbols for drivers,
+// urdma_mark, urdma_alloc and related functions, and the calls that pages/ and interpose/ define.
 func TestNothingElseIsExported(t *testing.T) {
 	out, err := exec.Command("nm", "-D", "--defined-only", "--with-symbol-versions", preload(t)).Output()
 	if err != nil {
@@ -71,8 +71,8 @@ func TestNothingElseIsExported(t *testing.T) {
 	}
 }
 
-// TestDebianBinariesBindToUs starts Debian's own programs with every symbol
-// bound at once and reads from the dynamic linker where each went.
+// TestDebianBinariesBindToUs starts Debian's own programs with immediate binding, and reads the dynamic
+// linker's report of each symbol's definition.
 func TestDebianBinariesBindToUs(t *testing.T) {
 	var binaries []string
 	for _, pattern := range []string{"/usr/bin/ib_*", "/usr/bin/ibv_*", "/usr/bin/rping", "/usr/bin/ucmatose", "/usr/bin/udaddy",
@@ -98,8 +98,8 @@ func TestDebianBinariesBindToUs(t *testing.T) {
 
 var bindingLine = regexp.MustCompile(`binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol .(\w+)' \[(\w+\.?\d*)\]`)
 
-// checkBindings counts the verbs that went to liburdma.so and names the first
-// that didn't, private symbols of rdma-core aside.
+// checkBindings counts the verbs bound to liburdma.so and names the first that isn't, except private symbols
+// of rdma-core.
 func checkBindings(binary, out string) (n int, err error) {
 	for _, m := range bindingLine.FindAllStringSubmatch(out, -1) {
 		public := strings.HasPrefix(m[4], "IBVERBS_1") || strings.HasPrefix(m[4], "RDMACM_")

@@ -33,7 +33,7 @@ func faultsProgram(t *testing.T) string {
 
 var update = flag.Bool("update", false, "write the tables of docs/errors.md")
 
-// documented checks the table of docs/errors.md with a head.
+// documented checks the table with this head in docs/errors.md.
 func documented(t *testing.T, head string, rows []string) {
 	t.Helper()
 	const file = "../../../docs/errors.md"
@@ -64,9 +64,8 @@ func lines(text string) []string { return strings.Split(strings.TrimSpace(text),
 
 func injected(text string) []string { return []string{"URDMA_INJECT=" + text} }
 
-// TestEveryStatus: a send and a receive end with each status of enum ibv_wc_status but
-// success, and what was posted behind them is flushed; and what the requester's send ends
-// with for each answer of a responder.
+// TestEveryStatus: a send and a receive complete with each status of enum ibv_wc_status except success, and
+// later work is flushed; and the status of the requester's send for each response of a responder.
 func TestEveryStatus(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	var texts []string
@@ -99,7 +98,7 @@ func TestEveryStatus(t *testing.T) {
 			}
 		}
 	}
-	// A message that waits for a while arrives all the same.
+	// A message that waits for a while still arrives.
 	r.run(t, injected("respond answer=rnr count=1"), binary, "respond", strconv.Itoa(abi.WRSend), "0")
 	var rows []string
 	for i, text := range texts {
@@ -113,8 +112,8 @@ func TestEveryStatus(t *testing.T) {
 func TestEveryErrno(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	var values []string
-	for e := syscall.Errno(1); e <= unix.EHWPOISON; e++ { // the last
-		if unix.ErrnoName(e) != "" { // there are gaps
+	for e := syscall.Errno(1); e <= unix.EHWPOISON; e++ { // the last errno value
+		if unix.ErrnoName(e) != "" { // skip numbers without a name
 			values = append(values, strconv.Itoa(int(e)))
 		}
 	}
@@ -122,7 +121,8 @@ func TestEveryErrno(t *testing.T) {
 		var rules []string
 		for i, value := range part {
 			e, _ := strconv.Atoi(value)
-			rules = append(rules, fmt.Sprintf("call ibv_alloc_pd errno=%s nth=%d", unix.ErrnoName(syscall.Errno(e)), i+2)) // the first is to succeed
+			// the first call must succeed
+			rules = append(rules, fmt.Sprintf("call ibv_alloc_pd errno=%s nth=%d", unix.ErrnoName(syscall.Errno(e)), i+2))
 		}
 		said := lines(r.run(t, injected(strings.Join(rules, "\n")), binary, "errnos", strconv.Itoa(len(part))))
 		if !slices.Equal(said, part) {
@@ -131,13 +131,13 @@ func TestEveryErrno(t *testing.T) {
 	}
 }
 
-// unmistakable are the functions that inject knows and that have no error to give.
+// unmistakable are the functions that inject knows and that can't return an error.
 var unmistakable = []string{"rdma_destroy_event_channel", "rdma_destroy_id", "rdma_destroy_qp"}
 
-// TestEveryCall: each function fails with the errno that is asked for.
+// TestEveryCall: each function fails with the requested errno value.
 func TestEveryCall(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
-	const unusual = "EL2NSYNC" // that nothing else answers
+	const unusual = "EL2NSYNC" // a value that no function returns otherwise
 	_, err := inject.Parse("call none errno=EIO")
 	_, list, ok := strings.Cut(fmt.Sprint(err), "expected one of ")
 	if !ok {
@@ -157,7 +157,7 @@ func TestEveryCall(t *testing.T) {
 		if own[f] != "" {
 			says = own[f]
 		}
-		if f == "ibv_query_device" { // those before are asked while devices are listed and opened
+		if f == "ibv_query_device" { // earlier calls are made while devices are listed and opened
 			errno, says = errno+" nth=3", "ibv_query_port"
 		}
 		said := strings.TrimSpace(r.run(t, injected("call "+f+" errno="+errno), binary, mode))
@@ -176,7 +176,7 @@ func TestEveryCall(t *testing.T) {
 	documented(t, "| NAME | what it answers |\n|---|---|\n", rows)
 }
 
-// TestLate: events come late, requests are refused, and all goes on.
+// TestLate: events come late and requests are refused, and the program still works.
 func TestLate(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	if said := r.run(t, injected("cm reject"), binary, "managed"); !strings.Contains(said, "RDMA_CM_EVENT_REJECTED") {
@@ -192,7 +192,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestInjectedIsExplained: nobody takes what was injected for a fault.
+// TestInjectedIsExplained: explanations say that the fault was injected.
 func TestInjectedIsExplained(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	for text, c := range map[string]struct {
@@ -211,7 +211,7 @@ func TestInjectedIsExplained(t *testing.T) {
 	}
 }
 
-// TestWrongInject: a program with rules that mean nothing does not run as if there were none.
+// TestWrongInject: a program with invalid rules does not run as if there were none.
 func TestWrongInject(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
@@ -221,8 +221,8 @@ func TestWrongInject(t *testing.T) {
 	}
 }
 
-// TestEveryEvent: each asynchronous event of enum ibv_event_type but IBV_EVENT_WQ_FATAL,
-// whose queues urdmad has not, reaches a program that runs.
+// TestEveryEvent: each asynchronous event of enum ibv_event_type reaches a running program, except
+// IBV_EVENT_WQ_FATAL, because urdmad has no work queues.
 func TestEveryEvent(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	c := exec.Command(binary, "events")
@@ -270,7 +270,7 @@ func TestEveryEvent(t *testing.T) {
 		if _, err := source.Inject(object); err != nil {
 			t.Fatalf("%s: %v", object, err)
 		}
-		// Other lines are of what it takes along: queue pairs of a queue in error.
+		// Other lines are consequences: queue pairs of a completion queue in error.
 		want := fmt.Sprintf("event %d %x ", event, about)
 		for !strings.HasPrefix(out.Text(), want) {
 			if !out.Scan() {

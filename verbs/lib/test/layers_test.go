@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// below are the folders of verbs/lib, "." itself among them, that a folder's files
-// may include from and call; its own aside.
+// below has, for each folder of verbs/lib ("." is verbs/lib itself), the other folders from which its files
+// may include headers and call functions.
 var below = map[string][]string{
 	"pages":     {"pages/kernel"},
 	"session":   {},
@@ -29,13 +29,13 @@ var below = map[string][]string{
 	"rsockets/datagrams": {"rsockets", "cm", ".", "datagram", "memory", "device"},
 }
 
-// publicOnly reports whether a folder uses of another what any program may use:
-// of pages that is alloc.h.
+// publicOnly reports whether a folder may use only the public interface of another; for pages that is
+// alloc.h.
 func publicOnly(folder, of string) bool {
 	return strings.HasPrefix(folder, "rsockets") && !strings.HasPrefix(of, "rsockets") && of != "pages"
 }
 
-// abiFolder is what all of them may include.
+// abiFolder may be included by all folders.
 const abiFolder = "../abi"
 
 func sourcesOf(t *testing.T, folder, pattern string) []string {
@@ -49,7 +49,7 @@ func sourcesOf(t *testing.T, folder, pattern string) []string {
 
 var includeLine = regexp.MustCompile(`(?m)^\s*#\s*include "([^"]+)"`)
 
-// TestIncludes: what a file includes lies in a folder that its own stands on.
+// TestIncludes: files include headers only from folders below their own.
 func TestIncludes(t *testing.T) {
 	for folder, allowed := range below {
 		seen := 0
@@ -76,8 +76,7 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
-// calls is which object file uses symbols of which others, by their sources' paths
-// without .c.
+// calls returns for each object file the files whose symbols it uses, by source path without .c.
 func calls(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	preload(t)
@@ -114,14 +113,13 @@ func calls(t *testing.T) map[string]map[string]string {
 	return graph
 }
 
-// definesLibc tells of the files that define functions of libc again, which
-// everybody calls as such, or first versions of functions, which nobody does.
+// definesLibc reports files that define functions of libc again, which are called as libc's, or first
+// versions of functions, which nobody calls.
 func definesLibc(name, symbol string) bool {
 	return name == "pages/interpose" || name == "first_abi" || filepath.Dir(name) == "interpose" && !strings.HasPrefix(symbol, "urdma_")
 }
 
-// TestCalls: the same of what a file calls; and no file of this library but those
-// of cm and pages calls itself by way of others.
+// TestCalls checks the same for calls; and no file calls itself through other files, except in cm and pages.
 func TestCalls(t *testing.T) {
 	graph := calls(t)
 	for name, others := range graph {
@@ -129,7 +127,7 @@ func TestCalls(t *testing.T) {
 		for of, symbol := range others {
 			to := filepath.Dir(of)
 			if symbol == "ibv_wc_status_str" {
-				continue // a table of names, which stands on nothing
+				continue // a table of names, which calls nothing
 			}
 			if to != folder && !slices.Contains(below[folder], to) {
 				t.Errorf("%s.c uses %s of %s.c", name, symbol, of)
@@ -152,7 +150,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// wayBack is a way from one file to another, or nil.
+// wayBack returns a path from one file to another, or nil.
 func wayBack(graph map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(graph[from])) {
 		if next == to {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// mallocPreload is LD_PRELOAD as urdma exec sets it, with others before the library of
-// malloc.
+// mallocPreload returns LD_PRELOAD as urdma exec sets it, with other libraries before the malloc library.
 func mallocPreload(t *testing.T, others ...string) string {
 	t.Helper()
 	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk", "build/liburdma.d/liburdma-malloc.so").CombinedOutput(); err != nil {
@@ -27,8 +26,8 @@ func mallocProgram(t *testing.T, args ...string) string {
 	return compile(t, filepath.Join(t.TempDir(), "malloc"), append([]string{"-fno-builtin", "testdata/alone/malloc.c"}, args...)...)
 }
 
-// TestMalloc: pieces that are aligned to pages are shared, or those and large ones as long
-// as there are some, or none; and nothing else is different.
+// TestMalloc: page-aligned allocations are shared, or also large ones as long as there is memory, or none;
+// nothing else differs.
 func TestMalloc(t *testing.T) {
 	d, binary := startUrdmad(t), mallocProgram(t)
 	for wish, what := range map[string]string{"16M": "large", "": "pages", "0": "none"} {
@@ -38,8 +37,7 @@ func TestMalloc(t *testing.T) {
 	}
 }
 
-// TestMallocOfOthers: a program that brings an allocator keeps it, whichever way it comes,
-// and shares nothing.
+// TestMallocOfOthers: a program with its own allocator, however it is provided, keeps it and shares nothing.
 func TestMallocOfOthers(t *testing.T) {
 	const dir = "/usr/lib/x86_64-linux-gnu/"
 	d, plain := startUrdmad(t), mallocProgram(t)
@@ -60,8 +58,8 @@ func TestMallocOfOthers(t *testing.T) {
 	}
 }
 
-// TestMallocBesideTracer: a library that defines some of the allocator's functions again and
-// calls the next is called as before, on either side of ours.
+// TestMallocBesideTracer: a library that defines some allocator functions and calls the next ones works
+// before and after ours.
 func TestMallocBesideTracer(t *testing.T) {
 	d, binary := startUrdmad(t), mallocProgram(t)
 	tracer := compile(t, filepath.Join(t.TempDir(), "tracer.so"), "-fno-builtin", "-shared", "-fPIC", "testdata/alone/tracer.c")
@@ -72,7 +70,7 @@ func TestMallocBesideTracer(t *testing.T) {
 	}
 }
 
-// TestMallocBesideSanitizer: likewise AddressSanitizer, whose runtime is linked.
+// TestMallocBesideSanitizer: the same for AddressSanitizer, whose runtime is linked.
 func TestMallocBesideSanitizer(t *testing.T) {
 	d, binary := startUrdmad(t), mallocProgram(t, "-fsanitize=address", "-g")
 	env := []string{mallocPreload(t), "URDMA_SHARE_MALLOC=16M", "ASAN_OPTIONS=verify_asan_link_order=0"}
@@ -81,8 +79,8 @@ func TestMallocBesideSanitizer(t *testing.T) {
 	}
 }
 
-// TestMallocForkHandlers: fork handlers of a library that is initialised before liburdma.so
-// find the memory in the child, too.
+// TestMallocForkHandlers: fork handlers of a library initialised before liburdma.so find the memory in the
+// child, too.
 func TestMallocForkHandlers(t *testing.T) {
 	dir := t.TempDir()
 	lib := compile(t, filepath.Join(dir, "libhandlers.so"), "-DLIBRARY", "-shared", "-fPIC", "testdata/alone/handlers.c")

@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// TestObjects runs a program on a real urdmad that uses objects and attributes in
-// all their ways, over queue pairs connected by number; each case alone, and on one
-// urdmad, so that what a case leaves behind shows in the next.
+// TestObjects runs a program on a real urdmad that uses objects and attributes in all ways, with queue pairs
+// connected by number: each case on its own urdmad, and all on one, to find effects of one case on the next.
 func TestObjects(t *testing.T) {
-	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs find each other by GID alone
+	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs address each other by GID
 	binary := filepath.Join(t.TempDir(), "objects")
 	sources, _ := filepath.Glob("testdata/objects/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
@@ -35,7 +34,7 @@ func TestObjects(t *testing.T) {
 			})
 		}
 	}
-	t.Run("limits", func(t *testing.T) { // with less memory than this machine has
+	t.Run("limits", func(t *testing.T) { // with less memory than the machine has
 		config := filepath.Join(t.TempDir(), "urdma.json")
 		if err := os.WriteFile(config, []byte(`{"ports": [{"vdev": "loopback", "ipv4_address": "198.18.0.1/24"}], "limits": {"registered_bytes": 1073741824}}`), 0o600); err != nil {
 			t.Fatal(err)
@@ -53,7 +52,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// explains checks what standard error gets of the mistakes of explain.c: each once.
+// explains checks that each mistake of explain.c was explained once on standard error.
 func explains(t *testing.T, out string) {
 	t.Helper()
 	for _, want := range []string{"0x0102", "it has no IBV_ACCESS_REMOTE_WRITE; region ", "change: the peer registers with", "IBV_EVENT_QP_ACCESS_ERR", "0x0401",
@@ -73,7 +72,7 @@ func explains(t *testing.T, out string) {
 	}
 }
 
-// wantHugePages has some for the test, as root.
+// wantHugePages reserves some for the test, as root.
 func wantHugePages(t *testing.T) {
 	const file, want = "/proc/sys/vm/nr_hugepages", 8
 	text, err := os.ReadFile(file)

@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// withTree gives the daemon a tree like the one that urdmad keeps.
+// withTree gives the daemon a sysfs tree like urdmad's.
 func withTree(t *testing.T) *fakeUrdmad {
 	t.Helper()
 	d := startUrdmad(t)
@@ -35,8 +35,8 @@ func withTree(t *testing.T) *fakeUrdmad {
 	return d
 }
 
-// TestBuiltInPaths: a program with the kernel's paths in it finds urdmad's tree
-// and device nodes there, and takes no place among urdmad's clients.
+// TestBuiltInPaths: a program that uses the kernel's paths finds urdmad's tree and device files there, and
+// does not become a client of urdmad.
 func TestBuiltInPaths(t *testing.T) {
 	for _, fortify := range []string{"-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"} {
 		d := withTree(t)
@@ -47,7 +47,7 @@ func TestBuiltInPaths(t *testing.T) {
 	}
 }
 
-// TestChosenTransport: the tree is that of the transport which the program chose.
+// TestChosenTransport: the tree shows the transport that the program has chosen.
 func TestChosenTransport(t *testing.T) {
 	d := withTree(t)
 	path := filepath.Join(d.sysfs, "transport/ib/class/infiniband/urdma0")
@@ -73,8 +73,8 @@ func TestNobodysPaths(t *testing.T) {
 	}
 }
 
-// TestInterfaceAddresses: a port's address is among those of the interfaces, the
-// last; once only where the kernel has it.
+// TestInterfaceAddresses: a port's address is the last in the list of interfaces' addresses; if the kernel
+// has it, too, it is listed once.
 func TestInterfaceAddresses(t *testing.T) {
 	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
 	d := startUrdmad(t)
@@ -94,8 +94,8 @@ func TestInterfaceAddresses(t *testing.T) {
 	}
 }
 
-// TestInterfaceAddresses6: a link-local address says on which link it is, and one of
-// another link is another.
+// TestInterfaceAddresses6: a link-local address has its link as scope; the same address on another link is
+// another address.
 func TestInterfaceAddresses6(t *testing.T) {
 	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
 	for _, c := range []struct {
@@ -119,8 +119,7 @@ func TestInterfaceAddresses6(t *testing.T) {
 	}
 }
 
-// TestSameAddressElsewhere: a link-local address that the kernel has on one link may be
-// a port's on another.
+// TestSameAddressElsewhere: a port may have a link-local address that the kernel has on another link.
 func TestSameAddressElsewhere(t *testing.T) {
 	address, scope := linkLocal(t)
 	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
@@ -141,7 +140,7 @@ func TestSameAddressElsewhere(t *testing.T) {
 	}
 }
 
-// linkLocal is a link-local address of this machine, with its interface's index.
+// linkLocal returns a link-local address of this machine and its interface's index.
 func linkLocal(t *testing.T) (netip.Addr, uint32) {
 	t.Helper()
 	all, err := net.Interfaces()

@@ -30,7 +30,7 @@ type (
 		send, recv *cqObject
 		sigAll     bool
 		state      uint32
-		sq, rq     uint32 // consumed
+		sq, rq     uint32 // indices of the requests consumed
 		pd         uint32
 		user       uint64
 	}
@@ -73,7 +73,7 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 	case abi.ModifyQP:
 		return s.modifyQP(m)
 	case abi.QueryQP:
-		s.serveRings() // what was posted before it is asked is done, as urdmad does
+		s.serveRings() // as in urdmad, work posted before the query is done first
 		h, _ := abi.Decode[abi.HandleMessage](m)
 		return s.queryQP(h.Handle)
 	case abi.DeallocPD:
@@ -96,14 +96,14 @@ func (s *session) hello() ([]byte, []int, syscall.Errno) {
 		ours, theirs := s.socket()
 		s.kick, fds = ours, append(fds, theirs)
 	}
-	s.sockets = slices.Delete(s.sockets, len(s.sockets)-1, len(s.sockets)) // the kick's is work's to close
+	s.sockets = slices.Delete(s.sockets, len(s.sockets)-1, len(s.sockets)) // work closes the kick socket
 	s.bells = newBells(mem, int(s.d.workers)-1)
 	go s.work()
 	return answerOf(r), fds, 0
 }
 
-// queryDevice answers as the test configured it; linkDownOnce takes the link down
-// for the first answer after a context was opened.
+// queryDevice answers as the test configured it; with linkDownOnce the link is down in the first answer after
+// a context was opened.
 func (s *session) queryDevice(m []byte) ([]byte, []int, syscall.Errno) {
 	device := s.d.device
 	r, ok := abi.Decode[abi.QueryDeviceRequest](m)
@@ -234,7 +234,7 @@ func (s *session) destroy(m []byte) ([]byte, []int, syscall.Errno) {
 	return nil, nil, 0
 }
 
-// closeSocket hangs up on who reads events.
+// closeSocket closes an event socket.
 func (s *session) closeSocket(fd int) {
 	s.sockets = slices.DeleteFunc(s.sockets, func(open int) bool { return open == fd })
 	unix.Close(fd)

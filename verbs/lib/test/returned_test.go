@@ -13,13 +13,13 @@ import (
 	"urdma/verbs/abi"
 )
 
-// returned looks at batches that make and destroy queues, and plays another thread of
-// the program whose queue gets the memory that urdmad has just had back.
+// returned watches batches that create and destroy queues. It acts as another thread of the program whose
+// queue gets the memory that urdmad has just taken back.
 type returned struct {
 	mu    sync.Mutex
-	files map[uint32][]byte // by their numbers
-	rings [][]byte          // completion queues' that live
-	again [][]byte          // ... that went, and are others' now
+	files map[uint32][]byte // by number
+	rings [][]byte          // rings of existing completion queues
+	again [][]byte          // rings of destroyed ones, which now belong to others
 }
 
 const (
@@ -70,8 +70,8 @@ func descriptors(oob []byte) (all []int) {
 	return all
 }
 
-// startBetween stands before a urdmad: answers is told of each of its answers, before
-// the program. It returns the socket that programs connect to.
+// startBetween runs a proxy in front of a urdmad: answers is called with each response before the program
+// gets it. It returns the socket for programs.
 func startBetween(t *testing.T, r *real, answers func(b, oob []byte)) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "between.sock")
@@ -98,8 +98,7 @@ func startBetween(t *testing.T, r *real, answers func(b, oob []byte)) string {
 	return socket
 }
 
-// carry takes messages with their descriptors from one to the other until either end
-// hangs up.
+// carry forwards messages with their descriptors until either end is closed.
 func carry(from, to *net.UnixConn, told func(b, oob []byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -122,8 +121,8 @@ func carry(from, to *net.UnixConn, told func(b, oob []byte)) {
 	}
 }
 
-// TestReturnedMemory: once urdmad has destroyed the queues of a connection, the library
-// writes nothing to their memory, which may be that of another thread's by then.
+// TestReturnedMemory: after urdmad has destroyed a connection's queues, the library writes nothing to their
+// memory, which may belong to another thread's queue.
 func TestReturnedMemory(t *testing.T) {
 	program := slotsProgram(t)
 	r := &returned{files: map[uint32][]byte{}}

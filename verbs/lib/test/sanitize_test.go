@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// sanitized builds the cases and the library's libibverbs part into one
-// program, without the parts that a sanitizer's runtime can't live with: page
-// conversion, and symbols with versions.
+// sanitized builds the cases and the library's libibverbs part into one program, without the parts that a
+// sanitizer's runtime does not support: pages/, and versioned symbols.
 func sanitized(t *testing.T, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "sanitized")
@@ -23,7 +22,7 @@ func sanitized(t *testing.T, sanitizers string) string {
 	sources = slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })
 	cases, _ := filepath.Glob("testdata/*.c")
 	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic",
-		"-Wno-tsan", // fences: what they order is ordered by atomics on the same variables too
+		"-Wno-tsan", // about fences: what they order is also ordered by atomics on the same variables
 		"-fvisibility=hidden", "-o", binary, "testdata/alone/pages.c"}, append(sources, cases...)...)
 	if sanitizers != "" {
 		args = append(args, "-fno-sanitize-recover=all", "-fsanitize="+sanitizers)
@@ -35,9 +34,8 @@ func sanitized(t *testing.T, sanitizers string) string {
 }
 
 func TestSanitizers(t *testing.T) {
-	// What each leaves out compares with or loads other builds of the library,
-	// or cancels threads, or forks a process with threads, which ThreadSanitizer
-	// doesn't follow.
+	// The cases left out compare with or load other builds of the library, or cancel threads, or fork a
+	// process with threads, which ThreadSanitizer doesn't support.
 	without := map[string][]string{
 		"address,undefined": {"strings", "provider", "reader_cancelled"},
 		"thread":            {"strings", "provider", "reader_cancelled", "fork"},
@@ -57,8 +55,7 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
-// TestValgrind runs the cases under valgrind, whose programs are as the compiler
-// makes them without a sanitizer.
+// TestValgrind runs the cases under valgrind, compiled without a sanitizer.
 func TestValgrind(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("takes minutes; make test-long")
@@ -85,14 +82,13 @@ func TestValgrind(t *testing.T) {
 	}
 }
 
-// TestQueue runs queue.c's model of a queue.
+// TestQueue compares queue.c with a model of a queue.
 func TestQueue(t *testing.T) { runAlone(t, "queue") }
 
-// TestYield runs yield.c's cases of empty polls.
+// TestYield tests yield.c's treatment of empty polls.
 func TestYield(t *testing.T) { runAlone(t, "yield") }
 
-// runAlone builds one file of the data path with the program that tests it, and
-// runs that.
+// runAlone builds one file of the data path with its test program, and runs it.
 func runAlone(t *testing.T, name string) {
 	binary := filepath.Join(t.TempDir(), name)
 	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
@@ -108,8 +104,8 @@ func runAlone(t *testing.T, name string) {
 func runSanitized(t *testing.T, binary, name string) {
 	d := startUrdmad(t)
 	d.prepare(name)
-	// Lists, devices and connections live as long as the process: no leaks of
-	// ours are looked for. Newer kernels randomise more than these runtimes expect.
+	// Lists, devices and sessions exist as long as the process, so leak detection is off. Newer kernels
+	// randomise addresses more than these runtimes support.
 	out, err := run(t, d, []string{"LD_PRELOAD=", "ASAN_OPTIONS=detect_leaks=0"}, "setarch", "-R", binary, name)
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)

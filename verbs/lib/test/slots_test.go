@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// killRounds is how often urdmad is killed.
+// killRounds returns how often urdmad is killed.
 func killRounds() int {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 1000
@@ -21,10 +21,10 @@ func killRounds() int {
 	return 30
 }
 
-// builtIn is where urdmadBinary puts it; empty until then.
+// builtIn is the folder in which urdmadBinary builds; empty until then.
 var builtIn string
 
-// TestMain removes what urdmadBinary built once no test needs it.
+// TestMain removes what urdmadBinary built.
 func TestMain(m *testing.M) {
 	status := m.Run()
 	if builtIn != "" {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// urdmadBinary builds the real urdmad, for all tests that ask.
+// urdmadBinary builds the real urdmad once for all tests.
 var urdmadBinary = sync.OnceValues(func() (string, error) {
 	if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("urdmad needs libdpdk-dev to build: pkg-config libdpdk: %w %s", err, out)
@@ -51,7 +51,7 @@ var urdmadBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// real is a urdmad with its own network, the loopback.
+// real is a real urdmad with a loopback port.
 type real struct {
 	cmd    *exec.Cmd
 	said   bytes.Buffer
@@ -87,8 +87,8 @@ func startReal(t *testing.T, args ...string) *real {
 
 func (r *real) stop() {
 	if r.cmd.ProcessState == nil {
-		_ = r.cmd.Process.Kill() // or it was killed already
-		_ = r.cmd.Wait()         // the signal
+		_ = r.cmd.Process.Kill() // may fail: it was killed already
+		_ = r.cmd.Wait()         // reports the signal
 	}
 }
 
@@ -118,10 +118,10 @@ func slotsProgram(t *testing.T) string {
 	return binary
 }
 
-// TestSlots runs a program on a real urdmad that looks at when slots of its
-// queues are free again, and at what it is told when urdmad is killed.
+// TestSlots runs a program on a real urdmad that checks when slots of its queues become free, and what it
+// sees when urdmad is killed.
 func TestSlots(t *testing.T) {
-	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs find each other by GID alone
+	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs address each other by GID
 	binary := slotsProgram(t)
 	names, err := exec.Command(binary).Output()
 	if err != nil {

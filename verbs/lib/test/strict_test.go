@@ -9,8 +9,8 @@ import (
 	"urdma/inject"
 )
 
-// TestStrict: for each behaviour there is a wrong program that works and is broken by it,
-// also by all together, and a right one that is not.
+// TestStrict: for each behaviour there is a wrong program that works without it and fails with it or with all
+// of them, and a right one that always works.
 func TestStrict(t *testing.T) {
 	r, binary := startReal(t), filepath.Join(t.TempDir(), "strict")
 	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary,
@@ -36,7 +36,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestWrongStrict: a program that names no behaviour does not run as if it had none.
+// TestWrongStrict: a program with an unknown behaviour does not run as if there were none.
 func TestWrongStrict(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")

@@ -17,8 +17,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// fakeUrdmad serves the control protocol to one program under test. Work
-// requests complete as their wr_id says, see work.
+// fakeUrdmad serves the control protocol to one program under test. The wr_id of a work request says how it
+// completes, see work.
 type fakeUrdmad struct {
 	t       *testing.T
 	path    string
@@ -28,12 +28,12 @@ type fakeUrdmad struct {
 	sysfs   string
 
 	linkDownOnce bool
-	busy         bool // accepts nobody at first
+	busy         bool // does not accept connections at first
 
-	mu       sync.Mutex // of all below and of every session's objects
+	mu       sync.Mutex // guards the fields below and every session's objects
 	listener *net.UnixListener
 	sessions map[*session]struct{}
-	vectors  []uint32 // that completion queues were made with
+	vectors  []uint32 // of the completion queues created
 }
 
 func startUrdmad(t *testing.T) *fakeUrdmad {
@@ -54,7 +54,7 @@ func startUrdmadAt(t *testing.T, path string) *fakeUrdmad {
 	return d
 }
 
-// prepare makes it what a case of testdata expects.
+// prepare configures it for a case of testdata.
 func (d *fakeUrdmad) prepare(name string) {
 	switch name {
 	case "mismatch":
@@ -87,7 +87,7 @@ func (d *fakeUrdmad) listen() {
 	go d.accept()
 }
 
-// fillQueue has the next program that connects wait until accept runs.
+// fillQueue makes the next program that connects wait until accept runs.
 func (d *fakeUrdmad) fillQueue() {
 	raw, err := d.listener.SyscallConn()
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *fakeUrdmad) accept() {
 	}
 }
 
-// die hangs up on everybody, as a killed urdmad does.
+// die closes all connections, as a killed urdmad does.
 func (d *fakeUrdmad) die() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,14 +127,14 @@ func (d *fakeUrdmad) die() {
 	}
 }
 
-// reborn is die, then a new urdmad in the same place.
+// reborn is die, followed by a new urdmad with the same socket.
 func (d *fakeUrdmad) reborn() {
 	d.die()
 	os.Remove(d.path)
 	d.listen()
 }
 
-// session is one connection. Objects are owned by d.mu.
+// session is one connection. d.mu guards its objects.
 type session struct {
 	d       *fakeUrdmad
 	conn    *net.UnixConn
@@ -145,7 +145,7 @@ type session struct {
 	sockets []int
 	stop    chan struct{}
 	ended   bool
-	again   atomic.Bool // work is left over
+	again   atomic.Bool // some work is left
 }
 
 func (s *session) hangUp() {
@@ -160,8 +160,7 @@ func (s *session) hangUp() {
 	for _, fd := range s.sockets {
 		unix.Close(fd)
 	}
-	// As the kernel closes a dead process's sockets: in any order, this one the
-	// least convenient.
+	// The kernel closes a dead process's sockets in any order; this one, the least convenient, last.
 	time.Sleep(20 * time.Millisecond)
 	s.conn.Close()
 	delete(s.d.sessions, s)
@@ -213,7 +212,7 @@ func (s *session) reply(request, body []byte, fds []int, errno syscall.Errno) {
 	}
 }
 
-// socket makes an event socket: ours, and the descriptor to hand out.
+// socket makes an event socket: our end, and the descriptor to pass on.
 func (s *session) socket() (ours, theirs int) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -36,8 +36,7 @@ func preload(t *testing.T) string {
 	return path
 }
 
-// program builds the C cases, linked against the real libibverbs as any
-// program is.
+// program builds the C cases, linked against the real libibverbs as other programs are.
 func program(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "verbs")
@@ -50,8 +49,7 @@ func program(t *testing.T) string {
 	return binary
 }
 
-// run runs a program under liburdma.so with the socket of d; a test that hangs
-// ends with an error instead.
+// run runs a program with liburdma.so and the socket of d; a test that hangs ends with an error.
 func run(t *testing.T, d *fakeUrdmad, env []string, argv ...string) (string, error) {
 	t.Helper()
 	c := exec.Command(argv[0], argv[1:]...)
@@ -114,10 +112,9 @@ func TestIBNeedsAUnicastLID(t *testing.T) {
 	}
 }
 
-// TestTrust: /tmp is everybody's, so a directory there in which a group may write
-// is not believed to be its owner's.
+// TestTrust: /tmp is writable by everybody, so a folder there that a group may write is not trusted.
 func TestTrust(t *testing.T) {
-	uid := 40000 + uint32(os.Getpid()%20000) // nobody's, and no other run's
+	uid := 40000 + uint32(os.Getpid()%20000) // a user id that no user and no other run has
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to run as a user without a urdmad of its own")
 	}
@@ -145,7 +142,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// publicCopy copies a file to where every user can read it.
+// publicCopy copies a file to a place where every user can read it.
 func publicCopy(t *testing.T, path string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "urdma-test-")

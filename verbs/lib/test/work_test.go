@@ -9,15 +9,15 @@ import (
 	"urdma/verbs/ring"
 )
 
-// What a work request's wr_id asks of the fake urdmad.
+// Flags in a work request's wr_id for the fake urdmad.
 const (
-	wrHold      = 1 << 63 // stay outstanding, with all after it
+	wrHold      = 1 << 63 // stay outstanding, with all later ones
 	wrDie       = 1 << 62 // urdmad dies
-	wrReborn    = 1 << 61 // ... and another starts
-	wrLateEvent = 1 << 60 // first an event of a queue that is no more
+	wrReborn    = 1 << 61 // urdmad dies and another starts
+	wrLateEvent = 1 << 60 // first send an event of a destroyed queue
 	wrAsync     = 1 << 59 // an asynchronous event of this queue pair
-	wrOverrun   = 1 << 58 // the completion queue overran
-	wrDieLate   = 1 << 57 // urdmad dies when its index has moved and before the completion
+	wrOverrun   = 1 << 58 // the completion queue overruns
+	wrDieLate   = 1 << 57 // urdmad dies after it has moved its index and before the completion
 )
 
 type bells = ring.ServerBells
@@ -29,15 +29,14 @@ func newBells(mem []byte, worker int) *bells {
 	return b
 }
 
-// work looks at the rings when a doorbell rang. Every other time it announces
-// that it sleeps and then waits for the kick, so a lost one shows as a hang.
+// work looks at the rings when a doorbell rang. Every second time it sets sleeping and waits for the kick, so
+// a lost kick shows as a hang.
 //
-// It closes the kick's socket itself. Closed by another, its number could go to the
-// next session's between waitForKick's poll and its read, which would take that
-// session's kick.
+// It closes the kick's socket itself. If another goroutine closed it, its number could be reused by the next
+// session between waitForKick's poll and its read, which would then take that session's kick.
 func (s *session) work() {
 	defer func() {
-		<-s.stop // hangUp shuts the socket down before
+		<-s.stop // hangUp shuts the socket down first
 		unix.Close(s.kick)
 	}()
 	for turn := 0; ; turn++ {
@@ -92,8 +91,8 @@ func (s *session) serveRings() {
 	}
 }
 
-// serveQP completes sends; a send operation also completes the oldest receive
-// of the same queue pair. byte_len echoes what the slot described.
+// serveQP completes sends; a send operation also completes the oldest receive of the same queue pair.
+// byte_len is the length in the slot.
 func (s *session) serveQP(qp *qpObject) {
 	var sqe abi.SQE
 	var sges [16]abi.SGE
@@ -104,7 +103,7 @@ func (s *session) serveQP(qp *qpObject) {
 	}
 	for qp.sq != prod {
 		if qp.send.ring.Pending()+1 >= qp.send.ring.Capacity() {
-			s.again.Store(true) // the program polls too slowly: wait for it
+			s.again.Store(true) // the program polls too slowly: try again later
 			return
 		}
 		qp.ring.SQ.Read(qp.sq, &sqe, sges[:])

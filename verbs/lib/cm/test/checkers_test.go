@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestCheckers runs every case under ThreadSanitizer and under valgrind, as
-// TestCases does under AddressSanitizer: with valgrind, the code that the compiler
-// makes without any sanitizer.
+// TestCheckers runs every case under ThreadSanitizer and under valgrind; TestCases uses AddressSanitizer.
+// valgrind runs code compiled without any sanitizer.
 func TestCheckers(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("takes minutes; make test-long")

@@ -13,7 +13,7 @@ import (
 
 var strict = []string{"-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"}
 
-// compile builds the library's sources with more sources and flags.
+// compile builds the library's sources with additional sources and flags.
 func compile(t *testing.T, output string, args ...string) {
 	t.Helper()
 	sources, err := filepath.Glob("../*.c")
@@ -43,7 +43,7 @@ func casesSources(t *testing.T) []string {
 	return append(sources, "testdata/fake.c")
 }
 
-// casesProgram builds the cases with sanitizers that end it at the first finding.
+// casesProgram builds the cases with sanitizers that end the program at the first error.
 func casesProgram(t *testing.T, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "cm_test")
@@ -54,7 +54,7 @@ func casesProgram(t *testing.T, sanitizers string) string {
 func TestThreadsShareAChannel(t *testing.T) {
 	binary := casesProgram(t, "thread")
 	for _, name := range []string{"threads", "destroy_waits"} {
-		// Address randomisation of newer kernels is more than this gcc's runtime expects.
+		// Newer kernels randomise addresses more than this gcc's runtime supports.
 		if out, err := exec.Command("setarch", "-R", binary, name).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
@@ -78,7 +78,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// compareEventNames holds them against what the real library says.
+// compareEventNames compares them with the real library's.
 func compareEventNames(t *testing.T, cases string) {
 	ours, err := exec.Command(cases, "strings").Output()
 	if err != nil {
@@ -98,7 +98,7 @@ func compareEventNames(t *testing.T, cases string) {
 	}
 }
 
-// symbols lists what a shared object defines, "name version" where versioned.
+// symbols lists the symbols that a shared object defines, as "name version" if they have versions.
 func symbols(t *testing.T, object string) map[string]bool {
 	t.Helper()
 	out, err := exec.Command("nm", "-D", "--defined-only", object).Output()
@@ -128,7 +128,7 @@ func exports(t *testing.T) map[string]bool {
 	return listed
 }
 
-// difference describes what one set has and the other has not.
+// difference describes the elements that are in only one of two sets.
 func difference(a, b map[string]bool) string {
 	var lines []string
 	for name := range a {
@@ -145,7 +145,7 @@ func difference(a, b map[string]bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// Nothing that programs can call in librdmacm may fall through to it.
+// No function of librdmacm may be missing here, because programs would call the real one.
 func TestExportsMatchLibrdmacm(t *testing.T) {
 	path, err := exec.Command("gcc", "-print-file-name=librdmacm.so").Output()
 	if err != nil {

@@ -24,10 +24,10 @@ type daemon struct {
 	cmd    *exec.Cmd
 	socket string
 	log    output
-	extra  []string // of the environment of its programs
+	extra  []string // additional environment variables of its programs
 }
 
-// output is what a process says, also while it runs.
+// output collects the output of a process, which can be read while it runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -45,7 +45,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// built returns the absolute path of something `make build` made.
+// built returns the absolute path of a file built by `make build`.
 func built(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(buildDir, name))
@@ -63,7 +63,7 @@ func startDaemon(t *testing.T) *daemon {
 	return startDaemonOn(t, fmt.Sprintf(`{"vdev": "loopback", "ipv4_address": "%s/24"}`, address))
 }
 
-// startDaemonOn starts a urdmad with a port that urdma.json describes so.
+// startDaemonOn starts a urdmad with this port in urdma.json.
 func startDaemonOn(t *testing.T, port string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func startDaemonOn(t *testing.T, port string) *daemon {
 		}
 	})
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("unixpacket", d.socket); err == nil { // it is there before it listens
+		if c, err := net.Dial("unixpacket", d.socket); err == nil { // the socket exists before urdmad listens
 			c.Close()
 			return d
 		}
@@ -127,7 +127,7 @@ func (d *daemon) start(t *testing.T, transport string, args ...string) *program 
 	return p
 }
 
-// succeed waits for the program's end, which must be in good order.
+// succeed waits for the program's end, which must be a success.
 func (p *program) succeed(t *testing.T) {
 	t.Helper()
 	if err := <-p.done; err != nil {
@@ -135,7 +135,7 @@ func (p *program) succeed(t *testing.T) {
 	}
 }
 
-// fail waits for the program's end by itself, which must be a failure.
+// fail waits for the program to end by itself, which must be a failure.
 func (p *program) fail(t *testing.T) {
 	t.Helper()
 	err := <-p.done

@@ -1,5 +1,4 @@
-// Package test builds the librdmacm half of liburdma.so against a urdmad
-// inside the test program and checks what programs see of it: calls, events,
-// errno values, names and exported symbols. It knows nothing of the real
-// daemon; the end-to-end tests run that.
+// Package test builds the librdmacm part of liburdma.so together with a fake urdmad in the same test program,
+// and checks what programs see: calls, events, errno values, names and exported symbols. It knows nothing of
+// the real daemon; the end-to-end tests run that.
 package test

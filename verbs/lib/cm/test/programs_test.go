@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// pair is a server and a client that end by themselves. A word that begins
-// with "build:" names an example.
+// pair is a server and a client that end by themselves. A word that begins with "build:" names an example.
 type pair struct {
 	name, server, client string
 	transports           string
@@ -33,7 +32,7 @@ var pairs = []pair{
 	{"device", "build:device-server 7603", "build:device-client ADDRESS 7603", "iwarp ib roce"},
 }
 
-// words makes a command of its description, or skips where it isn't installed.
+// words splits a command into words; skips the test if the program isn't installed.
 func words(t *testing.T, command string) []string {
 	t.Helper()
 	args := strings.Fields(strings.ReplaceAll(command, "ADDRESS", address))
@@ -61,8 +60,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestCmtime: 1,000 connections at once. The client has two completion channels
-// for each, so it needs the descriptors.
+// TestCmtime: 1,000 connections at once. The client has two completion channels for each, so it needs many
+// descriptors.
 func TestCmtime(t *testing.T) {
 	d := startDaemon(t)
 	for _, transport := range []string{"iwarp", "ib"} {
@@ -79,7 +78,7 @@ func TestCmtime(t *testing.T) {
 	}
 }
 
-// A connection that nobody takes must fail at once, not hang.
+// A connection to a port where nobody listens must fail at once, not hang.
 func TestRefusedConnections(t *testing.T) {
 	d := startDaemon(t)
 	for _, command := range []string{
@@ -91,7 +90,7 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
-// Programs that wait for something end when urdmad does.
+// Programs that wait for something must end when urdmad does.
 func TestDaemonDies(t *testing.T) {
 	d := startDaemon(t)
 	var waiting []*program

@@ -17,7 +17,7 @@ import (
 
 const preloadLibrary = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 
-// rsocketsProgram builds one of testdata/rsockets: a file, or a folder of them.
+// rsocketsProgram builds a program in testdata/rsockets, from a file or a folder.
 func rsocketsProgram(t *testing.T, name string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), name)
@@ -44,13 +44,13 @@ func TestRsocketsDatagrams6(t *testing.T) {
 	rsocketsCases(t, startDaemonOn(t, loopbackIP6), "datagrams", address6, 2)
 }
 
-// TestRsocketsDatagramsMapped: sockets of AF_INET6 on a port of IPv4.
+// TestRsocketsDatagramsMapped: sockets of AF_INET6 on an IPv4 port.
 func TestRsocketsDatagramsMapped(t *testing.T) {
 	rsocketsCases(t, startDaemon(t), "datagrams", "::ffff:"+address, 1)
 }
 
-// rsocketsCases runs each of the cases that a program lists, on one urdmad, which
-// holds nothing of theirs in the end. The transports take turns from the first.
+// rsocketsCases runs each case that a program lists, on one urdmad, which must have no objects of theirs at
+// the end. The transports alternate.
 func rsocketsCases(t *testing.T, d *daemon, name, at string, first int) {
 	binary := rsocketsProgram(t, name)
 	names, err := exec.Command(binary).Output()
@@ -67,7 +67,7 @@ func rsocketsCases(t *testing.T, d *daemon, name, at string, first int) {
 
 func transportOf(i int) string { return []string{"iwarp", "ib", "roce"}[i%3] }
 
-// says waits for a line of the program's output.
+// says waits for a line in the program's output.
 func (p *program) says(t *testing.T, line string) {
 	t.Helper()
 	for end := time.Now().Add(patience); !strings.Contains(p.output.String(), line); time.Sleep(5 * time.Millisecond) {
@@ -85,7 +85,7 @@ func (p *program) says(t *testing.T, line string) {
 	}
 }
 
-// startWire is two daemons that memif joins; their addresses.
+// startWire starts two daemons connected by memif, and returns their addresses.
 func startWire(t *testing.T) (server, client *daemon, serverAddress string) {
 	t.Helper()
 	wire := filepath.Join(t.TempDir(), "wire")
@@ -113,8 +113,8 @@ func (d *daemon) isLinked(t *testing.T) {
 	}
 }
 
-// TestRsocketsStream: both ends send at once, and every byte is checked. Sizes,
-// calls, flags and options are drawn from seeds.
+// TestRsocketsStream: both ends send at once, and every byte is checked. Sizes, calls, flags and options are
+// random, with fixed seeds.
 func TestRsocketsStream(t *testing.T) {
 	binary := rsocketsProgram(t, "stream")
 	seeds, size := 6, "1500000"
@@ -143,7 +143,7 @@ func TestRsocketsStream(t *testing.T) {
 	})
 }
 
-// TestRsocketsPeerKilled: an end that is killed ends the connection for the other.
+// TestRsocketsPeerKilled: killing one end ends the connection for the other.
 func TestRsocketsPeerKilled(t *testing.T) {
 	binary := rsocketsProgram(t, "wait")
 	run := func(t *testing.T, server, client *daemon, at string) {
@@ -168,7 +168,7 @@ func TestRsocketsPeerKilled(t *testing.T) {
 	})
 }
 
-// TestRsocketsDaemonKilled: so does a urdmad that ends.
+// TestRsocketsDaemonKilled: the end of urdmad ends connections, too.
 func TestRsocketsDaemonKilled(t *testing.T) {
 	d, binary := startDaemon(t), rsocketsProgram(t, "wait")
 	s := d.start(t, "iwarp", binary, "s", address, "7791")
@@ -179,7 +179,7 @@ func TestRsocketsDaemonKilled(t *testing.T) {
 	s.succeed(t)
 }
 
-// holdsNothing waits until urdmad has no object of any client.
+// holdsNothing waits until urdmad has no objects of any client.
 func (d *daemon) holdsNothing(t *testing.T) {
 	t.Helper()
 	var left map[string]any
@@ -200,8 +200,7 @@ func (d *daemon) holdsNothing(t *testing.T) {
 	}
 }
 
-// listens waits until a server has a listening id: a client that comes before is
-// refused.
+// listens waits until a server has a listening id: an earlier client is refused.
 func (d *daemon) listens(t *testing.T, p *program) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -217,7 +216,7 @@ func (d *daemon) listens(t *testing.T, p *program) {
 	}
 }
 
-// status is what urdmad says of itself.
+// status returns urdmad's snapshot.
 func (d *daemon) status(t *testing.T) (status map[string]any) {
 	t.Helper()
 	out, err := exec.Command(built(t, "urdma"), "status", "--json", "--socket", d.socket).Output()
@@ -230,7 +229,7 @@ func (d *daemon) status(t *testing.T) (status map[string]any) {
 	return status
 }
 
-// TestRsocketsPrograms: those of rdmacm-utils.
+// TestRsocketsPrograms runs the programs of rdmacm-utils.
 func TestRsocketsPrograms(t *testing.T) {
 	d := startDaemon(t)
 	for i, args := range []string{
@@ -265,8 +264,8 @@ func TestRcopy(t *testing.T) {
 	}
 }
 
-// TestPreloadedSockets: a program of ordinary sockets, by librspreload, also in the
-// way that is for programs which fork. Its bytes go through urdmad.
+// TestPreloadedSockets: a program with ordinary sockets runs with librspreload, also in its mode for programs
+// that fork. Its bytes go through urdmad.
 func TestPreloadedSockets(t *testing.T) {
 	if _, err := os.Stat(preloadLibrary); err != nil {
 		t.Skipf("needs librdmacm1's librspreload: %v", err)
@@ -275,7 +274,8 @@ func TestPreloadedSockets(t *testing.T) {
 	d.extra = []string{"LD_PRELOAD=" + built(t, "liburdma.so") + ":" + preloadLibrary}
 	for i, at := range []string{address, "127.0.0.1"} {
 		before := d.messages(t)
-		if at == "127.0.0.1" { // an address that the kernel has too: it carries the first bytes of such sockets
+		// an address that the kernel also has, because the kernel carries the first bytes of such sockets
+		if at == "127.0.0.1" {
 			d.extra = append(d.extra, "RDMAV_FORK_SAFE=1")
 		}
 		port := strconv.Itoa(7860 + i)
@@ -289,7 +289,7 @@ func TestPreloadedSockets(t *testing.T) {
 	}
 }
 
-// TestPreloadedDatagrams: likewise one of datagrams, of either family.
+// TestPreloadedDatagrams: the same with datagrams, of both families.
 func TestPreloadedDatagrams(t *testing.T) {
 	if _, err := os.Stat(preloadLibrary); err != nil {
 		t.Skipf("needs librdmacm1's librspreload: %v", err)
@@ -308,13 +308,13 @@ func TestPreloadedDatagrams(t *testing.T) {
 	}
 }
 
-// messages is how many messages urdmad's queue pairs have sent.
+// messages returns the number of messages that urdmad's queue pairs have sent.
 func (d *daemon) messages(t *testing.T) float64 {
 	t.Helper()
 	return named(d.status(t), "messages_sent")
 }
 
-// named adds the numbers of that name, wherever they stand.
+// named adds up all numbers with that name, at any depth.
 func named(v any, name string) (n float64) {
 	object, _ := v.(map[string]any)
 	for k, x := range object {

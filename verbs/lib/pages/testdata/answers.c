@@ -1,4 +1,4 @@
-/* What registering answers, as ibv_reg_mr does, and which path it says. */
+/* Results of registering memory, the same as ibv_reg_mr's, and the path to each region. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static char in_bss[3 * PAGE];
 static char in_data[3 * PAGE] = { 1, 2, 3 };
 static const char in_text[2 * PAGE] = { 1 };
 
-/* All that isn't of the arena stays what it is, and where it is. */
+/* Memory outside the arena is neither changed nor moved. */
 static void other_memory(void)
 {
 	char on_stack[100] = { 7 }, *in_heap = malloc(300), *p = anon(4 * PAGE);
@@ -70,7 +70,7 @@ static void guard_region(void)
 	munmap(p, 4 * PAGE);
 }
 
-/* A private mapping of a file that has become shorter; memory of a device. */
+/* A private mapping of a file that was truncated; memory of a device. */
 static void not_to_be_had(void)
 {
 	int file = memfd_create("short", 0), zero = open("/dev/zero", O_RDWR);
@@ -88,7 +88,7 @@ static void not_to_be_had(void)
 	close(zero);
 }
 
-/* The file that the program maps shared is told, where it is one. */
+/* The file is reported if the program maps one shared. */
 static void files(void)
 {
 	struct urdma_region r;
@@ -104,7 +104,7 @@ static void files(void)
 	close(file);
 }
 
-/* The arena's is shared, unless the program has something else there. */
+/* The arena's memory is shared, unless the program has mapped something else there. */
 static void arena(void)
 {
 	char *p = urdma_alloc(8 * PAGE), *q = urdma_alloc(PAGE);
@@ -139,7 +139,7 @@ int test_answers(void)
 	return 0;
 }
 
-/* No descriptor is left to look into /proc with: the kernel's answer has to do. */
+/* No descriptor is left to open /proc: only the kernel's result is used. */
 int test_no_proc(void)
 {
 	char *p = urdma_alloc(PAGE), *q = anon(4 * PAGE);

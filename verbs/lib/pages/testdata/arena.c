@@ -1,4 +1,4 @@
-/* Memory of the arena: contents, bounds, mappings and what the program says of it. */
+/* Memory of the arena: contents, limits, mappings, and the effect of the program's calls on them. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void register_and_write(void *p, size_t n, unsigned salt)
 	drop_view(view, &r);
 }
 
-/* Freed while it is registered: whoever has the address next finds zeros. */
+/* Freed while it is registered: the next owner of the address finds zeros. */
 static void freed_early(void)
 {
 	unsigned char *p = urdma_alloc(SIZE), *q;
@@ -34,7 +34,7 @@ static void freed_early(void)
 	urdma_free(q);
 }
 
-/* What the program did to a large piece's mapping is forgotten when it is freed. */
+/* The program's changes to the mapping of a large allocation are undone when it is freed. */
 static void as_new(void)
 {
 	unsigned char *p = urdma_alloc(SIZE);
@@ -120,7 +120,7 @@ static void drop(struct piece *x, size_t *sum)
 	x->p = NULL;
 }
 
-/* Against a model, in a bound that is met all the time; then there is one free extent. */
+/* Compares the arena with a model, at its limit most of the time; at the end there is one free extent. */
 int test_model(void)
 {
 	struct piece live[LIVE] = { { 0 } };
@@ -149,8 +149,8 @@ int test_model(void)
 	return 0;
 }
 
-/* Many pieces of a page are one mapping, also when every second is freed, and one of
- * those had been mapped over by the program. */
+/* Many allocations of a page are one mapping, even when every second is freed, and one of those was mapped
+ * over by the program. */
 int test_pieces(void)
 {
 	enum { N = 100000 };
@@ -211,7 +211,7 @@ int test_threads(void)
 	return 0;
 }
 
-/* What is dropped reads as zeros, as private memory would. */
+/* Discarded memory reads as zeros, as private memory would. */
 static void drops(int advice, const char *what)
 {
 	unsigned char *p = urdma_alloc(8 * PAGE);

@@ -1,4 +1,4 @@
-/* Children have their own copy of the arena, whatever made them, and hold up nobody. */
+/* Children have their own copy of the arena, however they were made, and delay no other thread. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ static long rss_kib(void)
 	return kib;
 }
 
-/* The copy is the child's own, of holes there is none, and what it takes is shared anew. */
+/* The copy is private, holes are not copied, and new allocations of the child are shared again. */
 static void child_lives(unsigned char *p, unsigned char *sparse)
 {
 	alarm(60);
@@ -66,7 +66,7 @@ int test_forked(void)
 {
 	unsigned char *p = urdma_malloc(SIZE, 1, false), *sparse = urdma_malloc(256 * MIB, 1, false);
 	CHECK(p && sparse, "urdma_malloc");
-	for (int i = 0; i < 12; i++) { /* more often than there are generations */
+	for (int i = 0; i < 12; i++) { /* more often than there are arenas */
 		fill(p, SIZE, 7);
 		sparse[100 * MIB] = 1;
 		pid_t pid = fork();
@@ -87,7 +87,7 @@ int test_forked(void)
 
 static volatile bool stop;
 
-/* Each thread allocates and frees all the time; children check what doesn't change. */
+/* Each thread allocates and frees all the time; children check memory that doesn't change. */
 static void *churn(void *arg)
 {
 	unsigned char *p[16] = { 0 };
@@ -153,7 +153,7 @@ static int into_child(void *arg)
 	return 0;
 }
 
-/* A child that no handler sees has a hole; one that shares the memory has it. */
+/* A child without handlers has a hole; one that shares the address space has the memory. */
 int test_fork_kinds(void)
 {
 	unsigned char *p = of_child = urdma_alloc(SIZE);
@@ -195,14 +195,14 @@ static void stop_child(void)
 		raise(SIGSTOP);
 }
 
-/* Before ours, whose constructor has no priority: so in the child it runs first. */
+/* Registered before ours, whose constructor has no priority: so in the child it runs first. */
 __attribute__((constructor(101))) static void register_first(void)
 {
 	pthread_atfork(NULL, NULL, stop_child);
 }
 
-/* While a child is stopped before it has its copy all other threads go on; what they
- * free is freed when it has gone on or was killed. */
+/* While a child is stopped before it has its copy, all other threads continue; memory that they free is
+ * released when the child has continued or was killed. */
 static void end_child(int signal_number)
 {
 	pthread_t t;
@@ -258,7 +258,7 @@ static void is_copied(unsigned char *p, const char *what)
 	check(p, SIZE, 1, what);
 }
 
-/* No descriptor is left for the pipe to the parent, or the program closed the memfd's. */
+/* No descriptor is left for the pipe to the parent, or the program has closed the memfd. */
 int test_fork_descriptors(void)
 {
 	int fds[300], n = 0;
@@ -304,7 +304,7 @@ static void *fork_here(void *arg)
 	return NULL;
 }
 
-/* Threads' stacks that the program takes from the arena are its own. */
+/* Threads' stacks that the program allocates from the arena are copied, too. */
 int test_fork_stacks(void)
 {
 	enum { STACK = 64 * 1024 };
@@ -314,7 +314,7 @@ int test_fork_stacks(void)
 	char *stack[3];
 	fill(p, SIZE, 7);
 	pthread_attr_init(&attr);
-	for (int i = 0; i < 3; i++) /* before a thread forks: then it gives none any more */
+	for (int i = 0; i < 3; i++) /* before a thread forks: afterwards it allocates nothing more */
 		stack[i] = urdma_malloc(STACK, PAGE, false);
 	for (int i = 0; i < 3; i++) {
 		strcpy(stack[i], "what it held");
@@ -359,7 +359,7 @@ static void fork_in_handler(int number)
 	handled++;
 }
 
-/* A handler forks whatever the thread is in the middle of. */
+/* A signal handler forks at any point of the thread's work. */
 int test_fork_signal(void)
 {
 	of_handler = urdma_alloc(SIZE);
@@ -376,7 +376,7 @@ int test_fork_signal(void)
 	return 0;
 }
 
-/* What the program maps itself in place of pages that it was given is inherited. */
+/* Memory that the program maps over its allocated pages is inherited. */
 int test_fork_mapped(void)
 {
 	unsigned char *p = urdma_malloc(SIZE, 1, false);

@@ -27,10 +27,10 @@
 		}                                                             \
 	} while (0)
 
-/* A test that this machine or user can't run says so with this status. */
+/* Exit status of a test that this machine or user can't run. */
 #define SKIP_STATUS 77
 
-/* alloc.c's, for ../malloc. */
+/* Functions of alloc.c for ../malloc. */
 int urdma_malloc_begin(const char *wish);
 void *urdma_malloc(size_t bytes, size_t align, bool zeroed);
 size_t urdma_malloc_size(const void *p);
@@ -45,12 +45,12 @@ extern struct options opt;
 uint64_t rnd(uint64_t *state);
 uint64_t below(uint64_t *state, uint64_t n);
 
-struct urdma_region must_register(void *p, size_t n);     /* either path */
+struct urdma_region must_register(void *p, size_t n);     /* either path is allowed */
 struct urdma_region must_share(void *p, size_t n);
 void must_fall_back(void *p, size_t n);
 void must_refuse(void *p, size_t n, int flags, int want, const char *what);
 void *anon(size_t n);
-/* The daemon's view: the whole memfd of a region, at its start. */
+/* Returns the daemon's mapping of a region's memfd. */
 void *daemon_view(const struct urdma_region *r);
 void drop_view(void *view, const struct urdma_region *r);
 
@@ -60,7 +60,7 @@ void check_zero(const void *p, size_t n, const char *what);
 void wait_ok(pid_t pid, const char *what);
 bool is_mapped(const void *p);
 long mappings_of_memfd(void);
-long file_kib(void); /* that the memfd holds */
+long file_kib(void); /* allocated by the memfd */
 void *wait_for_end(void *arg); /* a thread that does nothing */
 
 int test_answers(void);

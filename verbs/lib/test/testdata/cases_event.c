@@ -1,4 +1,4 @@
-/* cases_event.c - events, urdmad's end, fork, and names of numbers. */
+/* cases_event.c - events, the end of urdmad, fork, and texts for numbers. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -48,15 +48,15 @@ void case_events(void)
 
 	set_up(&s, 8, 8);
 	check_nonblocking(&s);
-	/* Unarmed: no event. Solicited only: a plain completion sends none. */
+	/* Unarmed: no event. Armed for solicited only: a plain completion sends none. */
 	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, 1, 8), 0);
 	poll_for(s.cq, 1, wc);
 	CHECK_RETURNS(ibv_req_notify_cq(s.cq, 1), 0);
 	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, 2, 8), 0);
 	poll_for(s.cq, 1, wc);
 	check_nonblocking(&s);
-	/* Armed for any: one event, after a late one that is dropped. Arming for
-	 * solicited ones afterwards doesn't weaken it. */
+	/* Armed for any: one event, after a late one that is dropped. Arming for solicited ones afterwards
+	 * does not change that. */
 	CHECK_RETURNS(ibv_req_notify_cq(s.cq, 0), 0);
 	CHECK_RETURNS(ibv_req_notify_cq(s.cq, 1), 0);
 	CHECK_RETURNS(post_send(&s, IBV_WR_RDMA_WRITE, WR_LATE_EVENT | 3, 8), 0);
@@ -96,8 +96,8 @@ static void check_flushed(const struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_o
 	CHECK(wc->qp_num == s->qp->qp_num);
 }
 
-/* A device that fails: everything outstanding is flushed, armed queues raise
- * their event, the context reports it, posts are refused, destroying works. */
+/* As when a device fails: all outstanding work is flushed, armed queues deliver their event, the context
+ * reports it, posts are refused, and destroying works. */
 void case_death(void)
 {
 	struct setup s;
@@ -142,8 +142,8 @@ static void wait_for_end(struct setup *s)
 	ibv_ack_async_event(&event);
 }
 
-/* urdmad's index says that send and receive are complete, but it died before the
- * completions: they are flushed. One that was completed and not polled is not. */
+/* urdmad's index says that send and receive are complete, but it died before the completions: they are
+ * flushed. A completed one that was not polled is not. */
 void case_death_between(void)
 {
 	struct setup s;
@@ -166,7 +166,7 @@ void case_death_between(void)
 	tear_down(&s);
 }
 
-/* What was completed silently stays silent; what came behind it is flushed. */
+/* Unsignaled sends that were completed have no completion; later work is flushed. */
 void case_death_silent(void)
 {
 	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE }, last = { .wr_id = 30, .opcode = IBV_WR_RDMA_WRITE };
@@ -179,7 +179,7 @@ void case_death_silent(void)
 	for (wr.wr_id = 0; wr.wr_id < 10; wr.wr_id++)
 		while (ibv_post_send(s.qp, &wr, &bad) == ENOMEM)
 			;
-	CHECK_RETURNS(ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init), 0); /* all are done then */
+	CHECK_RETURNS(ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init), 0); /* all are complete then */
 	wr.wr_id = WR_DIE_LATE;
 	wr.next = &last;
 	CHECK_RETURNS(ibv_post_send(s.qp, &wr, &bad), 0);
@@ -190,7 +190,7 @@ void case_death_silent(void)
 	tear_down(&s);
 }
 
-/* A program that only polls learns of the end too, and can start afresh. */
+/* A program that only polls notices the end, too, and can open a new session. */
 void case_reborn(void)
 {
 	struct setup s, again;
@@ -273,7 +273,7 @@ static void compare_numbers(void *real, const char *name, int from, int to)
 		}
 }
 
-/* A provider library that looks behind the device finds nothing of its own. */
+/* A provider library that reads memory after the device finds nothing of its own. */
 void case_provider(void)
 {
 	struct ibv_context *context = open_first();
@@ -293,10 +293,10 @@ void case_provider(void)
 	CHECK(query(context, attributes) == EOPNOTSUPP);
 }
 
-/* Word for word what the installed libibverbs says. */
+/* The same texts as the installed libibverbs. */
 void case_strings(void)
 {
-	void *real = dlmopen(LM_ID_BASE, "libibverbs.so.1", RTLD_NOW | RTLD_LOCAL); /* dlopen gives ours */
+	void *real = dlmopen(LM_ID_BASE, "libibverbs.so.1", RTLD_NOW | RTLD_LOCAL); /* dlopen would return ours */
 
 	CHECK(real);
 	compare(real, "ibv_wc_status_str", -2, 40);

@@ -8,8 +8,7 @@ struct refusal {
 	int want;
 };
 
-/* Posts a good request, then the bad one, then another: the good one is
- * posted, *bad_wr names the bad one. */
+/* Posts a good request, then the bad one, then another: the good one is posted, *bad_wr is the bad one. */
 static void refuse_second(struct setup *s, struct ibv_send_wr second, int want)
 {
 	struct ibv_sge sge = { (uintptr_t)s->memory, 8, s->mr->lkey };
@@ -102,7 +101,7 @@ void case_full(void)
 	tear_down(&s);
 }
 
-/* Queue pairs that were asked for one queue have one. */
+/* Queue pairs for which one queue was requested have one. */
 void case_one_queue(void)
 {
 	struct setup s;
@@ -206,7 +205,7 @@ static void build_good(struct setup *s, struct ibv_qp_ex *ex)
 	CHECK(wc[3].wr_id == 4 && wc[3].byte_len == 44);
 }
 
-/* One wrong request, one too many, one aborted: nothing is posted. */
+/* One invalid request, one too many, one aborted: nothing is posted. */
 static void build_bad(struct setup *s, struct ibv_qp_ex *ex)
 {
 	struct ibv_wc wc;

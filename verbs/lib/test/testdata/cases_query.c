@@ -1,4 +1,4 @@
-/* cases_query.c - what a device says about itself, and what is refused. */
+/* cases_query.c - a device's attributes, and refused calls. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 
 #include "setup.h"
 
-/* As a program that was compiled before port_cap_flags2 calls it. */
+/* Calls as a program compiled before port_cap_flags2 existed. */
 static int query_port_old(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
 {
 	int (*query)(struct ibv_context *, uint8_t, struct ibv_port_attr *) = dlsym(RTLD_DEFAULT, "ibv_query_port");
@@ -48,7 +48,7 @@ void case_devices(void)
 	CHECK((context = ibv_open_device(list[0])));
 	ibv_free_device_list(list);
 	CHECK(context->num_comp_vectors == 1 && context->async_fd >= 0);
-	commands = dup(context->cmd_fd); /* programs keep it, or poll it */
+	commands = dup(context->cmd_fd); /* programs may keep or poll it */
 	CHECK(commands >= 0 && poll(&(struct pollfd){ .fd = commands, .events = POLLIN | POLLOUT }, 1, 0) == 1 && !close(commands));
 	CHECK_RETURNS(ibv_query_device(context, &attr), 0);
 	CHECK(strcmp(attr.fw_ver, "1.2.3") == 0 && attr.max_qp == 64 && attr.phys_port_cnt == 1);
@@ -65,7 +65,7 @@ static void interrupt(int signal)
 	(void)signal;
 }
 
-/* Signals arrive while the fake urdmad accepts nobody; their handler restarts no system call. */
+/* Signals arrive while the fake urdmad accepts no connection; their handler restarts no system call. */
 void case_interrupted(void)
 {
 	struct sigaction action = { .sa_handler = interrupt };
@@ -75,7 +75,7 @@ void case_interrupted(void)
 	case_devices();
 }
 
-/* The fake urdmad takes its link down at the first look through a context. */
+/* The fake urdmad takes its link down at the first query of a context. */
 void case_link(void)
 {
 	struct ibv_context *context = open_first();
@@ -173,7 +173,7 @@ void case_refuse_objects(void)
 	tear_down(&s);
 }
 
-/* Registers the setup's memory with these rights and gives the errno. */
+/* Registers the setup's memory with these rights and returns the errno value. */
 static int registers(struct setup *s, void *addr, size_t length, int access)
 {
 	struct ibv_mr *mr;
@@ -235,7 +235,7 @@ void case_unsupported(void)
 	CHECK_NULL(ibv_import_device(3), EOPNOTSUPP);
 	CHECK_NULL(ibv_reg_dmabuf_mr(s.pd, 0, 4096, 0, -1, 0), EBADF);
 	CHECK_RETURNS(ibv_modify_cq(s.cq, &moderate), EOPNOTSUPP);
-	CHECK_RETURNS(ibv_attach_mcast(s.qp, NULL, 0), EINVAL); /* of type RC */
+	CHECK_RETURNS(ibv_attach_mcast(s.qp, NULL, 0), EINVAL); /* not of type UD */
 	CHECK_RETURNS(ibv_query_ece(s.qp, &ece), EOPNOTSUPP);
 	CHECK_RETURNS(ibv_advise_mr(s.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
 	tear_down(&s);

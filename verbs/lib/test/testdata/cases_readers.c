@@ -1,6 +1,5 @@
-/* cases_readers.c - what threads wait on is destroyed under them: as with the
- * kernel's files they go on waiting, until they are cancelled or the program
- * ends. */
+/* cases_readers.c - objects are destroyed while threads wait on them: as with the kernel's files the
+ * threads keep waiting, until they are cancelled or the program ends. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -8,7 +7,7 @@
 
 #include "setup.h"
 
-/* The sanitizers' runtimes take the unwinding of a stack for a fault. */
+/* The sanitizers' runtimes report the unwinding of a stack as an error. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CANCEL false
 #else
@@ -40,7 +39,7 @@ static void *wait_for_async(void *arg)
 	return NULL;
 }
 
-/* Until the last that was started sleeps, which nothing else makes it do on its way. */
+/* Waits until the thread started last sleeps. */
 static void await_sleep(void)
 {
 	char path[64], text[256], *state;
@@ -69,7 +68,7 @@ static void still_asleep(pthread_t threads[2])
 {
 	void *result;
 
-	usleep(300000); /* urdmad has hung up; its end is looked for 0.2 s long */
+	usleep(300000); /* urdmad has closed the socket; its end is waited for up to 0.2 s */
 	CHECK(!__atomic_load_n(&woke, __ATOMIC_RELAXED));
 	if (!CANCEL)
 		return;
@@ -92,7 +91,7 @@ void case_channel_destroyed(void)
 	still_asleep(threads);
 }
 
-/* One that has readers and queues is busy, and goes on as before. */
+/* A channel with readers and queues is busy, and continues to work. */
 void case_channel_busy(void)
 {
 	struct setup s;
@@ -123,7 +122,7 @@ void case_context_closed(void)
 	still_asleep(threads);
 }
 
-/* A cancelled reader leaves nothing that keeps the channel. */
+/* A cancelled reader does not keep the channel in use. */
 void case_reader_cancelled(void)
 {
 	struct ibv_context *context = open_first();

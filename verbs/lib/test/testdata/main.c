@@ -1,4 +1,4 @@
-/* main.c - runs the case named on the command line; without one, lists them. */
+/* main.c - runs the case given on the command line; without one, lists them. */
 #include "setup.h"
 
 static const struct {

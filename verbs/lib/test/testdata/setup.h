@@ -1,5 +1,5 @@
-/* setup.h - what the cases share: checks that end the program, and one
- * connected queue pair. Included by one program of several files. */
+/* setup.h - functions shared by the cases: checks that end the program, and one connected queue pair.
+ * Included in several files of one program. */
 #ifndef SETUP_H
 #define SETUP_H
 
@@ -17,8 +17,8 @@
 		}                                                                                              \
 	} while (0)
 
-/* Whether a call is libibverbs's, and one that would be a system call: posting and
- * polling are none, and verbs.h itself refuses what its tables have not. */
+/* Returns whether a call would be a system call in libibverbs: posting and polling are none, and verbs.h
+ * itself refuses functions that its tables lack. */
 static inline int is_control(const char *call)
 {
 	static const char *const others[] = { "ibv_post", "ibv_poll", "ibv_wr_", "ibv_start_poll", "ibv_next_poll",
@@ -32,8 +32,8 @@ static inline int is_control(const char *call)
 	return 1;
 }
 
-/* The call answers with this errno: returned, and in errno as after a system
- * call, or NULL with errno set. One that succeeds leaves errno as it was. */
+/* Checks that the call fails with this errno value: returned and also set, or NULL with errno set. A
+ * successful call must not change errno. */
 #define CHECK_RETURNS(call, want)                                                                         \
 	do {                                                                                              \
 		int got_;                                                                                 \
@@ -55,7 +55,7 @@ static inline int is_control(const char *call)
 		}                                                                                            \
 	} while (0)
 
-/* What the fake urdmad reads in a wr_id, see work_test.go. */
+/* Flags in a wr_id for the fake urdmad, see work_test.go. */
 #define WR_HOLD (1ull << 63)
 #define WR_DIE (1ull << 62)
 #define WR_REBORN (1ull << 61)
@@ -77,14 +77,14 @@ struct setup {
 #define MEMORY 65536u
 
 struct ibv_context *open_first(void);
-/* A queue pair of sq send and rq receive requests in state RTS. */
+/* Makes a queue pair for sq sends and rq receives in state RTS. */
 void set_up(struct setup *s, int sq, int rq);
 void tear_down(struct setup *s);
 struct ibv_qp *make_qp(struct setup *s, int sq, int rq);
 void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 int post_send(struct setup *s, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t length);
 int post_recv(struct setup *s, uint64_t wr_id);
-/* Polls until n completions came. */
+/* Polls until there were n completions. */
 void poll_for(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 
 /* The cases, in cases_*.c. */

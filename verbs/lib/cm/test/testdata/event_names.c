@@ -1,5 +1,5 @@
-/* event_names.c - prints rdma_event_str of every event, and of some that don't
- * exist, as the library it is linked with has it. */
+/* event_names.c - prints rdma_event_str of every event, and of some that don't exist, as in the library to
+ * which it is linked. */
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 

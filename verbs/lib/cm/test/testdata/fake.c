@@ -1,6 +1,6 @@
 /*
- * fake.c - see fake.h. Resolutions, connects, accepts and disconnects send the
- * event that a healthy urdmad would send, on the channel the id is on.
+ * fake.c - see fake.h. Resolutions, connects, accepts and disconnects send the event that urdmad would
+ * send, on the id's present channel.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ static pthread_mutex_t one_request = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t state = URDMA_CLIENT_LIVE;
 static struct urdma_client first = { .state = &state };
 static bool running = true;
-static uint32_t devices = 1; /* only the first can be shown */
+static uint32_t devices = 1; /* only device 0 can be shown */
 static int refusals[64];
 static unsigned counts[64];
 static int sockets[FAKE_IDS]; /* urdmad's end of each channel, by handle */
@@ -133,10 +133,10 @@ static void take_param(const struct urdma_abi_cm_conn *request)
 	fake_ids[request->id].param = request->param;
 }
 
-/* Requests that change an id; false for any other. */
+/* Handles requests that change an id; returns false for others. */
 static bool answer_id(enum urdma_abi_type type, const void *request, void *response)
 {
-	const struct urdma_abi_cm_value *value = request; /* id comes first in all */
+	const struct urdma_abi_cm_value *value = request; /* all these requests begin with the id */
 
 	switch (type) {
 	case URDMA_ABI_CM_BIND:
@@ -439,15 +439,15 @@ int urdma_queues_create(struct ibv_context *of, struct urdma_queues *wanted)
 	return 0;
 }
 
-/* One by one, please. */
+/* Makes rdma_cm destroy the objects one by one. */
 bool urdma_queues_destroy(struct urdma_queues *queues)
 {
 	(void)queues;
 	return false;
 }
 
-/* As a caller that was compiled with an old header: verbs.h's inline calls this
- * where a context has no table of extensions. */
+/* As for a caller compiled with an old header: verbs.h's inline function calls this if a context has no
+ * extended table. */
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *of, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
@@ -471,7 +471,7 @@ int ibv_destroy_srq(struct ibv_srq *srq) { (void)srq; return 0; }
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)qp, (void)gid, (void)lid;
-	return EINVAL; /* no queue pair of the fake's is of type UD */
+	return EINVAL; /* the fake has no queue pairs of type UD */
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

@@ -1,7 +1,6 @@
-/* connecting.c - connecting DIRECTORY: forks while another thread waits for a urdmad
- * that doesn't take its connection yet, and, with a second argument, while one takes
- * each and ends it. The child has nothing of that: a copy would hide its parent's end
- * from urdmad. */
+/* connecting.c - connecting DIRECTORY: forks while another thread waits for a urdmad that does not accept
+ * its connection and, with a second argument, while one accepts each and closes it. The child must have no
+ * copy of the socket, which would hide its parent's end from urdmad. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -36,7 +35,7 @@ static int seqpacket(int flags)
 	return fd;
 }
 
-/* A socket that others wait for. */
+/* Creates a socket on which connecting blocks. */
 static void listen_full(void)
 {
 	int fd = seqpacket(0);
@@ -63,7 +62,7 @@ static void *look_for_devices(void *nothing)
 	return nothing;
 }
 
-/* Whatever the thread has come to: the child has no other sockets. */
+/* At any point of the thread's work the child has no other sockets. */
 static void fork_often(int times, int before)
 {
 	int status;
@@ -89,10 +88,10 @@ static void fork_while_waiting(void)
 	while (sockets() == before)
 		usleep(1000);
 	fork_often(20, before);
-	CHECK(sockets() == before + 1); /* so the thread still waits */
+	CHECK(sockets() == before + 1); /* so the thread is still waiting */
 }
 
-/* A process that takes connections and ends them. */
+/* Starts a process that accepts connections and closes them. */
 static void start_refuser(void)
 {
 	int fd = seqpacket(0);
@@ -110,7 +109,8 @@ static void start_refuser(void)
 
 static _Thread_local bool slow;
 
-/* The library's, too: whoever waited for a lock has it before a slow thread goes on. */
+/* Also used by the library. It yields after each unlock, so that other threads take the lock before a slow
+ * thread continues. */
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	static int (*next)(pthread_mutex_t *);

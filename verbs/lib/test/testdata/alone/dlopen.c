@@ -1,7 +1,7 @@
 /*
- * dlopen.c - a program that links with neither library and loads what its
- * arguments name: "verbs FILE" asks it for devices with dlsym and dlvsym,
- * "plain FILE" calls the function plain in it.
+ * dlopen.c - a program that links with neither library and loads the ones in its arguments: "verbs FILE"
+ * finds ibv_get_device_list with dlsym and dlvsym and calls it, "plain FILE" calls the function plain in
+ * it.
  */
 #include <dlfcn.h>
 #include <stdio.h>

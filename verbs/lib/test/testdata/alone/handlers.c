@@ -1,5 +1,5 @@
-/* handlers.c - a library whose fork handlers were there before the program began, and use
- * memory of malloc's that urdmad maps, too; and a program that forks. */
+/* handlers.c - a library whose fork handlers are registered before the program begins and use malloc's
+ * memory that urdmad maps, too; and a program that forks. */
 #ifdef LIBRARY
 #include <pthread.h>
 #include <stdlib.h>

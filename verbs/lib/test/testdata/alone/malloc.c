@@ -1,6 +1,5 @@
-/* malloc.c - an allocator with liburdma-malloc.so before it. "large": 16 MiB of shared
- * memory, for large pieces, too; "pages": for those that are aligned to pages alone;
- * "none": there is to be no shared memory at all. */
+/* malloc.c - tests liburdma-malloc.so. "large": 16 MiB of shared memory, also for large allocations;
+ * "pages": only for page-aligned allocations; "none": no memory is shared. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -90,7 +89,7 @@ static void aligned(void)
 	free(p);
 }
 
-/* From one allocator to the other, in place and elsewhere. */
+/* Between the two allocators, in place and elsewhere. */
 static void resized(void)
 {
 	static const size_t sizes[] = { 50, 200 * KIB, 201 * KIB, 4 * MIB, 3 * MIB, 1 * MIB, 10 * KIB, 5 * MIB, 7 };
@@ -110,7 +109,7 @@ static void resized(void)
 	CHECK(!realloc(p, 0));
 }
 
-/* What is aligned to pages, of any size; nothing else. */
+/* Only page-aligned allocations, of any size. */
 static void only_pages(void)
 {
 	enum { N = 2000 };
@@ -145,7 +144,7 @@ static void only_pages(void)
 	free(zeros);
 }
 
-/* The C library grows memory of its own, too. */
+/* The C library's own allocations grow, too. */
 static void streams(void)
 {
 	char *text = NULL;
@@ -159,7 +158,7 @@ static void streams(void)
 	free(text);
 }
 
-/* What is more than may be shared is ordinary memory. */
+/* Allocations beyond the limit are ordinary memory. */
 static void used_up(void)
 {
 	unsigned char *p[20];
@@ -171,7 +170,7 @@ static void used_up(void)
 			shared += is_shared(p[i]);
 			fill(p[i], MIB, (unsigned)i);
 		}
-		CHECK(shared <= MOST / MIB && shared >= MOST / MIB - 1); /* small ones that were freed may lie between */
+		CHECK(shared <= MOST / MIB && shared >= MOST / MIB - 1); /* small freed ones may be in between */
 		for (int i = 0; i < 20; i++) {
 			CHECK(holds(p[i], MIB, (unsigned)i));
 			free(p[i]);
@@ -206,7 +205,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* A child has a copy, and may do as its parent may. */
+/* A child has a copy, and may use it as its parent does. */
 static void forked(void)
 {
 	unsigned char *p = malloc(LARGE), *q;

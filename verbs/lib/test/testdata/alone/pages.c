@@ -1,5 +1,5 @@
-/* pages.c - memory registration without an arena, for the builds under a
- * sanitizer, whose runtime owns the address space. */
+/* pages.c - memory registration without an arena, for builds with a sanitizer, whose runtime controls the
+ * address space. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
- * paths.c - a program with the kernel's paths built in: what each call of libc says
- * of the first device, and which addresses there are. It is built with and without
- * _FORTIFY_SOURCE, which changes what some calls become.
+ * paths.c - a program with the kernel's paths built in: prints the result of each libc call for the first
+ * device, and the interfaces' addresses. It is built with and without _FORTIFY_SOURCE, which replaces some
+ * calls.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define NODE "/dev/infiniband/uverbs0"
 #define NONE "/dev/infiniband/uverbs7"
 
-static volatile int read_only = O_RDONLY, read_write = O_RDWR; /* unknown to the compiler */
+static volatile int read_only = O_RDONLY, read_write = O_RDWR; /* so that the compiler does not know the value */
 
 #define EXPECT(condition)                                                        \
 	do {                                                                     \
@@ -124,7 +124,7 @@ static void show6(const struct ifaddrs *a)
 	printf("/%s\n", inet_ntop(AF_INET6, &mask->sin6_addr, text, sizeof(text)));
 }
 
-/* Prints the addresses that the program is told of, the last first among urdmad's. */
+/* Prints the addresses in the list; urdmad's are last, in reverse order. */
 static void addresses(void)
 {
 	struct ifaddrs *list, *a;

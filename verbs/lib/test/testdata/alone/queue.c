@@ -1,5 +1,5 @@
-/* queue.c - a queue of requests against a model of it, around the wrap of its
- * indices: which slots are free, and what urdmad owes when it has died. */
+/* queue.c - compares a queue of requests with a model, around the wrap of its indices: which slots are
+ * free, and which requests are outstanding when urdmad has died. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define MOST 16u
 
-/* Of queue.c's surroundings: no case asks for a state. */
+/* Replacements for functions that queue.c's neighbours need; no case uses the state. */
 bool urdma_client_alive(const struct urdma_client *client)
 {
 	(void)client;
@@ -27,8 +27,7 @@ struct request {
 	bool signaled, done, silent;
 };
 
-/* The requests from the first whose slot is in use on, and the completions that
- * wait to be polled, by index. */
+/* requests: the requests from the first slot in use on. completions: indices of completions to be polled. */
 static struct request requests[MOST];
 static uint32_t waiting[MOST];
 static uint32_t base, used, unpolled;
@@ -100,7 +99,7 @@ static void complete(bool lose)
 	ring.cons = base + i + 1;
 	if (!requests[i].silent && !lose)
 		waiting[unpolled++] = base + i;
-	assert(unpolled <= queue.depth); /* its completion queue is as large */
+	assert(unpolled <= queue.depth); /* the completion queue has as many entries */
 }
 
 static void fail(void)
@@ -137,7 +136,7 @@ static void reset(void)
 	ring.failed = 0;
 	ring.cons = base;
 	urdma_queue_reset(&queue);
-	if (had) /* somebody took it just before */
+	if (had) /* taken just before */
 		urdma_queue_polled(&queue, late);
 }
 
@@ -179,8 +178,7 @@ static void one_life(bool all)
 	die();
 }
 
-/* The last index polled is overtaken by 2^32 silent sends and comes round again:
- * it must not count twice. */
+/* 2^32 unsignaled sends pass the last polled index, which comes round again: it must not count twice. */
 static void around(void)
 {
 	struct urdma_lost lost;
@@ -190,7 +188,7 @@ static void around(void)
 	for (int i = 0; i < 4; i++)
 		post();
 	assert(!urdma_queue_slot(&queue));
-	/* As if the completion of index 0xffffffff had been polled 2^32 ago. */
+	/* As if the completion of index 0xffffffff had been polled 2^32 requests ago. */
 	queue.seen = queue.polled = 0;
 	assert(!urdma_queue_slot(&queue));
 	for (int i = 0; i < 4; i++)

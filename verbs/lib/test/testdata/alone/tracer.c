@@ -1,5 +1,5 @@
-/* tracer.c - a library that stands before an allocator, or behind it, and counts what it is asked
- * for; it says at the end whether it was. */
+/* tracer.c - a library before or after an allocator that counts calls, and prints at the end whether there
+ * were any. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

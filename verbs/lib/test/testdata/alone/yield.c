@@ -1,6 +1,5 @@
-/* yield.c - at which empty polls a thread gives its core to urdmad. The clock,
- * the CPU, sched_yield(2) and futex(2) are the test's: a yield takes as long as a
- * case says. */
+/* yield.c - tests at which empty polls a thread yields its core to urdmad. The clock, the CPU,
+ * sched_yield(2) and futex(2) are replaced: a yield takes as long as a case sets. */
 #include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -15,13 +14,13 @@
 
 #include "../../../datapath/objects.h"
 
-#define OTHERS_RAN 1300u /* ns that a yield takes which handed the core over */
-#define NOBODY 400u      /* ... which met nobody */
+#define OTHERS_RAN 1300u /* ns: duration of a yield in which another thread ran */
+#define NOBODY 400u      /* ns: duration of a yield in which no other thread ran */
 
 static uint64_t now = 1000000, yield_takes;
 static unsigned int yields, waits, probes;
 static int cpu = 3, wait_error;
-static long waited_most; /* ns, the last wait */
+static long waited_most; /* ns: duration of the last wait */
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -53,7 +52,7 @@ long syscall(long number, ...)
 
 	va_start(list, number);
 	word = va_arg(list, const uint32_t *);
-	if (word == &queues[0].lock.word) { /* the thread that resizes has done so */
+	if (word == &queues[0].lock.word) { /* the resizing thread has finished */
 		queues[0].ring = &ring;
 		queues[0].lock.word = 0;
 		va_end(list);
@@ -90,12 +89,12 @@ static void begin(uint32_t every, uint64_t takes)
 		queues[i].bells = &bells;
 		queues[i].ring = &ring;
 	}
-	now += 1000000; /* the end of any rest */
+	now += 1000000; /* ends any rest */
 	yield_takes = takes;
 	urdma_yield_found();
 }
 
-/* How many yields so many rounds over the first n queues bring. */
+/* Returns the number of yields in so many rounds over the first n queues. */
 static unsigned int rounds(unsigned int n, unsigned int count)
 {
 	unsigned int before = yields;
@@ -109,8 +108,8 @@ static unsigned int rounds(unsigned int n, unsigned int count)
 	return yields - before;
 }
 
-/* A thread yields once for each round over the queues that it polls, after the
- * first; a poll that found something begins anew. */
+/* A thread yields once for each round over its queues, after the first; a poll that found something starts
+ * again. */
 static void once_a_round(void)
 {
 	for (unsigned int n = 1; n <= 8; n++) {
@@ -122,7 +121,7 @@ static void once_a_round(void)
 	}
 }
 
-/* As seldom as urdmad wishes. */
+/* It yields as seldom as urdmad states. */
 static void as_told(void)
 {
 	begin(0, OTHERS_RAN);
@@ -131,8 +130,7 @@ static void as_told(void)
 	assert(rounds(1, 1 + 30) == 10);
 }
 
-/* A queue that is polled no more is waited for no longer; nor does a thread with
- * very many queues go on without a yield. */
+/* A queue that is no longer polled does not prevent yields; nor do very many queues. */
 static void queue_left(void)
 {
 	begin(1, OTHERS_RAN);
@@ -145,7 +143,7 @@ static void queue_left(void)
 	assert(rounds(20, 16) == 20 - 1);
 }
 
-/* Who meets nobody rests, whichever queue is polled. */
+/* After a yield in which no other thread ran it rests, whichever queue is polled. */
 static void nobody_there(void)
 {
 	begin(1, NOBODY);
@@ -156,8 +154,8 @@ static void nobody_there(void)
 	assert(rounds(2, 1) == 1);
 }
 
-/* Whose yield meets nobody though urdmad, awake, needs this CPU, waits for it:
- * but not for a worker that sleeps or has another, and not over news. */
+/* If no other thread ran although urdmad, awake, needs this CPU, the thread waits for urdmad; but not for
+ * a worker that sleeps or has another CPU, and not if there are completions. */
 static void other_group(void)
 {
 	begin(1, NOBODY);
@@ -177,14 +175,13 @@ static void other_group(void)
 	assert(rounds(2, 10) == 1 && waits == 10);
 	assert(bells.poller == (uint32_t)cpu + 1);
 	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1, .state = &(uint32_t){ URDMA_CLIENT_FORKED } });
-	assert(bells.poller); /* a child: the word is its parent's */
+	assert(bells.poller); /* in a child the doorbells are its parent's */
 	urdma_yield_stop(&(struct urdma_client){ .bells = &bells, .workers = 1, .state = &(uint32_t){ URDMA_CLIENT_LIVE } });
 	assert(!bells.poller);
 	cpu--;
 }
 
-/* What counts as a yield that met nobody, and the times that follow from it, are
- * as urdmad says, who has measured it. */
+/* urdmad states the shortest yield in which another thread runs, and the other times are multiples of it. */
 static void slow_machine(void)
 {
 	begin(1, 4000);
@@ -203,14 +200,14 @@ static void slow_machine(void)
 	yield_takes = 6000;
 	assert(rounds(1, 10) == 10 && waits == 1);
 
-	bells.yield_alone = UINT32_MAX; /* nobody sleeps for seconds */
+	bells.yield_alone = UINT32_MAX; /* the value is limited: no thread sleeps for seconds */
 	assert(rounds(1, 10) == 10 && waits == 11 && waited_most == 200 * 30000);
-	bells.yield_alone = 0; /* a urdmad that doesn't say */
+	bells.yield_alone = 0; /* urdmad states no value */
 	yield_takes = 900;
 	assert(rounds(1, 1) == 1 && waited_most == 200 * 1000);
 }
 
-/* Who waits looks at no ring that another thread is replacing (ibv_resize_cq). */
+/* A waiting thread reads no ring that another thread is replacing (ibv_resize_cq). */
 static void resized_meanwhile(void)
 {
 	begin(1, NOBODY);
@@ -223,7 +220,7 @@ static void resized_meanwhile(void)
 	assert(waits == 1 && queues[0].ring == &ring && !queues[0].lock.word);
 }
 
-/* A wait that nobody ended: perhaps there is no urdmad any more. */
+/* After a wait that timed out it checks that urdmad runs. */
 static void nobody_wakes(void)
 {
 	begin(1, NOBODY);
@@ -238,7 +235,7 @@ static void nobody_wakes(void)
 	wait_error = 0;
 }
 
-/* Long yields, of a busy machine: urdmad's end is not learned by the number of polls. */
+/* With long yields on a busy machine, the end of urdmad is not detected by the number of polls. */
 static void long_yields(void)
 {
 	begin(1, 4000000);
@@ -252,8 +249,8 @@ static void long_yields(void)
 	assert(probes == 1);
 }
 
-/* Before each wait every queue is looked at, however many there are: what is in one
- * already ends no wait. */
+/* Before each wait every queue is polled, however many there are: an existing completion would not end the
+ * wait. */
 static void many_queues(void)
 {
 	static struct urdma_cq many[1000];
@@ -291,7 +288,7 @@ static void *another(void *unused)
 	return unused;
 }
 
-/* What one thread finds is nothing to another. */
+/* Completions found by one thread do not affect another. */
 static void by_thread(void)
 {
 	pthread_t thread;

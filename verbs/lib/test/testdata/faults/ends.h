@@ -7,7 +7,7 @@
 #define LENGTH 4096u
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* The first call that fails is what the program says, and how it did. */
+/* Prints the first call that failed, and how; ends the program. */
 static void failed(const char *call, const char *how, int error)
 {
 	printf("%s: %s %s\n", call, how, strerrorname_np(error));
@@ -39,7 +39,7 @@ static struct ibv_mr *mr;
 static char *memory;
 static uint8_t rnr_retry = 1;
 static int unnotified; /* queues have no channel */
-/* How the second end's attributes differ from what fits the first's. */
+/* Differences of the second end's attributes from those that fit the first's. */
 static struct misfit {
 	int psn, mtu, reads;
 } misfit, none;

@@ -1,5 +1,5 @@
-/* main.c - what a program finds when faults are injected into it: statuses STATUS...,
- * respond OPCODE STATUS..., errnos N, calls, managed, events, notified. */
+/* main.c - prints the effects of injected faults: statuses STATUS..., respond OPCODE STATUS..., errnos N,
+ * calls, managed, events, notified. */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 #include <time.h>
@@ -51,8 +51,8 @@ static void expect(struct ibv_cq *cq, uint64_t id, int status)
 	exit(1);
 }
 
-/* For each status a pair whose first send ends with it, and one whose first receive does:
- * what was posted behind them is flushed. */
+/* For each status a pair whose first send completes with it, and one whose first receive does: later work
+ * is flushed. */
 static void statuses(int n, char **status)
 {
 	struct end a = { 0 }, b = { 0 };
@@ -81,7 +81,7 @@ static void statuses(int n, char **status)
 		puts(ibv_wc_status_str((enum ibv_wc_status)atoi(status[i])));
 }
 
-/* The errno of each of so many calls, of which none succeeds. */
+/* Prints the errno value of each of so many calls, all of which fail. */
 static void errnos(int n, char **count)
 {
 	(void)n;
@@ -91,7 +91,7 @@ static void errnos(int n, char **count)
 	}
 }
 
-/* What a send of an opcode ends with whose responder answers as it is told. */
+/* Prints the status of a send with this opcode for each answer of its responder. */
 static void respond(int n, char **pairs)
 {
 	struct end a = { 0 }, b = { 0 };
@@ -251,7 +251,7 @@ static void calls(void)
 
 /* ---- events ---- */
 
-/* The number of what an event is about. */
+/* Returns the number of the object of an event. */
 static uint32_t about(const struct ibv_async_event *event)
 {
 	switch (event->event_type) {
@@ -276,7 +276,7 @@ static uint32_t about(const struct ibv_async_event *event)
 	}
 }
 
-/* Says what there is, then which event came, again and again. */
+/* Prints the existing objects, then each event that comes, for ever. */
 static void events(void)
 {
 	struct ibv_async_event event;
@@ -295,7 +295,7 @@ static void events(void)
 	}
 }
 
-/* How many milliseconds after the post a completion event comes. */
+/* Prints how many milliseconds after the post a completion event comes. */
 static void notified(void)
 {
 	struct end a = { 0 }, b = { 0 };

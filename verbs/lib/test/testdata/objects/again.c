@@ -1,9 +1,9 @@
-/* again.c - what a call returns, the next call takes. */
+/* again.c - values returned by a call are accepted by the next one. */
 #include "objects.h"
 
 static struct ibv_device_attr device;
 
-/* A queue pair whose caps are those that another one was given. */
+/* A queue pair with the actual caps of another one. */
 static void pair_again(struct ibv_cq *cq, struct ibv_srq *srq, enum ibv_qp_type type, struct ibv_qp_cap cap)
 {
 	struct ibv_qp_init_attr queried, made = { .send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = type, .cap = cap };
@@ -29,7 +29,7 @@ static void pair_again(struct ibv_cq *cq, struct ibv_srq *srq, enum ibv_qp_type 
 static void pairs_again(struct ibv_cq *cq)
 {
 	const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-	uint32_t most = 1; /* of inline data: no attribute says it */
+	uint32_t most = 1; /* inline data: no attribute has its maximum */
 
 	for (;; most++) {
 		struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, most } };
@@ -76,7 +76,7 @@ static void shared_again(void)
 	}
 }
 
-/* A queue pair that takes the attributes of one that is connected. */
+/* A queue pair with the attributes of a connected one. */
 static void attributes_again(void)
 {
 	struct ibv_qp_attr attr;
@@ -98,12 +98,12 @@ static void attributes_again(void)
 				    IBV_QP_MAX_QP_RD_ATOMIC), 0);
 	attr.cur_qp_state = IBV_QPS_RTS;
 	CHECK_RETURNS(ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER), 0);
-	end_free(&c); /* first: it completes on a's queue */
+	end_free(&c); /* before a: it completes on a's queue */
 	end_free(&a);
 	end_free(&b);
 }
 
-/* Of a queue pair with a shared receive queue nothing is asked about one of its own (ibv_create_qp(3)). */
+/* Attributes of a receive queue are ignored for a queue pair with a shared one (ibv_create_qp(3)). */
 static void receives_ignored(struct ibv_cq *cq)
 {
 	struct ibv_srq *srq = ibv_create_srq(pd, &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1, .max_sge = 1 } });

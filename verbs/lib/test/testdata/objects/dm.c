@@ -1,4 +1,4 @@
-/* dm.c - device memory: bounded, copied by words, registered zero-based. */
+/* dm.c - device memory: limited, copied by words, registered zero-based. */
 #include <stdlib.h>
 
 #include "objects.h"
@@ -10,8 +10,7 @@ static struct ibv_dm *new_dm(size_t length)
 	return ibv_alloc_dm(context, &(struct ibv_alloc_dm_attr){ .length = length });
 }
 
-/* A Write from a region of device memory arrives in one of another's, and a Read of
- * it at home. */
+/* A Write from a region of device memory to another one, and a Read of it back. */
 void case_device_memory(void)
 {
 	unsigned int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -87,7 +86,7 @@ void case_device_memory_refused(void)
 	refuses_copies(dm);
 	CHECK_NULL(ibv_reg_dm_mr(pd, dm, 0, SIZE, IBV_ACCESS_LOCAL_WRITE), EINVAL); /* not zero-based */
 	CHECK_NULL(ibv_reg_dm_mr(pd, dm, 4, SIZE, IBV_ACCESS_ZERO_BASED), EINVAL);
-	CHECK((mr = ibv_reg_dm_mr(pd, dm, SIZE, 0, IBV_ACCESS_ZERO_BASED))); /* none of its bytes */
+	CHECK((mr = ibv_reg_dm_mr(pd, dm, SIZE, 0, IBV_ACCESS_ZERO_BASED))); /* an empty region */
 	CHECK_RETURNS(ibv_free_dm(dm), EBUSY);
 	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
 	CHECK_RETURNS(ibv_free_dm(dm), 0);

@@ -1,4 +1,4 @@
-/* dmabuf.c - memory that is registered by its descriptor: urdmad maps it, the program need not. */
+/* dmabuf.c - memory that is registered by descriptor: urdmad maps it, the program need not. */
 #include <fcntl.h>
 #include <linux/udmabuf.h>
 #include <sys/ioctl.h>
@@ -24,7 +24,7 @@ static int memfd(unsigned int flags, off_t length)
 	return fd;
 }
 
-/* Writes, reads and adds through a pair, and sees it through a mapping of the program's own. */
+/* Writes, reads and adds through a pair, and checks the result through its own mapping. */
 static void use(int fd)
 {
 	uint8_t *memory = mmap(NULL, SIZE + 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -94,9 +94,9 @@ void case_dmabuf_refused(void)
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 0, 0, fd, RIGHTS), EINVAL);
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 4096, SIZE, 0, fd, RIGHTS), EINVAL);
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, UINT64_MAX - 4095, 8192, 0, fd, RIGHTS), EINVAL);
-	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 8, fd, RIGHTS), EINVAL); /* not as far into a page */
+	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 8, fd, RIGHTS), EINVAL); /* different offsets in the page */
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, fd, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, fd, RIGHTS | IBV_ACCESS_ZERO_BASED), EINVAL);
-	if (!ibv_reg_dmabuf_mr(pd, 0, 4096, 0, disk, RIGHTS)) /* unless the folder lies on tmpfs */
+	if (!ibv_reg_dmabuf_mr(pd, 0, 4096, 0, disk, RIGHTS)) /* unless the folder is on tmpfs */
 		CHECK(errno == EOPNOTSUPP);
 }

@@ -1,10 +1,9 @@
-/* domains.c - parent and thread domains, regions registered anew, and memory that
- * is large. */
+/* domains.c - parent and thread domains, registering regions again, and large memory. */
 #include <sys/mman.h>
 
 #include "objects.h"
 
-/* Completion queues of a parent domain, which may say that one thread polls. */
+/* Completion queues of a parent domain, which may say that only one thread polls. */
 static void queue_in(struct ibv_pd *parent, struct ibv_pd *own)
 {
 	struct ibv_cq_init_attr_ex attr = {
@@ -58,7 +57,7 @@ void case_parent_domain(void)
 	CHECK(ibv_dealloc_td(attr.td) == EBUSY);
 	queue_in(parent, own);
 
-	pd = parent; /* of a and b: they work as in the protection domain itself */
+	pd = parent; /* for a and b: they work as in the protection domain itself */
 	end_init(&a, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	pd = own;
 	end_init(&b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -93,7 +92,7 @@ static void restart(struct end *a, struct end *b)
 	}
 }
 
-/* Each of the three changes, and what each makes impossible. */
+/* Each of the three changes, and the accesses that each makes impossible. */
 void case_rereg(void)
 {
 	const int write = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
@@ -111,7 +110,7 @@ void case_rereg(void)
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) == IBV_REREG_MR_ERR_CMD && errno == EINVAL);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EINVAL);
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere, 0, 0) == IBV_REREG_MR_ERR_INPUT);
-	write_and_expect(&a, mr, b.memory, IBV_WC_SUCCESS); /* all as it was */
+	write_and_expect(&a, mr, b.memory, IBV_WC_SUCCESS); /* nothing has changed */
 
 	CHECK_RETURNS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere, LENGTH, 0), 0);
 	CHECK(mr->addr == elsewhere && mr->length == LENGTH);
@@ -132,7 +131,7 @@ void case_rereg(void)
 	free(elsewhere);
 }
 
-/* A region of no bytes takes part in transfers of none, and can become another. */
+/* An empty region can be used in transfers of no bytes, and can become another. */
 void case_empty_region(void)
 {
 	struct ibv_send_wr wr;
@@ -157,7 +156,7 @@ void case_empty_region(void)
 	end_free(&b);
 }
 
-/* A region of 1.5 GiB, of which a peer writes the two ends. */
+/* A region of 1.5 GiB; a peer writes to both ends. */
 void case_large_region(void)
 {
 	const size_t size = (size_t)3 << 29;

@@ -1,11 +1,11 @@
-/* events.c - which completions a completion channel tells of. */
+/* events.c - which completions cause events on a completion channel. */
 #include <poll.h>
 #include <unistd.h>
 
 #include "objects.h"
 
 static struct ibv_comp_channel *channel;
-static struct ibv_cq_ex *extended; /* far's */
+static struct ibv_cq_ex *extended; /* of far */
 
 static int readable(int ms)
 {
@@ -35,7 +35,7 @@ static void no_event(const char *after)
 	}
 }
 
-/* A message goes across; its completion is there when the sender's is. */
+/* Sends a message; when the sender's completion is there, so is the receiver's. */
 static void cross(struct end *near, struct end *far)
 {
 	struct ibv_sge sge;
@@ -66,8 +66,8 @@ static void far_with_channel(struct end *near, struct end *far)
 	to_rts(far->qp);
 }
 
-/* What came after the last poll and before the arming is told of, once; what an
- * event has told of is not told again. */
+/* Completions between the last poll and the arming cause one event; completions after which an event was
+ * sent cause no other. */
 void case_missed_event(void)
 {
 	struct end near, far;
@@ -105,8 +105,8 @@ void case_missed_event(void)
 	CHECK_RETURNS(ibv_destroy_comp_channel(channel), 0);
 }
 
-/* The same where another queue pair that completes there is destroyed at once: the
- * bell may have been its own. */
+/* The same if another queue pair that completes there is destroyed at once: its doorbell may have been
+ * rung. */
 void case_missed_event_destroyed(void)
 {
 	struct end near, far;
@@ -127,8 +127,7 @@ void case_missed_event_destroyed(void)
 	CHECK_RETURNS(ibv_destroy_comp_channel(channel), 0);
 }
 
-/* The same amidst a poll of the extended interface, which has taken what the last
- * event told of. */
+/* The same during a poll with the extended interface that has taken all completions up to the last event. */
 void case_missed_event_polling(void)
 {
 	struct end near, far;

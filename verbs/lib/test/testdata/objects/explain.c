@@ -1,4 +1,4 @@
-/* explain.c - mistakes that URDMA_EXPLAIN explains; objects_test.go reads what stderr gets. */
+/* explain.c - mistakes that URDMA_EXPLAIN explains; objects_test.go reads standard error. */
 #include <dlfcn.h>
 #include <stdbool.h>
 
@@ -16,7 +16,7 @@ static void written_without_right(bool extended)
 	struct ibv_cq_ex *ex;
 
 	pair_up(&a, &b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE);
-	if (extended) { /* of another queue pair, as its completions are read differently */
+	if (extended) { /* another queue pair, because its completions are read in another way */
 		CHECK((ex = ibv_create_cq_ex(context, &wanted)));
 		CHECK_RETURNS(ibv_destroy_qp(a.qp), 0);
 		CHECK((a.qp = new_qp(IBV_QPT_RC, ibv_cq_ex_to_cq(ex))));
@@ -39,7 +39,7 @@ static void written_without_right(bool extended)
 	CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
 	CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR);
 	ibv_ack_async_event(&event);
-	wr = write_to(&a, b.mr->rkey, (uintptr_t)b.memory, 64, &sge); /* flushed, which needs no words */
+	wr = write_to(&a, b.mr->rkey, (uintptr_t)b.memory, 64, &sge); /* flushed work needs no explanation */
 	CHECK_RETURNS(post(&a, &wr), 0);
 	wc = completion(&a, IBV_WC_WR_FLUSH_ERR);
 	CHECK(wc.vendor_err == 0x0102);
@@ -47,7 +47,7 @@ static void written_without_right(bool extended)
 	end_free(&b);
 }
 
-/* More completions than the queue holds, which nobody has polled. */
+/* More completions than the queue holds, none of them polled. */
 static void overrun(bool extended)
 {
 	struct ibv_cq_init_attr_ex wanted = { .cqe = 1 };
@@ -78,7 +78,7 @@ static void overrun(bool extended)
 		CHECK_RETURNS(ibv_get_async_event(context, &event), 0);
 		ibv_ack_async_event(&event);
 	} while (event.event_type != IBV_EVENT_CQ_ERR);
-	for (int i = 0; i < 2; i++) { /* which is said once */
+	for (int i = 0; i < 2; i++) { /* explained once */
 		if (extended) {
 			while ((got = ibv_start_poll(ex, &attr)) == 0)
 				ibv_end_poll(ex);
@@ -101,7 +101,7 @@ void case_mark(void)
 	CHECK(mark(NULL) == EINVAL);
 }
 
-/* What the library refuses by itself, and what urdmad does. */
+/* Requests refused by the library itself, and by urdmad. */
 static void beyond_limits(struct ibv_cq *cq, struct ibv_qp *qp)
 {
 	static char memory[64];

@@ -1,12 +1,11 @@
-/* files.c - queues share the files that they lie in, whoever makes and destroys
- * them, and whenever. */
+/* files.c - queues share the files that contain them, whichever thread creates or destroys them. */
 #include <pthread.h>
 
 #include "objects.h"
 
 #define PAIRS 24
 
-/* How many mappings of queues' memory this process has. */
+/* Returns the number of mappings of queues' memory in this process. */
 static int mapped(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -20,7 +19,7 @@ static int mapped(void)
 	return n;
 }
 
-/* Writes a number of its own through a pair and finds it there. */
+/* Writes a number through a pair and checks that it arrived. */
 static void use(struct end *a, struct end *b, uint8_t number)
 {
 	struct ibv_sge sge;
@@ -32,7 +31,7 @@ static void use(struct end *a, struct end *b, uint8_t number)
 	CHECK(b->memory[0] == number);
 }
 
-/* Every second pair goes and comes again between those that stay. */
+/* Every second pair is destroyed and created again between others that stay. */
 void case_many_queues(void)
 {
 	struct end a[PAIRS], b[PAIRS];
@@ -83,8 +82,8 @@ static void *make_and_destroy(void *argument)
 	return NULL;
 }
 
-/* Threads make and destroy queues: a file that one of them gives up is never another's
- * that is just being made. */
+/* Threads create and destroy queues: a file that one gives up is never used for another thread's new
+ * queue. */
 void case_queue_threads(void)
 {
 	pthread_t threads[4];

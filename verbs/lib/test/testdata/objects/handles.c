@@ -48,8 +48,8 @@ static int build_to(struct ibv_qp *qp, struct ibv_ah *ah)
 	return ibv_wr_complete(ex);
 }
 
-/* A domain stays as long as its handles; one of another domain can't be sent to; one
- * of a parent domain is one of the domain's. */
+/* A domain with address handles can't be deallocated. Sending to a handle of another domain fails; a
+ * handle of a parent domain belongs to its protection domain. */
 void case_address_handles(void)
 {
 	struct ibv_pd *other = ibv_alloc_pd(context), *parent;
@@ -80,7 +80,7 @@ void case_address_handles(void)
 	CHECK_RETURNS(ibv_destroy_cq(e.cq), 0);
 }
 
-/* Which header a datagram's GRH is, its service level says on a port shown as roce. */
+/* The service level says which header is in a datagram's GRH on a port shown as roce. */
 void case_datagram_header(void)
 {
 	const char *transport = getenv("URDMA_TRANSPORT");

@@ -1,11 +1,11 @@
-/* limits.c - one program can have as much of everything as ibv_query_device says. */
+/* limits.c - one program can have as many of everything as ibv_query_device states. */
 #include <sys/mman.h>
 
 #include "objects.h"
 
 static struct ibv_device_attr_ex device;
 
-/* So many of them, made and destroyed in turn. */
+/* Creates so many of them, twice, and destroys them. */
 static void has(const char *name, int most, void *(*make)(void), int (*destroy)(void *))
 {
 	void **made = calloc((size_t)most, sizeof(*made));
@@ -58,7 +58,7 @@ static struct ibv_qp *datagram_qp(void)
 
 static union ibv_gid group = { .raw = { 0xff, 0x0e, [10] = 0xff, 0xff, 239, 1 } };
 
-/* Each of them in one group. */
+/* Attaches each to one group. */
 static void *make_member(void)
 {
 	struct ibv_qp *qp = datagram_qp();
@@ -88,7 +88,7 @@ static void has_long_queues(const struct ibv_device_attr *d)
 	CHECK_RETURNS(ibv_destroy_cq(cq), 0);
 }
 
-/* RDMA Reads at a time, and their elements. */
+/* Outstanding RDMA Reads, and their elements. */
 static void has_reads(const struct ibv_device_attr *d)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, (uint32_t)d->max_sge_rd, 1, 0 } };

@@ -1,5 +1,5 @@
-/* main.c - connects queue pairs by number and runs the case named on the command
- * line; without one, lists them. */
+/* main.c - connects queue pairs by number and runs the case given on the command line; without one, lists
+ * them. */
 #include <time.h>
 #include <unistd.h>
 
@@ -84,7 +84,7 @@ void to_rtr(struct ibv_qp *qp, uint32_t peer)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
-	if (qp->qp_type != IBV_QPT_UC) /* those that half of an XRC connection has not are ignored */
+	if (qp->qp_type != IBV_QPT_UC) /* ignored for XRC types that lack half of them */
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, mask), 0);
 }

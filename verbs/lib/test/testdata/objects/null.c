@@ -1,5 +1,4 @@
-/* null.c - a memory region of no memory: what is read of it is 0, what is written to
- * it is lost. */
+/* null.c - a memory region without memory: reads return 0, writes are discarded. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -7,7 +6,7 @@
 
 #define PIECE 1000u
 
-/* The first and the last piece of e's memory, and between them one of nothing. */
+/* The first and the last part of e's memory, and the null region in between. */
 static void fill(struct ibv_sge *list, const struct end *e, const struct ibv_mr *null)
 {
 	list[0] = (struct ibv_sge){ (uintptr_t)e->memory, PIECE, e->mr->lkey };
@@ -77,7 +76,7 @@ void case_null_region(void)
 	CHECK(completion(&far, IBV_WC_SUCCESS).byte_len == 3 * PIECE);
 	CHECK(all(far.memory, 'z') && all(far.memory + PIECE, 'z') && all(far.memory + 2 * PIECE, 'z'));
 
-	list[0] = (struct ibv_sge){ 8, 8, null->lkey }; /* an answer that nobody wants */
+	list[0] = (struct ibv_sge){ 8, 8, null->lkey }; /* the response is discarded */
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	wr.wr.atomic.remote_addr = (uintptr_t)far.memory;
 	wr.wr.atomic.rkey = far.mr->rkey;
@@ -91,7 +90,7 @@ void case_null_region(void)
 	end_free(&far);
 }
 
-/* It is its owner's alone, and of one domain. */
+/* Only its owner can use it, in one domain. */
 void case_null_region_refused(void)
 {
 	struct ibv_pd *other = ibv_alloc_pd(context);

@@ -1,5 +1,5 @@
-/* objects.h - what the cases about objects and their attributes share: queue
- * pairs of one process on a real urdmad, connected by number. */
+/* objects.h - functions shared by the cases about objects and their attributes: queue pairs of one process
+ * on a real urdmad, connected by number. */
 #ifndef OBJECTS_H
 #define OBJECTS_H
 
@@ -20,7 +20,7 @@ struct end {
 };
 
 struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_cq *cq);
-/* Through INIT and RTR to RTS. */
+/* Move a queue pair through INIT and RTR to RTS. */
 void to_init(struct ibv_qp *qp, unsigned int access);
 void to_rtr(struct ibv_qp *qp, uint32_t peer);
 void to_rts(struct ibv_qp *qp);
@@ -28,16 +28,16 @@ void end_init(struct end *e, enum ibv_qp_type type, int access);
 void end_free(struct end *e);
 void pair_up(struct end *a, struct end *b, enum ibv_qp_type type, int access);
 
-/* One work request over length bytes of from's memory. */
+/* Returns a work request for length bytes of from's memory. */
 struct ibv_send_wr request(struct end *from, enum ibv_wr_opcode opcode, uint32_t length, struct ibv_sge *sge);
 struct ibv_send_wr write_to(struct end *from, uint32_t rkey, uint64_t addr, uint32_t length, struct ibv_sge *sge);
 int post(struct end *from, struct ibv_send_wr *wr);
 void receive(struct end *at, uint64_t wr_id, uint32_t length);
-/* The next completion, within ten seconds; it has this status. */
+/* Returns the next completion, within ten seconds; it must have this status. */
 struct ibv_wc completion(struct end *e, enum ibv_wc_status status);
 void nothing(struct end *e);
 
-/* cases */
+/* The cases. */
 void case_xrc(void), case_xrc_refused(void);
 void case_windows1(void), case_windows2(void), case_windows_ex(void), case_windows_refused(void);
 void case_parent_domain(void), case_rereg(void), case_empty_region(void), case_large_region(void), case_inline(void), case_query(void), case_comm_est(void), case_limits(void), case_immediate_refused(void), case_wall_clock(void), case_modify(void);

@@ -1,5 +1,5 @@
-/* pairs.c - queue pairs: inline data up to its limit, what is given back of what was
- * set, and the event that the peer has spoken. */
+/* pairs.c - queue pairs: inline data up to its limit, attributes that are queried after they were set, and
+ * the event IBV_EVENT_COMM_EST. */
 #include <poll.h>
 
 #include "objects.h"
@@ -59,7 +59,7 @@ void case_query(void)
 	end_free(&b);
 }
 
-/* A new queue pair goes to ERR if the device is an RNIC: those begin where others are in INIT. */
+/* A new queue pair can move to ERR if the device is iWARP, where it begins in a state like INIT. */
 static void check_reset_to_error(const struct end *e)
 {
 	int rnic = context->device->transport_type == IBV_TRANSPORT_IWARP;
@@ -71,7 +71,7 @@ static void check_reset_to_error(const struct end *e)
 	CHECK_RETURNS(ibv_destroy_qp(qp), 0);
 }
 
-/* What Linux takes of a queue pair's attributes, and what it refuses. */
+/* The attributes that Linux accepts, and those it refuses. */
 void case_modify(void)
 {
 	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
@@ -97,7 +97,7 @@ void case_modify(void)
 	end_free(&a);
 }
 
-/* Raised once, in RTR alone. */
+/* Raised once, in RTR only. */
 void case_comm_est(void)
 {
 	for (enum ibv_qp_type type = IBV_QPT_RC; type <= IBV_QPT_UC; type++) {
@@ -127,8 +127,8 @@ void case_comm_est(void)
 	}
 }
 
-/* Immediate data is a message of its own, behind the Write (RFC 7306 section 6). The Write
- * is refused, so the receive is still there when the queue pair ends. */
+/* Immediate data is a message of its own after the Write (RFC 7306 section 6). The Write is refused, so
+ * the receive is still posted when the queue pair ends. */
 void case_immediate_refused(void)
 {
 	struct ibv_async_event event;
@@ -150,7 +150,7 @@ void case_immediate_refused(void)
 	end_free(&b);
 }
 
-/* The wall clock times of many completions, over several polls, run beside their other
+/* The wall clock times of many completions, over several polls, increase together with their other
  * timestamps. */
 void case_wall_clock(void)
 {

@@ -1,6 +1,5 @@
-/* shared.c - memory that the program shares with others: urdmad maps the same file where
- * it can get at it, and what was written is there when its writer's completion is polled,
- * also where it can't. */
+/* shared.c - memory that the program shares with other processes: urdmad maps the same file if it can. In
+ * any case, written data is there when the writer's completion is polled. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/mman.h>
@@ -12,13 +11,13 @@
 
 #define PAGES 16
 #define SIZE (PAGES * 4096u)
-#define SKIP 8192u /* the region begins in the midst of the file */
+#define SKIP 8192u /* the region begins inside the file */
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static char name[64];
 static uint64_t inode;
 
-/* Whether urdmad maps the file of memory. */
+/* Returns whether urdmad maps the file. */
 static int urdmad_maps(void)
 {
 	char path[64], line[512];
@@ -44,7 +43,7 @@ static uint8_t *map(int fd, int prot)
 	return memory + SKIP;
 }
 
-/* Writes, reads and adds through a pair, sees it in memory at each completion. */
+/* Writes, reads and adds through a pair, and checks memory at each completion. */
 static void use(uint8_t *memory)
 {
 	struct ibv_mr *mr;
@@ -79,7 +78,7 @@ static void use(uint8_t *memory)
 	end_free(&b);
 }
 
-/* Registers memory and says whether urdmad maps it. */
+/* Registers memory and returns whether urdmad maps it. */
 static int maps(uint8_t *memory, int rights)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, memory, SIZE, rights);
@@ -88,7 +87,7 @@ static int maps(uint8_t *memory, int rights)
 	CHECK(mr);
 	mapped = urdmad_maps();
 	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
-	while (urdmad_maps() && tries--) /* it lets go beside */
+	while (urdmad_maps() && tries--) /* it unmaps later, in another thread */
 		usleep(1000);
 	CHECK(!urdmad_maps());
 	return mapped;
@@ -124,9 +123,9 @@ void case_shared_file(void)
 	uint8_t *memory;
 	int fd = memfd();
 
-	expect_mapped(map(fd, PROT_READ | PROT_WRITE), 1); /* by its descriptor */
+	expect_mapped(map(fd, PROT_READ | PROT_WRITE), 1); /* through its descriptor */
 	memory = map(fd, PROT_READ | PROT_WRITE);
-	CHECK(mprotect(memory + 8192, 4096, PROT_READ) == 0); /* three mappings */
+	CHECK(mprotect(memory + 8192, 4096, PROT_READ) == 0); /* splits it into three mappings */
 	CHECK(maps(memory, IBV_ACCESS_REMOTE_READ) == 1);
 	close(fd);
 
@@ -137,14 +136,14 @@ void case_shared_file(void)
 	unlink(name);
 }
 
-/* Two files, or none that urdmad may write: as correct, and slower. */
+/* Two files, or a file that urdmad may not write: works, but slower. */
 void case_shared_file_refused(void)
 {
 	int fd = shm("/dev/shm", O_RDWR | O_CREAT), other;
 	uint8_t *memory = map(fd, PROT_READ | PROT_WRITE);
 
 	close(fd);
-	fd = shm("/dev/shm", O_RDONLY); /* it may have locks, which closing another would release */
+	fd = shm("/dev/shm", O_RDONLY); /* the process may have locks, which closing another descriptor would release */
 	expect_mapped(memory, 0);
 	memory = map(fd, PROT_READ);
 	CHECK(maps(memory, IBV_ACCESS_REMOTE_READ) == 0);
@@ -159,13 +158,13 @@ void case_shared_file_refused(void)
 	close(other);
 	close(fd);
 
-	fd = shm(".", O_RDWR | O_CREAT); /* a disk's, most likely */
+	fd = shm(".", O_RDWR | O_CREAT); /* most likely on a disk */
 	unlink(name);
 	use(map(fd, PROT_READ | PROT_WRITE));
 	close(fd);
 }
 
-/* What has no path: urdmad maps it where the kernel lets the program open it. */
+/* Memory without a path: urdmad maps it if the kernel lets the program open it. */
 void case_shared_anonymous(void)
 {
 	int id = shmget(IPC_PRIVATE, SIZE, IPC_CREAT | 0600);
@@ -178,8 +177,7 @@ void case_shared_anonymous(void)
 	use(memory);
 }
 
-/* Private huge pages of the pool are no file's, and their number is limited: none is spent on
- * sharing them. */
+/* Private huge pages from the pool are limited in number: none is used for sharing them. */
 static void use_private_huge(size_t n)
 {
 	uint8_t *memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21u << 26, -1, 0);
@@ -189,7 +187,7 @@ static void use_private_huge(size_t n)
 	munmap(memory, n);
 }
 
-/* Huge pages of a file are mapped as those of others are. */
+/* Huge pages of a file are mapped like others. */
 void case_shared_huge(void)
 {
 	const size_t n = 2 << 21;
@@ -206,7 +204,7 @@ void case_shared_huge(void)
 	}
 	CHECK(maps(memory + n - SIZE, RIGHTS) == 1);
 	use(memory + SKIP);
-	CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)n); /* urdmad has made it no longer */
+	CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)n); /* urdmad has not extended it */
 	munmap(memory, n);
 	close(fd);
 	use_private_huge(n);

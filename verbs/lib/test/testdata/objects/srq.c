@@ -1,4 +1,4 @@
-/* srq.c - shared receive queues that change their size while receives wait in them. */
+/* srq.c - shared receive queues that are resized while they contain receives. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static int post_one(struct ibv_srq *srq, const struct end *at, uint64_t id)
 	return status;
 }
 
-/* A connection whose far end draws from srq. */
+/* A connection whose far end uses srq. */
 static void join(struct end *near, struct end *far, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = { .srq = srq, .qp_type = IBV_QPT_RC, .cap = { 4, 0, 1, 0, 0 } };
@@ -61,7 +61,7 @@ static void join(struct end *near, struct end *far, struct ibv_srq *srq)
 	to_rts(far->qp);
 }
 
-/* Message id goes across and takes the receive of that number. */
+/* Sends message id, which must consume the receive with that number. */
 static void cross(struct end *near, struct end *far, uint64_t id)
 {
 	struct ibv_sge sge;
@@ -87,7 +87,7 @@ static void expect_limit_event(struct ibv_srq *srq)
 	ibv_ack_async_event(&event);
 }
 
-/* Grown and shrunk with receives in it, which stay in their order. */
+/* Grown and shrunk with receives in it, which keep their order. */
 void case_srq_resize(void)
 {
 	struct ibv_srq *srq = new_srq(8, 0);
@@ -105,7 +105,7 @@ void case_srq_resize(void)
 	CHECK_RETURNS(post_one(srq, &far, 99), ENOMEM);
 	while (taken < 3)
 		cross(&near, &far, taken++);
-	CHECK_RETURNS(resize(srq, 12), EINVAL); /* 13 wait */
+	CHECK_RETURNS(resize(srq, 12), EINVAL); /* 13 are posted */
 	expect(srq, 16, 0);
 	CHECK_RETURNS(resize(srq, 13), 0);
 	CHECK_RETURNS(post_one(srq, &far, 99), ENOMEM);
@@ -127,7 +127,7 @@ void case_srq_resize(void)
 	CHECK_RETURNS(ibv_destroy_srq(srq), 0);
 }
 
-/* What can't be had changes nothing. */
+/* A failed resize changes nothing. */
 void case_srq_resize_refused(void)
 {
 	struct ibv_srq *srq = new_srq(8, 5);
@@ -137,7 +137,7 @@ void case_srq_resize_refused(void)
 	CHECK(device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
 	CHECK_RETURNS(resize(srq, 0), EINVAL);
 	CHECK_RETURNS(resize(srq, (uint32_t)device.max_srq_wr + 1), EINVAL);
-	CHECK_RETURNS(resize(srq, 4), EINVAL); /* below the limit */
+	CHECK_RETURNS(resize(srq, 4), EINVAL); /* less than the limit */
 	CHECK_RETURNS(ibv_modify_srq(srq, &(struct ibv_srq_attr){ 3, 0, 4 }, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
 	CHECK_RETURNS(ibv_modify_srq(srq, &(struct ibv_srq_attr){ 9, 0, 4 }, IBV_SRQ_MAX_WR | 1 << 7), EINVAL);
 	expect(srq, 8, 5);
@@ -154,12 +154,12 @@ static void *resize_on(void *arg)
 {
 	for (uint32_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
 		CHECK_RETURNS(resize(arg, 16u << i % 3), 0);
-		usleep(300); /* while the lock is free */
+		usleep(300); /* the lock is free meanwhile */
 	}
 	return arg;
 }
 
-/* Posted to by one thread and resized by another. */
+/* One thread posts while another resizes. */
 void case_srq_resize_threads(void)
 {
 	struct ibv_srq *srq = new_srq(16, 0);

@@ -3,7 +3,7 @@
 
 #define UC_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* Sends and Writes of all sizes; what nobody waits for is dropped. */
+/* Sends and Writes of all sizes; messages without a receive are dropped. */
 void case_uc(void)
 {
 	struct end a, b;
@@ -36,7 +36,7 @@ void case_uc(void)
 	end_free(&b);
 }
 
-/* What needs an answer is refused, and so are attributes of other types. */
+/* Operations that need a response are refused, and so are attributes of other types. */
 void case_uc_refused(void)
 {
 	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_UC, .cap = { 4, 4, 1, 1, 0 }, .pd = pd,

@@ -1,4 +1,4 @@
-/* windows.c - memory windows of both types, through each way of posting. */
+/* windows.c - memory windows of both types, with each way of posting. */
 #include "objects.h"
 
 #define BINDABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
@@ -18,12 +18,12 @@ static void write_through(struct end *a, struct end *b, uint32_t rkey, enum ibv_
 
 static struct ibv_mw_bind_info part_of(struct end *b, uint64_t length)
 {
-	/* Local write is no right of a window's; programs ask for it all the same. */
+	/* Local write is not a right of windows; programs request it nevertheless. */
 	return (struct ibv_mw_bind_info){ b->mr, (uintptr_t)b->memory + AT, length,
 					  IBV_ACCESS_REMOTE_WRITE | (length ? IBV_ACCESS_LOCAL_WRITE : 0) };
 }
 
-/* Back from an error, as programs do that go on. */
+/* Resets and reconnects after an error, as programs that continue do. */
 static void begin_anew(struct end *a, struct end *b)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -48,7 +48,7 @@ void case_windows1(void)
 
 	CHECK(mw && mw->type == IBV_MW_TYPE_1 && mw->pd == pd);
 	pair_up(&a, &b, IBV_QPT_RC, BINDABLE);
-	for (int i = 0; i < 300; i++) { /* keys wrap */
+	for (int i = 0; i < 300; i++) { /* keys wrap around */
 		before = mw->rkey;
 		bind.bind_info = part_of(&b, 1000);
 		CHECK_RETURNS(ibv_bind_mw(b.qp, mw, &bind), 0);
@@ -63,7 +63,7 @@ void case_windows1(void)
 	completion(&b, IBV_WC_SUCCESS);
 	write_through(&a, &b, mw->rkey, IBV_WC_REM_ACCESS_ERR);
 	begin_anew(&a, &b);
-	write_through(&a, &b, b.mr->rkey, IBV_WC_REM_ACCESS_ERR); /* the region itself grants nothing */
+	write_through(&a, &b, b.mr->rkey, IBV_WC_REM_ACCESS_ERR); /* the region itself grants no access */
 	CHECK_RETURNS(ibv_dealloc_mw(mw), 0);
 	end_free(&a);
 	end_free(&b);
@@ -80,7 +80,7 @@ static void bind2(struct end *b, struct ibv_mw *mw)
 	struct ibv_send_wr wr = bind_wr(mw, part_of(b, 1000));
 	uint32_t rkey = wr.bind_mw.rkey;
 
-	wr.bind_mw.rkey ^= 0xabcdef00; /* the window's part of it is ignored */
+	wr.bind_mw.rkey ^= 0xabcdef00; /* the upper part of the key is ignored */
 	CHECK_RETURNS(post(b, &wr), 0);
 	CHECK(mw->rkey == rkey);
 	CHECK(completion(b, IBV_WC_SUCCESS).opcode == IBV_WC_BIND_MW);
@@ -115,7 +115,7 @@ void case_windows2(void)
 
 	begin_anew(&a, &b);
 	bind2(&b, mw);
-	CHECK_RETURNS(ibv_dealloc_mw(mw), 0); /* bound or not */
+	CHECK_RETURNS(ibv_dealloc_mw(mw), 0); /* whether bound or not */
 	CHECK_RETURNS(ibv_dereg_mr(b.mr), 0);
 	CHECK((b.mr = ibv_reg_mr(pd, b.memory, LENGTH, BINDABLE)));
 	end_free(&a);
@@ -143,14 +143,14 @@ void case_windows_ex(void)
 	ex = ibv_qp_to_qp_ex(b.qp);
 	to_init(b.qp, IBV_ACCESS_REMOTE_WRITE);
 	to_rtr(b.qp, x.qp->qp_num);
-	to_rts(b.qp); /* the peer never comes, which a window need not wait for */
+	to_rts(b.qp); /* the peer is not connected, which binding a window does not need */
 	info = part_of(&b, 10);
 	ibv_wr_start(ex);
 	ex->wr_id = 1;
 	ex->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_bind_mw(ex, mw, ibv_inc_rkey(mw->rkey) & 0xff, &info);
 	ex->wr_id = 2;
-	ibv_wr_local_inv(ex, ibv_inc_rkey(mw->rkey)); /* this way of posting leaves it alone */
+	ibv_wr_local_inv(ex, ibv_inc_rkey(mw->rkey)); /* this way of posting ignores it */
 	CHECK_RETURNS(ibv_wr_complete(ex), 0);
 	CHECK(completion(&b, IBV_WC_SUCCESS).opcode == IBV_WC_BIND_MW);
 	CHECK(completion(&b, IBV_WC_SUCCESS).opcode == IBV_WC_LOCAL_INV);
@@ -173,7 +173,7 @@ static void refused_at_once(struct end *b)
 
 	CHECK_NULL(ibv_alloc_mw(pd, 0), EINVAL);
 	CHECK_NULL(ibv_alloc_mw(pd, 3), EINVAL);
-	CHECK(ibv_bind_mw(b->qp, mw2, &bind) == EINVAL); /* bound by post_send */
+	CHECK(ibv_bind_mw(b->qp, mw2, &bind) == EINVAL); /* type 2 windows are bound by post_send */
 	CHECK(ibv_bind_mw(b->qp, foreign, &bind) == EPERM);
 	bind.bind_info.mr = NULL;
 	CHECK(ibv_bind_mw(b->qp, mw1, &bind) == EINVAL);
@@ -200,7 +200,7 @@ void case_windows_refused(void)
 	CHECK_RETURNS(ibv_query_device(context, &device), 0);
 	CHECK(device.max_mw > 0 && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW) &&
 	      (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B));
-	/* Outside the region: only urdmad looks. */
+	/* Outside the region: only urdmad checks. */
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	wr = bind_wr(mw, part_of(&b, LENGTH));
 	CHECK_RETURNS(post(&b, &wr), 0);

@@ -83,7 +83,7 @@ static void send_to(struct end *from, uint32_t number)
 	completion(from, IBV_WC_SUCCESS);
 }
 
-/* A target queue pair has no queues: nothing can be posted to it. */
+/* A target queue pair has no queues: posting to it fails. */
 static void refuse_posts(struct ibv_qp *target)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_RTS, IBV_QPS_ERR };
@@ -113,8 +113,8 @@ static void refuse_posts(struct ibv_qp *target)
 	CHECK_RETURNS(ibv_dealloc_mw(mw), 0);
 }
 
-/* Two handles of one domain, by a file; messages for a queue of the one by a queue
- * pair that was made with the other. */
+/* Two handles of one domain, opened by a file; messages for a queue of one through a queue pair made with
+ * the other. */
 void case_xrc(void)
 {
 	int fd = new_file();
@@ -148,7 +148,8 @@ void case_xrc(void)
 	CHECK_RETURNS(ibv_destroy_qp(target), 0); /* the second reference keeps it */
 	sge = (struct ibv_sge){ (uintptr_t)server.memory, 4096, server.mr->lkey };
 	CHECK_RETURNS(ibv_post_srq_recv(srq, &wr, &bad), 0);
-	CHECK_RETURNS(ibv_modify_srq(srq, &(struct ibv_srq_attr){ .max_wr = 300 }, IBV_SRQ_MAX_WR), 0); /* keeps its number */
+	/* it keeps its number */
+	CHECK_RETURNS(ibv_modify_srq(srq, &(struct ibv_srq_attr){ .max_wr = 300 }, IBV_SRQ_MAX_WR), 0);
 	CHECK_RETURNS(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	send_to(&client, number);
 	wc = completion(&server, IBV_WC_SUCCESS);
@@ -183,7 +184,7 @@ static void refuse_domains(void)
 	CHECK((xrcd = open_domain(fd, O_CREAT | O_EXCL)));
 	CHECK_NULL(open_domain(fd, O_CREAT | O_EXCL), EINVAL);
 	CHECK_RETURNS(ibv_close_xrcd(xrcd), 0);
-	CHECK_NULL(open_domain(fd, 0), EAGAIN); /* the last handle is gone, and the domain with it */
+	CHECK_NULL(open_domain(fd, 0), EAGAIN); /* the last handle was closed, so the domain is gone */
 	close(fd);
 }
 

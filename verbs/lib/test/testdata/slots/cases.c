@@ -1,5 +1,5 @@
-/* cases.c - when a slot of a queue is free again: once its completion, or a
- * later one of its queue, was polled; without one, once urdmad is done. */
+/* cases.c - when a slot of a queue is free again: once its completion, or a later one of its queue, was
+ * polled; if it has none, once urdmad has completed it. */
 #include "slots.h"
 
 static int polls(struct ibv_cq *cq)
@@ -9,7 +9,7 @@ static int polls(struct ibv_cq *cq)
 	return ibv_poll_cq(cq, 1, &wc);
 }
 
-/* A completion queue as large as the queue is never overrun by posting. */
+/* Posting never overruns a completion queue with as many entries as the queue. */
 void case_sends(void)
 {
 	struct end a, b;
@@ -49,7 +49,7 @@ void case_receives(void)
 	}
 }
 
-/* Nobody polls, ever. */
+/* No completion is ever polled. */
 void case_unsignaled(void)
 {
 	struct end a, b;
@@ -64,8 +64,8 @@ void case_unsignaled(void)
 	expect_nothing(a.qp->send_cq);
 }
 
-/* Every fourth is signaled: its completion frees the three before it, and those
- * behind it free themselves up to the next. */
+/* Every fourth is signaled: its completion frees the three before it; those after it are freed without
+ * polling, up to the next. */
 void case_selective(void)
 {
 	struct end a, b;
@@ -86,7 +86,7 @@ void case_selective(void)
 				break;
 			CHECK_RETURNS(status, 0);
 		}
-		CHECK(n == (round == 0 ? DEPTH + 3 : 4)); /* the first three freed themselves */
+		CHECK(n == (round == 0 ? DEPTH + 3 : 4)); /* the first three were freed without polling */
 		expect(a.qp->send_cq, done, 1, IBV_WC_SUCCESS);
 		done += 4;
 	}
@@ -127,8 +127,8 @@ void case_failed(void)
 	expect_nothing(a.qp->send_cq);
 }
 
-/* What succeeded silently before the error is free, what came with it or after
- * it is not: the first failure is request 10. */
+/* Unsignaled sends that succeeded before the error are free; request 10, the first failure, and later ones
+ * are not. */
 void case_failed_under_way(void)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, 8, 0 };
@@ -162,7 +162,7 @@ static int build_write(struct end *from, uint64_t wr_id, int n)
 	return ibv_wr_complete(ex);
 }
 
-/* One completion, by the extended interface. */
+/* Takes one completion with the extended interface. */
 static void take_one(struct ibv_cq_ex *cq, uint64_t wr_id)
 {
 	struct ibv_poll_cq_attr attr = { .comp_mask = 0 };
@@ -200,8 +200,8 @@ void case_extended(void)
 	}
 }
 
-/* Two queue pairs, each other's peers, and all four of their queues complete on
- * one: what is polled frees a slot of the queue it names, and of no other. */
+/* Two queue pairs, each other's peers, with all four queues completing on one: a polled completion frees a
+ * slot of the queue it names, and of no other. */
 void case_shared(void)
 {
 	struct ibv_cq *cq = make_cq(4 * DEPTH);
@@ -237,8 +237,7 @@ void case_shared(void)
 	expect_nothing(cq);
 }
 
-/* The completions of a queue pair that is no more neither use up its completion
- * queue nor free slots of the next one. */
+/* Completions of a destroyed queue pair neither fill its completion queue nor free slots of the next one. */
 void case_destroyed(void)
 {
 	struct ibv_cq *cq = make_cq(DEPTH), *recv = make_cq(DEPTH);
@@ -265,7 +264,7 @@ void case_reset(void)
 
 	for (uint64_t round = 0; round < 10; round++) {
 		join(&a, mine, &b, theirs);
-		if (round % 2) { /* in the last life every request failed */
+		if (round % 2) { /* before the reset every request failed */
 			to_state(mine, IBV_QPS_ERR);
 			settle();
 		}
@@ -282,7 +281,7 @@ void case_reset(void)
 		CHECK_RETURNS(ibv_modify_qp(theirs, &init, mask), 0);
 	}
 	join(&a, mine, &b, theirs);
-	for (uint64_t i = 0; i < 100; i++) { /* and unsignaled ones are silent again */
+	for (uint64_t i = 0; i < 100; i++) { /* and unsignaled ones have no completion again */
 		while (post_write(&a, i, 0) == ENOMEM)
 			;
 	}

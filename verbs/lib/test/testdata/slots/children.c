@@ -1,4 +1,4 @@
-/* children.c - forks that meet another thread inside the library. */
+/* children.c - forks while another thread is inside the library. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 static bool stop;
 
-/* An id from its making to its end, on whatever connection there is. */
+/* Creates and destroys an id, on the current session. */
 static void one_id(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc6120001) };
@@ -54,7 +54,7 @@ static void wait_for(pid_t pid)
 	CHECK(status == 0);
 }
 
-/* Whatever the other threads were doing in it, rdma_cm works in the child. */
+/* Whatever other threads were doing in it, rdma_cm works in the child. */
 void case_cm_forks(void)
 {
 	pthread_t threads[3];
@@ -82,7 +82,7 @@ static void *list_devices(void *arg)
 	return arg;
 }
 
-/* Forks while a thread waits for a urdmad that doesn't answer. */
+/* Forks while a thread waits for a urdmad that does not answer. */
 static void fork_beside_a_waiter(void)
 {
 	pthread_t thread;
@@ -104,7 +104,7 @@ void case_fork_stopped(void)
 	int status;
 
 	CHECK(urdmad > 0 && kill(urdmad, SIGSTOP) == 0);
-	pid = fork(); /* which has no connection yet */
+	pid = fork(); /* it has no session yet */
 	if (pid == 0)
 		fork_beside_a_waiter();
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
@@ -122,7 +122,7 @@ static void *list_devices_cancelled(void *arg)
 	return list_devices(arg);
 }
 
-/* A thread that is cancelled while it connects holds nobody else up. */
+/* A thread that is cancelled while it connects does not block others. */
 void case_cancelled(void)
 {
 	pthread_t thread;

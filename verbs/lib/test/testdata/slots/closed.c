@@ -1,7 +1,7 @@
 /*
- * closed.c - a program that closes all descriptors, the library's among them, as daemons
- * do, and opens files of its own, which get their numbers. The library reads, writes and
- * closes none of them, and the program can open devices again.
+ * closed.c - a program that closes all descriptors, including the library's, as daemons do, and opens its
+ * own files, which get the same numbers. The library must not read, write or close these, and the program
+ * can open devices again.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 
 static int ours[SOCKETS], peers[SOCKETS];
 
-/* Streams, with the lower numbers, in which whatever is written shows at the peer. */
+/* Opens streams with the lower numbers; anything written to them shows at the peer. */
 static void close_all_and_open(void)
 {
 	int ends[2];
@@ -38,7 +38,7 @@ static void expect_untouched(int fd)
 	CHECK(recv(fd, text, sizeof(text), MSG_DONTWAIT) == -1 && errno == EAGAIN);
 }
 
-/* All that may be done with objects of the session that was closed. */
+/* Makes all calls on objects of the closed session. */
 static void use_old(struct end *from, struct end *to, struct ibv_comp_channel *comp, struct rdma_event_channel *channel,
 		    struct rdma_cm_id *id)
 {
@@ -54,7 +54,7 @@ static void use_old(struct end *from, struct end *to, struct ibv_comp_channel *c
 	while (ibv_poll_cq(cq, 1, &wc) > 0)
 		;
 	ibv_req_notify_cq(cq, 0);
-	while (ibv_get_cq_event(comp, &told, &of) == 0) /* of work that is flushed */
+	while (ibv_get_cq_event(comp, &told, &of) == 0) /* events of flushed work */
 		ibv_ack_cq_events(told, 1);
 	CHECK(errno == EIO);
 	CHECK(ibv_get_async_event(context, &event) == 0 && event.event_type == IBV_EVENT_DEVICE_FATAL);
@@ -100,7 +100,7 @@ void case_closed_descriptors(void)
 	}
 }
 
-/* A file of the program's that has got the number of standard error. */
+/* A file of the program that has the number of standard error. */
 void case_closed_stderr(void)
 {
 	char path[] = "/tmp/urdma-closed-XXXXXX", text[8];
@@ -112,7 +112,7 @@ void case_closed_stderr(void)
 	for (int i = 3; i < 2048; i++)
 		if (i != kept && i != fd)
 			close(i);
-	ibv_free_device_list(ibv_get_device_list(NULL)); /* says that the session is gone */
+	ibv_free_device_list(ibv_get_device_list(NULL)); /* logs that the session is gone */
 	untouched = pread(fd, text, sizeof(text), 0) == 4;
 	CHECK(dup2(kept, STDERR_FILENO) == STDERR_FILENO && untouched);
 }

@@ -1,5 +1,5 @@
-/* endpoint.c - an id with queues of its own, destroyed under a thread that waits
- * for its completions: programs end that way. */
+/* endpoint.c - an id with its own queues is destroyed while a thread waits for its completions, as some
+ * programs do at their end. */
 #include <pthread.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static void *wait_for_receive(void *id)
 	return NULL;
 }
 
-/* Until the thread sleeps: nothing but an event that doesn't come stops it on its way. */
+/* Waits until the thread sleeps. */
 static void await_sleep(void)
 {
 	char thread[16];
@@ -47,7 +47,7 @@ void case_endpoint_destroyed(void)
 	await_sleep();
 	rdma_destroy_ep(id);
 	for (int i = 0; i < 100; i++)
-		free(memset(malloc(64u << i % 5), 0xA5, 64u << i % 5)); /* where the objects were */
+		free(memset(malloc(64u << i % 5), 0xA5, 64u << i % 5)); /* overwrites memory where the objects were */
 	usleep(300000);
 	CHECK(!pthread_cancel(thread));
 	CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED && !woke);
@@ -63,8 +63,8 @@ static struct rdma_cm_id *bound_id(void)
 	return id;
 }
 
-/* What rdma_create_qp makes is as what programs make one by one: of a state, with
- * events, and destroyed with it, or by a program that did so itself. */
+/* Queues made by rdma_create_qp are like those that programs make: in the right state, with events, and
+ * destroyed with the queue pair, or by the program. */
 static void check_own_queues(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init, attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 7, 1, 1, 0 } };
@@ -81,8 +81,8 @@ static void check_own_queues(struct rdma_cm_id *id)
 	CHECK_RETURNS(ibv_req_notify_cq(id->recv_cq, 0), 0);
 }
 
-/* A second queue pair completes on an id's own queues: rdma_destroy_qp leaves them, as
- * ever, for they are in use. */
+/* A second queue pair completes on an id's own queues: rdma_destroy_qp keeps them, because they are in
+ * use. */
 static void check_shared_queue(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
@@ -100,7 +100,7 @@ static void check_shared_queue(struct rdma_cm_id *id)
 	CHECK_RETURNS(ibv_destroy_comp_channel(channels[1]), 0);
 }
 
-/* Queue pairs that can't be made leave nothing: what they were given is as before. */
+/* A failed creation leaves nothing behind, and its attributes are unchanged. */
 static void check_refused(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 1 << 20 } };
@@ -109,13 +109,13 @@ static void check_refused(struct rdma_cm_id *id)
 	CHECK(rdma_create_qp(id, NULL, &attr) == -1 && errno == EINVAL);
 	CHECK(!id->qp && !id->send_cq && !id->recv_cq && !id->send_cq_channel && !attr.send_cq);
 	attr.cap.max_inline_data = 0;
-	attr.cap.max_send_wr = 0; /* and no queue */
+	attr.cap.max_send_wr = 0; /* and without a send queue */
 	CHECK(rdma_create_qp(id, NULL, &attr) == -1 && errno == EINVAL);
 	CHECK(!id->qp && !id->send_cq && !id->recv_cq);
 }
 
-/* As rsockets does: one queue of the program's making for both directions, which the
- * id destroys. What is made afterwards is undisturbed. */
+/* As in rsockets: one queue made by the program for both directions, which the id destroys. Queues made
+ * later are not affected. */
 static void check_one_queue(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };

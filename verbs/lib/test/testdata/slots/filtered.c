@@ -1,5 +1,5 @@
-/* filtered.c - a seccomp filter that kills who makes system calls that few programs make:
- * to register memory, to post and to fork needs none of them. */
+/* filtered.c - a seccomp filter kills processes that make unusual system calls: registering memory,
+ * posting and forking need none of them. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* forks.c - messages between two threads while a third forks: each is received
- * as it was sent, and each child has a copy that is its own. */
+/* forks.c - messages between two threads while a third forks: each is received as it was sent, and each
+ * child has its own copy. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,12 +12,12 @@
 
 #define FORKS 300
 #define RECEIVES 4u
-#define WORDS 24u /* of a message */
+#define WORDS 24u /* length of a message */
 #define BYTES (WORDS * 8)
 
 struct talk {
 	struct end from, to;
-	uint64_t *out, *in; /* one message; RECEIVES of them */
+	uint64_t *out, *in; /* one message; RECEIVES messages */
 	struct ibv_mr *mr;
 	uint64_t sent, received, wrong;
 	bool stop;
@@ -65,7 +65,7 @@ static void *send_all(void *arg)
 	return NULL;
 }
 
-/* The last message is of ones: the first thread sends it. */
+/* The last message, sent by the first thread, is all ones. */
 static void *receive_all(void *arg)
 {
 	struct talk *t = arg;
@@ -85,7 +85,7 @@ static void *receive_all(void *arg)
 	}
 }
 
-/* Nothing that it writes may be sent or seen. */
+/* Nothing that the child writes may be sent or seen. */
 static void child(struct talk *t)
 {
 	alarm(120);
@@ -98,7 +98,7 @@ static void child(struct talk *t)
 	_exit(0);
 }
 
-/* Until as many messages have been received, however slow they are. */
+/* Forks until enough messages have been received, however slowly. */
 static void fork_often(struct talk *t)
 {
 	int status;
@@ -156,13 +156,13 @@ void case_forks_shared(void)
 	talk_in(alloc(2 * 4096), 2 * 4096);
 }
 
-/* The page is covered in part; what else lies in it isn't registered. */
+/* Only part of the page is registered. */
 void case_forks_edges(void)
 {
 	talk_in((uint64_t *)pages(1) + 20, (RECEIVES + 1) * BYTES);
 }
 
-/* Asking changes nothing, as on a kernel that copies: the child may look. */
+/* ibv_fork_init changes nothing, as on a kernel that copies: the child may read. */
 void case_fork_init(void)
 {
 	char *p = pages(3);

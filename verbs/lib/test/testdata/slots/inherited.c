@@ -1,7 +1,6 @@
 /*
- * inherited.c - what a child does with its copies of the parent's objects changes
- * nothing for the parent: events that wait are the parent's, as are completions. A
- * child of _Fork has run no handler of fork's.
+ * inherited.c - a child's calls on its copies of the parent's objects change nothing for the parent:
+ * waiting events and completions are the parent's. A child of _Fork has run no fork handlers.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -10,10 +9,10 @@
 
 #include "slots.h"
 
-/* The parent's: a connection request waits on cm, a completion and its event on comp. */
+/* The parent's objects: a connection request waits on cm, a completion and its event on comp. */
 static struct rdma_event_channel *cm;
 static struct rdma_cm_id *listener, *client;
-static struct rdma_cm_event *held; /* of the client, not acknowledged */
+static struct rdma_cm_event *held; /* the client's event, not acknowledged */
 static struct ibv_comp_channel *comp;
 static struct ibv_cq *cq, *polled;
 static struct end from, to;
@@ -93,7 +92,7 @@ static void join_group(void)
 static void destroy_id(void) { CHECK_RETURNS(rdma_destroy_id(listener), 0); }
 static void destroy_channel(void) { rdma_destroy_event_channel(cm); }
 
-/* Its parent may acknowledge it or not. */
+/* The parent may acknowledge it or not. */
 static void destroy_unacknowledged(void)
 {
 	rdma_destroy_qp(client);
@@ -131,7 +130,7 @@ static void poll_and_post(void)
 	CHECK(post_write(&from, 10, IBV_SEND_SIGNALED) == EIO);
 }
 
-/* The parent polls: its child ends that in its own copy. */
+/* The parent is polling: the child ends that in its own copy. */
 static void end_poll(void)
 {
 	CHECK(ibv_next_poll((struct ibv_cq_ex *)polled) == ENOENT);
@@ -151,7 +150,7 @@ static void destroy_all(void)
 
 static void exit_only(void) { }
 
-/* One that asks has a connection of its own, if fork's handlers ran in it. */
+/* A child that makes a request has its own session, if fork handlers ran in it. */
 static void have_own(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -185,7 +184,7 @@ static void run_in_child(pid_t (*make)(void), void (*run)(void))
 	CHECK(status == 0);
 }
 
-/* What waited still does. */
+/* Waiting events and completions still wait. */
 static void look_again(void)
 {
 	struct ibv_poll_cq_attr none = { .comp_mask = 0 };

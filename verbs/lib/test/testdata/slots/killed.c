@@ -1,5 +1,5 @@
-/* killed.c - kill -9 of urdmad at any moment: every request that is to have a
- * completion has exactly one, of urdmad's or of the library's making. */
+/* killed.c - kill -9 of urdmad at any moment: every request that must complete has exactly one completion,
+ * made by urdmad or by the library. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #define MOST (1u << 20)
 
-/* What became of a request, by its wr_id. */
+/* The result of each request, by its wr_id. */
 struct log {
 	uint32_t posted;
 	uint8_t signaled[MOST], completed[MOST], succeeded[MOST];
@@ -35,7 +35,7 @@ static void *kill_later(void *arg)
 	return NULL;
 }
 
-/* Polls what there is; false if that was nothing. */
+/* Polls once; returns false if there was nothing. */
 static bool take(struct ibv_cq *cq, struct log *log)
 {
 	struct ibv_wc wc[8];
@@ -50,7 +50,7 @@ static bool take(struct ibv_cq *cq, struct log *log)
 	return got > 0;
 }
 
-/* Posts and polls at random until urdmad is gone. */
+/* Posts and polls at random until urdmad has ended. */
 static void work(struct end *a, struct end *b, struct end *c)
 {
 	int status[3];

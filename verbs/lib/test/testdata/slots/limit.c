@@ -1,5 +1,5 @@
-/* limit.c - calls that return descriptors, in a program that has few left: they
- * fail with EMFILE, and leave nothing behind here or in urdmad. */
+/* limit.c - calls that return descriptors, in a program with few descriptors left: they fail with EMFILE,
+ * and leave nothing behind here or in urdmad. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -11,11 +11,11 @@
 #include "slots.h"
 
 #define LIMIT 128
-#define MOST 12 /* descriptors that one call may need */
+#define MOST 12 /* maximum number of descriptors for one call */
 
 static int taken[LIMIT], taken_count;
 
-/* Takes all descriptors but so many. */
+/* Uses up all descriptors except so many. */
 static void leave_free(int n)
 {
 	const struct rlimit limit = { LIMIT, LIMIT };
@@ -59,7 +59,7 @@ static int urdmads_descriptors(void)
 	return entries_of(path);
 }
 
-/* One way to get descriptors: an object, or NULL and errno. */
+/* A way to get descriptors: returns an object, or NULL with errno set. */
 struct way {
 	const char *name;
 	void *(*make)(void);
@@ -86,7 +86,7 @@ static void destroy_channel(void *made)
 	CHECK_RETURNS(ibv_destroy_comp_channel(made), 0);
 }
 
-/* Large enough that it shares no file with others. */
+/* Large enough to share no file with others. */
 static void *make_queue(void)
 {
 	return ibv_create_cq(context, 16384, NULL, NULL, 0);
@@ -139,7 +139,7 @@ static void destroy_id(void *made)
 	CHECK_RETURNS(rdma_destroy_id(made), 0);
 }
 
-/* Its queue pair comes with two queues and two channels. */
+/* Its queue pair has two queues and two channels. */
 static void *make_endpoint_of(uint32_t depth)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc6120001) };
@@ -182,7 +182,7 @@ static const struct way ways[] = {
 	{ "rdma_create_id", make_id, destroy_id },
 };
 
-/* On the context of ids. */
+/* On the context that ids share. */
 static const struct way endpoints[] = {
 	{ "rdma_create_qp", make_endpoint, destroy_endpoint },
 	{ "rdma_create_qp of large queues", make_large_endpoint, destroy_endpoint },
@@ -209,7 +209,7 @@ static void check_way(const struct way *way)
 {
 	int own, urdmads, n;
 
-	way->undo(way->make()); /* what is made once and stays */
+	way->undo(way->make()); /* makes what is made once and kept */
 	own = own_descriptors();
 	urdmads = urdmads_descriptors();
 	for (n = 0; n < MOST && !try_with(way, n); n++)
@@ -234,7 +234,7 @@ static void check_shared(void)
 	destroy_queue(first);
 }
 
-/* Objects under others would keep those from being destroyed. */
+/* Objects that use others would prevent those from being destroyed. */
 void case_descriptors(void)
 {
 	struct ibv_context *own = ibv_open_device(context->device), *shared = context;
@@ -256,7 +256,7 @@ void case_descriptors(void)
 		check_way(&endpoints[i]);
 }
 
-/* A resize that can't be had leaves the queue as it was. */
+/* A failed resize does not change the queue. */
 void case_descriptors_resize(void)
 {
 	struct ibv_cq *send = make_cq(DEPTH), *recv = make_cq(DEPTH);
@@ -278,7 +278,7 @@ void case_descriptors_resize(void)
 	expect(send, 3, 1, IBV_WC_SUCCESS);
 }
 
-/* In a child, which has no connection yet. */
+/* In a child, which has no session yet. */
 static void connect_with(int descriptors, int *needed)
 {
 	struct ibv_device **list;

@@ -1,5 +1,4 @@
-/* main.c - connects queue pairs and runs the case named on the command line;
- * without one, lists them. */
+/* main.c - connects queue pairs and runs the case given on the command line; without one, lists them. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -135,7 +134,7 @@ void pair_up(struct end *a, struct end *b)
 	join(a, make_pair(make_cq(DEPTH), make_cq(DEPTH)), b, make_pair(make_cq(DEPTH), make_cq(DEPTH)));
 }
 
-/* The queue pair stays. */
+/* Disconnects; the queue pair is kept. */
 void part(struct end *end)
 {
 	end->id->qp = NULL;
@@ -175,7 +174,7 @@ static int fill(struct end *end, int (*post)(struct end *, uint64_t), uint64_t f
 	for (n = 0; n < 4 * DEPTH; n++) {
 		status = post(end, first + (uint64_t)n);
 		if (status) {
-			settle(); /* or was it full only until urdmad gets to it? */
+			settle(); /* it may be full only until urdmad has processed it */
 			status = post(end, first + (uint64_t)n);
 		}
 		if (status)

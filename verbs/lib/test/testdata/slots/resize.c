@@ -35,7 +35,7 @@ static void *poll_the_idle(void *arg)
 	return arg;
 }
 
-/* Armed, then posted: an event must come, and then the completion be there. */
+/* Arms, then posts: an event must come, and then the completion be there. */
 static void one_round(struct ibv_comp_channel *channel, struct end *from, uint64_t n)
 {
 	struct pollfd p = { .fd = channel->fd, .events = POLLIN };

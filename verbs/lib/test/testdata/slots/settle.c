@@ -1,4 +1,4 @@
-/* settle.c - waiting for threads to sleep, of this process and of urdmad. */
+/* settle.c - waits until threads of this process and of urdmad sleep. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +39,7 @@ static bool urdmad_sleeps(void)
 	return asleep;
 }
 
-/* A thread that waits for a lock sleeps too, but never for long: it has slept
- * whenever it was looked at. */
+/* A thread that waits for a lock sleeps, too, but never for long: so it must be asleep at several checks. */
 void settle(void)
 {
 	usleep(30000);

@@ -1,5 +1,5 @@
-/* slots.h - what the cases about queue slots share: connected queue pairs of
- * one process on a real urdmad, and posting until there is no slot left. */
+/* slots.h - functions shared by the cases about queue slots: connected queue pairs of one process on a
+ * real urdmad, and posting until no slot is left. */
 #ifndef SLOTS_H
 #define SLOTS_H
 
@@ -36,15 +36,15 @@ int post_write(struct end *from, uint64_t wr_id, unsigned int flags);
 int post_message(struct end *from, uint64_t wr_id);
 int post_receive(struct end *at, uint64_t wr_id);
 
-/* Waits until urdmad has nothing left to do with what is posted. */
+/* Waits until urdmad has completed all posted work. */
 void settle(void);
-/* What the kernel says that a thread does (R, S, ...), 0 if there is none. */
+/* Returns the kernel's state letter of a thread (R, S, ...), 0 if there is no such thread. */
 char state_of(const char *process, const char *thread);
-/* Signaled Writes until one is refused, with time to complete before every one
- * that could be too many: how many were taken. */
+/* Posts signaled Writes until one is refused, with time to complete before each that could be too many;
+ * returns the number posted. */
 int fill_with_writes(struct end *from, uint64_t first, unsigned int flags);
 int fill_with_receives(struct end *at, uint64_t first);
-/* Polls n completions, which are first and those after it. */
+/* Polls n completions, whose wr_ids must be first and the following numbers. */
 void expect(struct ibv_cq *cq, uint64_t first, int n, enum ibv_wc_status status);
 void expect_nothing(struct ibv_cq *cq);
 

@@ -1,5 +1,5 @@
-/* main.c - a wrong and a right program for each behaviour of URDMA_STRICT: NAME wrong|right
- * SECONDS. The wrong one works while nothing is strict; SECONDS is how long it tries. */
+/* main.c - a wrong and a right program for each behaviour of URDMA_STRICT: NAME wrong|right SECONDS. The
+ * wrong one works without URDMA_STRICT; SECONDS is how long it tries. */
 #include <poll.h>
 #include <time.h>
 
@@ -10,7 +10,7 @@
 static struct end a, b;
 static int wrong, seconds;
 
-/* What is wrong shows: the program says it and ends. */
+/* Prints that the program's mistake has shown, and ends. */
 static void broken(const char *what)
 {
 	printf("broken: %s\n", what);
@@ -47,7 +47,7 @@ static void post_receive(struct end *e, uint64_t id)
 	STATUS(e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) : ibv_post_recv(e->qp, &wr, &bad));
 }
 
-/* Polls until there is one. */
+/* Polls until there is a completion. */
 static struct ibv_wc poll_one(struct ibv_cq *cq)
 {
 	time_t end = time(NULL) + 60;
@@ -60,7 +60,7 @@ static struct ibv_wc poll_one(struct ibv_cq *cq)
 	return wc;
 }
 
-/* Takes a failed completion's opcode for what it says of others. */
+/* Uses the opcode of a failed completion, which is undefined. */
 static void garbage(void)
 {
 	struct ibv_wc wc;
@@ -73,7 +73,7 @@ static void garbage(void)
 		broken("a failed completion of no operation");
 }
 
-/* Posts without ever asking for a completion. */
+/* Posts without ever requesting a completion. */
 static void slots(void)
 {
 	time_t end = time(NULL) + seconds;
@@ -93,7 +93,7 @@ static void slots(void)
 	}
 }
 
-/* Takes receives for used in the order of posting. */
+/* Assumes that receives are used in the order of posting. */
 static void srq_order(void)
 {
 	unsigned int used = 0;
@@ -117,7 +117,7 @@ static void srq_order(void)
 	CHECK(used == 0xf);
 }
 
-/* Relies on the completion of one queue when that of another has come. */
+/* Assumes that one queue has its completion when another has. */
 static void late(void)
 {
 	struct ibv_wc wc;
@@ -136,7 +136,7 @@ static void late(void)
 	}
 }
 
-/* Posts more inline data than it has asked for. */
+/* Posts more inline data than it has requested. */
 static void inline_data(void)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 16, 16, 1, 1, 8 } };
@@ -162,7 +162,7 @@ static void inline_data(void)
 		broken("ibv_post_send(3): EINVAL");
 }
 
-/* Sends without retries for a receiver that is not ready. */
+/* Sends without RNR retries while the receiver is not ready. */
 static void rnr(void)
 {
 	rnr_retry = wrong ? 0 : 7;
@@ -180,7 +180,7 @@ static void rnr(void)
 	}
 }
 
-/* Takes a completion event, arms, and polls as often as the event tells of. */
+/* Takes a completion event, arms, and polls once for each event. */
 static int take_event(void)
 {
 	struct ibv_cq *cq;
@@ -198,7 +198,7 @@ static int take_event(void)
 	return n;
 }
 
-/* Takes a completion event for a completion. */
+/* Assumes that a completion event means a completion. */
 static void spurious(void)
 {
 	struct pollfd channel;
@@ -215,7 +215,7 @@ static void spurious(void)
 	}
 }
 
-/* Looks at the last byte of a Write to know that it has come. */
+/* Checks the last byte of a Write to see whether it has arrived. */
 static void write_order(void)
 {
 	volatile char *at = memory + LENGTH / 2;
@@ -234,7 +234,7 @@ static void write_order(void)
 	}
 }
 
-/* Ends that do not fit: PSNs, path MTUs, max_dest_rd_atomic. */
+/* Ends with attributes that do not match: PSNs, path MTUs, max_dest_rd_atomic. */
 static void attributes(void)
 {
 	static const struct {
@@ -275,14 +275,14 @@ static void attributes(void)
 		broken("attributes that do not fit");
 }
 
-/* Takes a number or a key that it has seen before for the object that has ended. */
+/* Takes a number or key that it has seen before for the destroyed object. */
 static void reuse(void)
 {
 	uint32_t number, key;
 	struct ibv_mr *other;
 
 	pair_up(&a, &b);
-	number = a.qp->qp_num; /* the last that is destroyed, and the first that is made */
+	number = a.qp->qp_num; /* the one destroyed last, and the one made first */
 	free_end(&b);
 	free_end(&a);
 	POINTER(other, ibv_reg_mr(pd, memory, 64, IBV_ACCESS_LOCAL_WRITE));
@@ -293,7 +293,7 @@ static void reuse(void)
 	CHECK((other->rkey == key) == (a.qp->qp_num == number));
 	if (wrong && other->rkey == key)
 		broken("a number and a key came back");
-	STATUS(post_write(1, IBV_SEND_SIGNALED, mr->rkey, 64, 2048)); /* what is reused works */
+	STATUS(post_write(1, IBV_SEND_SIGNALED, mr->rkey, 64, 2048)); /* the reused number works */
 	CHECK(poll_one(a.cq).status == IBV_WC_SUCCESS);
 	STATUS(ibv_dereg_mr(other));
 }

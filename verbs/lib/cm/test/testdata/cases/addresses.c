@@ -1,4 +1,4 @@
-/* addresses.c - addresses bound to, resolved, written and looked up. */
+/* addresses.c - binding, resolving, converting and looking up addresses. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <string.h>
@@ -24,7 +24,7 @@ void test_addresses(void)
 	CHECK(rdma_get_local_addr(id)->sa_family == AF_INET6 && rdma_get_src_port(id) == htons(7471));
 	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)) == 0);
 	CHECK(rdma_bind_addr(id, (struct sockaddr *)&six) == 0);
-	CHECK(fake_ids[handle_of(id)].local.family == AF_INET6); /* it is urdmad that knows the option */
+	CHECK(fake_ids[handle_of(id)].local.family == AF_INET6); /* the option has its effect in urdmad */
 	finish(id);
 	CHECK(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
 	CHECK(inet_pton(AF_INET6, "::ffff:10.0.0.1", &six.sin6_addr) == 1);
@@ -93,7 +93,7 @@ void test_getaddrinfo(void)
 	rdma_freeaddrinfo(res);
 
 	hints.ai_flags = 0;
-	if (getaddrinfo("localhost", NULL, NULL, &known) == 0) { /* not without an /etc/hosts */
+	if (getaddrinfo("localhost", NULL, NULL, &known) == 0) { /* there may be no /etc/hosts */
 		freeaddrinfo(known);
 		CHECK(rdma_getaddrinfo("localhost", NULL, &hints, &res) == 0);
 		rdma_freeaddrinfo(res);

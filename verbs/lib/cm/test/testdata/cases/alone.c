@@ -1,4 +1,4 @@
-/* alone.c - calls without a urdmad, without a device, without support. */
+/* alone.c - calls without a urdmad, without a device, or without support. */
 
 #include "cases.h"
 
@@ -16,7 +16,7 @@ void test_no_daemon(void)
 	REFUSES(rdma_getaddrinfo("10.0.0.2", "1", NULL, &res), ENODEV);
 }
 
-/* A device that can't be shown under this transport hides no other. */
+/* A device that can't be shown under this transport does not hide others. */
 void test_impossible_device(void)
 {
 	struct ibv_context **list;
@@ -46,7 +46,7 @@ void test_refusals(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* What succeeds leaves errno alone, whatever was looked at on the way. */
+/* Successful calls do not change errno. */
 void test_errno(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel(), *other = rdma_create_event_channel();

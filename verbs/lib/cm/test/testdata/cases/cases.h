@@ -1,5 +1,4 @@
-/* cases.h - what the cases share: checks that end the program, and ids on the way to a
- * connection. */
+/* cases.h - functions shared by the cases: checks that end the program, and ids in various states. */
 #ifndef CASES_H
 #define CASES_H
 
@@ -28,17 +27,17 @@
 struct sockaddr_in address(const char *text, uint16_t port);
 uint32_t handle_of(struct rdma_cm_id *id);
 void send_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status);
-/* Reads the next event, which must be of this type, and acknowledges it. */
+/* Reads the next event, which must have this type, and acknowledges it. */
 void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
-/* An id with a route to 10.0.0.2, and one that is connected; on no channel if NULL. */
+/* Return an id with a route to 10.0.0.2, and a connected one; channel may be NULL. */
 struct rdma_cm_id *resolved(struct rdma_event_channel *channel);
 struct rdma_cm_id *connected(struct rdma_event_channel *channel);
 struct ibv_qp_init_attr qp_attr(void);
 void finish(struct rdma_cm_id *id);
 struct rdma_cm_id *listening(struct rdma_event_channel *channel, const char *text);
-/* What rdma_getaddrinfo says of a node. */
+/* Returns rdma_getaddrinfo's result for a node. */
 struct rdma_addrinfo *info_for(const char *node, int flags);
-/* The handle of the child that a connection request makes. */
+/* Sends a connection request to a listener and returns the handle of the new id. */
 uint32_t request_arrives(struct rdma_cm_id *listener);
 
 #define CASES(X) \

@@ -1,4 +1,4 @@
-/* connecting.c - ids that connect, and what comes of their queue pairs. */
+/* connecting.c - ids that connect, and the states of their queue pairs. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void test_active(void)
 	CHECK(id->route.addr.addr.ibaddr.sgid.raw[15] == 0x42);
 	CHECK(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr.s_addr == htonl(0x0a000001));
 	CHECK(rdma_get_src_port(id) == htons(40000) && rdma_get_dst_port(id) == htons(7471));
-	REFUSES(rdma_connect(id, NULL), EINVAL); /* no queue pair and no parameters */
+	REFUSES(rdma_connect(id, NULL), EINVAL); /* neither a queue pair nor parameters */
 	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
 	CHECK(id->qp->state == IBV_QPS_INIT && id->send_cq->cqe == 4 && id->recv_cq->cqe == 8);
 	CHECK(id->send_cq->cq_context == id && id->recv_cq->channel == id->recv_cq_channel);
@@ -43,7 +43,7 @@ void test_active(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* As rping does: the queue pair goes first, and not by rdma_destroy_qp. */
+/* As rping does: the queue pair is destroyed first, and not by rdma_destroy_qp. */
 void test_event_after_destroy_qp(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -53,7 +53,7 @@ void test_event_after_destroy_qp(void)
 	CHECK(ibv_destroy_qp(id->qp) == 0);
 	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
 	id->qp = NULL;
-	rdma_destroy_qp(id); /* its completion queues */
+	rdma_destroy_qp(id); /* destroys its completion queues */
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }
@@ -61,7 +61,7 @@ void test_event_after_destroy_qp(void)
 void test_external_qp(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	struct rdma_conn_param param = { .qp_num = 42 }; /* in no queue pair of ours */
+	struct rdma_conn_param param = { .qp_num = 42 }; /* not the number of a queue pair of ours */
 	struct ibv_qp_attr attr_qp = { 0 };
 	int mask;
 	struct ibv_qp_init_attr attr = qp_attr();
@@ -70,7 +70,7 @@ void test_external_qp(void)
 
 	CHECK(rdma_connect(id, &param) == 0);
 	CHECK(fake_ids[handle_of(id)].param.qp == 0 && fake_ids[handle_of(id)].param.qp_num == 42);
-	expect(channel, RDMA_CM_EVENT_ESTABLISHED); /* iWARP: one step */
+	expect(channel, RDMA_CM_EVENT_ESTABLISHED); /* iWARP has no CONNECT_RESPONSE */
 	CHECK(qp->state == IBV_QPS_RESET);
 	finish(id);
 
@@ -92,7 +92,7 @@ void test_external_qp(void)
 	CHECK(rdma_disconnect(id) == 0 && qp->state == IBV_QPS_ERR);
 	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
 	ibv_destroy_qp(qp);
-	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* the queue pair is gone: no harm */
+	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* the queue pair no longer exists: no harm */
 	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
 	finish(id);
 	rdma_destroy_event_channel(channel);
@@ -117,7 +117,7 @@ void test_reject(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Why a peer refuses: InfiniBand's reason where the device has those, else an errno. */
+/* The reason of a rejection: InfiniBand's if the device has such reasons, else an errno value. */
 void test_rejected(void)
 {
 	static const struct { enum ibv_transport_type transport; int said, status; } rows[] = {
@@ -139,7 +139,7 @@ void test_rejected(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Private data is refused where InfiniBand's messages have no room for it; an RNIC's have. */
+/* Private data is refused if InfiniBand's messages have no room for it; iWARP has room. */
 void test_private_room(void)
 {
 	static const uint8_t data[255];
@@ -188,7 +188,7 @@ void test_private_room(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* The next event, whose private data is length zeros; of 0 there is none. */
+/* Checks that the next event has length zeros as private data; 0: none. */
 static struct rdma_cm_id *zeros(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint8_t length)
 {
 	static const uint8_t none[255];
@@ -203,8 +203,7 @@ static struct rdma_cm_id *zeros(struct rdma_event_channel *channel, enum rdma_cm
 	return id;
 }
 
-/* Private data that the peer has not given is zeros in InfiniBand's messages, and missing in
- * an RNIC's. */
+/* Private data that the peer did not give is zeros in InfiniBand's messages, and missing in iWARP's. */
 void test_private_padded(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -258,7 +257,7 @@ void test_passive(void)
 	CHECK(rdma_create_qp(id, NULL, &attr) == 0);
 	CHECK(rdma_accept(id, NULL) == 0);
 	CHECK(id->qp->state == IBV_QPS_RTS);
-	CHECK(fake_ids[child].param.responder_resources == 16); /* 200 cut to the device's */
+	CHECK(fake_ids[child].param.responder_resources == 16); /* 200 was reduced to the device's limit */
 	CHECK(fake_ids[child].param.initiator_depth == 2);
 	expect(channel, RDMA_CM_EVENT_ESTABLISHED);
 	finish(id);

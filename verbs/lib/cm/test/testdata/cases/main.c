@@ -1,5 +1,5 @@
-/* main.c - the librdmacm half against the fake urdmad: one named case a run. A failed
- * check prints its line and exits with 1. Without a name it lists the cases. */
+/* main.c - tests the librdmacm part with the fake urdmad; runs one named case. A failed check prints its
+ * line and exits with 1. Without a name it lists the cases. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <unistd.h>

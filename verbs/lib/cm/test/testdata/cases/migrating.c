@@ -1,4 +1,4 @@
-/* migrating.c - ids that go to another event channel, with their events. */
+/* migrating.c - ids that are moved to another event channel, with their events. */
 #include <fcntl.h>
 #include <poll.h>
 
@@ -32,7 +32,7 @@ void test_migrate(void)
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id = connected(NULL);
 
-	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* unread when it moves */
+	send_event(id, RDMA_CM_EVENT_DISCONNECTED, 0); /* unread during the move */
 	CHECK(rdma_migrate_id(id, channel) == 0);
 	CHECK(id->channel == channel && !id->event);
 	expect(channel, RDMA_CM_EVENT_DISCONNECTED);
@@ -43,7 +43,7 @@ void test_migrate(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Whether the channel's socket is readable, as event loops ask. */
+/* Returns whether the channel's socket is readable, as event loops check. */
 static bool readable(struct rdma_event_channel *channel)
 {
 	struct pollfd poller = { .fd = channel->fd, .events = POLLIN };
@@ -51,9 +51,8 @@ static bool readable(struct rdma_event_channel *channel)
 	return poll(&poller, 1, 0) == 1;
 }
 
-/* An id that is not synchronous takes its unread events along, in order, and
- * leaves those of others; both sockets tell. A request of a listener that has
- * moved makes an id on the new channel. */
+/* An id that is not synchronous takes its unread events along, in order, and leaves those of other ids;
+ * both sockets are readable. A request of a listener that was moved creates an id on the new channel. */
 void test_migrate_pending(void)
 {
 	struct rdma_event_channel *a = rdma_create_event_channel(), *b = rdma_create_event_channel();
@@ -78,7 +77,7 @@ void test_migrate_pending(void)
 	CHECK(rdma_get_cm_event(b, &event) == 0 && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
 	CHECK(event->id->channel == b && fake_ids[child].channel == fake_ids[handle_of(listener)].channel);
 	send_event(event->id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
-	CHECK(rdma_migrate_id(event->id, b) == 0); /* where it is */
+	CHECK(rdma_migrate_id(event->id, b) == 0); /* to its own channel */
 	id = event->id;
 	CHECK(rdma_ack_cm_event(event) == 0);
 	expect(b, RDMA_CM_EVENT_TIMEWAIT_EXIT);

@@ -11,14 +11,14 @@ void test_sync_active(void)
 	CHECK(id->event && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
 	CHECK(rdma_disconnect(id) == 0);
 	CHECK(id->event->event == RDMA_CM_EVENT_DISCONNECTED);
-	CHECK(rdma_disconnect(id) == 0); /* no second event to wait for */
+	CHECK(rdma_disconnect(id) == 0); /* must not wait for a second event */
 	finish(id);
 
 	fake_refuse(URDMA_ABI_CM_RESOLVE_ROUTE, ENETUNREACH);
 	CHECK(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0);
 	REFUSES(rdma_resolve_route(id, 1), ENETUNREACH);
 	finish(id);
-	/* Every channel of a synchronous id went with it. */
+	/* Every channel of a synchronous id was destroyed with the id. */
 	CHECK(fake_count(URDMA_ABI_CM_CREATE_CHANNEL) == fake_count(URDMA_ABI_CM_DESTROY_CHANNEL));
 	CHECK(fake_count(URDMA_ABI_CM_CREATE_ID) == fake_count(URDMA_ABI_CM_DESTROY_ID));
 }

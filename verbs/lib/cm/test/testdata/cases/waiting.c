@@ -1,4 +1,4 @@
-/* waiting.c - threads that wait for events, and what is destroyed meanwhile. */
+/* waiting.c - threads that wait for events while objects are destroyed. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,19 +21,19 @@ void test_nonblocking(void)
 	send_event(gone, RDMA_CM_EVENT_ROUTE_ERROR, -EIO);
 	CHECK(poll(&poller, 1, 0) == 1);
 	finish(gone);
-	CHECK(poll(&poller, 1, 0) == 0); /* the destroyed id's event went with it */
+	CHECK(poll(&poller, 1, 0) == 0); /* the destroyed id's event was removed, too */
 	REFUSES(rdma_get_cm_event(channel, &event), EAGAIN);
 	gone = resolved(channel);
 	send_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 	send_event(gone, RDMA_CM_EVENT_ROUTE_ERROR, -EIO);
-	finish(gone); /* its event lies behind another's */
+	finish(gone); /* its event is queued after another id's */
 	expect(channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 	CHECK(poll(&poller, 1, 0) == 0);
 	finish(id);
 	rdma_destroy_event_channel(channel);
 }
 
-/* Requests that nobody took are given back when the listener goes. */
+/* Requests that nobody took are destroyed with the listener. */
 void test_unread_request(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -45,7 +45,7 @@ void test_unread_request(void)
 
 	listener = listening(channel, "0.0.0.0");
 	c = request_arrives(listener);
-	rdma_destroy_event_channel(channel); /* wrong order, as some programs have it */
+	rdma_destroy_event_channel(channel); /* in the wrong order, as some programs do */
 	CHECK(!fake_ids[c].channel);
 }
 
@@ -88,8 +88,7 @@ static void *wait_for_event(void *channel)
 	return NULL;
 }
 
-/* Starts a thread that waits for an event, and returns when it sleeps, which nothing
- * else makes it do on its way. */
+/* Starts a thread that waits for an event, and returns when it sleeps. */
 static pthread_t start_waiter(struct rdma_event_channel *channel)
 {
 	char path[64], text[256], *state;
@@ -124,7 +123,7 @@ void test_cancel(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* rping destroys its channel with a thread asleep in it and then returns. */
+/* rping destroys its channel while a thread sleeps in it, and then returns. */
 void test_destroy_under_reader(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -135,13 +134,13 @@ void test_destroy_under_reader(void)
 	rdma_destroy_event_channel(channel);
 	clock_gettime(CLOCK_REALTIME, &soon);
 	soon.tv_sec++;
-	CHECK(pthread_timedjoin_np(thread, &result, &soon) == ETIMEDOUT); /* sleeps on */
+	CHECK(pthread_timedjoin_np(thread, &result, &soon) == ETIMEDOUT); /* still asleep */
 	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 0);
 	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
-	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 1); /* left with the last reader */
+	CHECK(fake_count(URDMA_ABI_CM_DESTROY_CHANNEL) == 1); /* destroyed with the last reader */
 }
 
-/* Its thread may be on its way back into rdma_get_cm_event, too. */
+/* A thread may also be about to call rdma_get_cm_event again. */
 void test_destroy_before_reader(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -186,8 +185,8 @@ void test_daemon_dies(void)
 #define MAKERS 4
 #define ROUNDS 200
 
-/* Makes ids on the shared channel and destroys them with events unread, in
- * hand and acknowledged: whichever the reader got to. */
+/* Creates ids on the shared channel and destroys them while their events are unread, read or acknowledged,
+ * depending on the reader. */
 static void *make_and_destroy(void *channel)
 {
 	struct sockaddr_in to = address("10.0.0.2", 7471);

@@ -1,6 +1,6 @@
 /*
- * echo.c - echo s|c ADDRESS PORT BYTES: a program of ordinary sockets, for
- * librspreload. The server echoes what one client sends; the client compares.
+ * echo.c - echo s|c ADDRESS PORT BYTES: a program with ordinary sockets, for librspreload. The server
+ * sends back what a client sends; the client compares.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,7 +1,6 @@
 /*
- * messages.c - messages s|c ADDRESS PORT COUNT: a program of ordinary sockets of type
- * SOCK_DGRAM, for librspreload. The server sends back what one client sends, until
- * that is a message of no bytes; the client compares.
+ * messages.c - messages s|c ADDRESS PORT COUNT: a program with ordinary SOCK_DGRAM sockets, for
+ * librspreload. The server sends back what a client sends, until an empty message; the client compares.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -61,7 +60,7 @@ int main(int argc, char **argv)
 
 	alarm(240);
 	CHECK(argc == 5);
-	six->sin6_port = htons((uint16_t)atoi(argv[3])); /* IPv4's stands in the same place */
+	six->sin6_port = htons((uint16_t)atoi(argv[3])); /* IPv4's port number is at the same offset */
 	at.ss_family = strchr(argv[2], ':') ? AF_INET6 : AF_INET;
 	at_length = at.ss_family == AF_INET6 ? sizeof(*six) : sizeof(*four);
 	CHECK(inet_pton(at.ss_family, argv[2], at.ss_family == AF_INET6 ? (void *)&six->sin6_addr : (void *)&four->sin_addr) == 1);

@@ -1,7 +1,7 @@
 /*
- * stream.c - one end of a connection on which both ends send a number of bytes at
- * once, every one of which is checked: stream s|c ADDRESS PORT SEED BYTES. Sizes,
- * calls, flags, blocking or not, and the sizes of buffers are drawn from the seed.
+ * stream.c - stream s|c ADDRESS PORT SEED BYTES: one end of a connection. Both ends send so many bytes at
+ * once, and every byte is checked. Sizes, calls, flags, blocking or not, and buffer sizes are random, from
+ * the seed.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static uint64_t next(uint64_t *state)
 	return x ^ x >> 31;
 }
 
-/* The byte of a stream at a place. */
+/* Returns the byte at a position of a stream. */
 static uint8_t byte_at(uint64_t seed, uint64_t at)
 {
 	uint64_t state = seed + at / 8;
@@ -92,7 +92,7 @@ static void *sender(void *argument)
 			}
 			CHECK(got >= 0);
 		}
-		memset(buffer, 0xee, n); /* what was sent is not looked at again */
+		memset(buffer, 0xee, n); /* the library must not read sent memory again */
 		sent += n;
 	}
 	CHECK(rshutdown(fd, SHUT_WR) == 0);

@@ -1,5 +1,5 @@
-/* wait.c - wait s|c ADDRESS PORT: the server says how its connection ended, asleep
- * in rpoll and in rrecv; the client does nothing until it is killed. */
+/* wait.c - wait s|c ADDRESS PORT: the server prints how its connection ended, while it sleeps in rpoll and
+ * in rrecv; the client does nothing until it is killed. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/rsocket.h>

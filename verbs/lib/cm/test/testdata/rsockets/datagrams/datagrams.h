@@ -1,5 +1,5 @@
-/* datagrams.h - what the cases of rsockets of type SOCK_DGRAM share. Within one
- * urdmad nothing is lost that there is room for. */
+/* datagrams.h - functions shared by the cases for rsockets of type SOCK_DGRAM. Within one urdmad no
+ * message is lost if there is room for it. */
 #ifndef DATAGRAMS_H
 #define DATAGRAMS_H
 
@@ -10,20 +10,20 @@
 
 #include "../check.h"
 
-#define LONGEST 65527 /* message: over IPv4, 20 bytes less */
+#define LONGEST 65527 /* bytes of a message; over IPv4 20 less */
 
-/* An address and a port number, of the family that the run is about. */
+/* An address and a port number, of the family that is tested. */
 union place {
 	struct sockaddr any;
 	struct sockaddr_in four;
 	struct sockaddr_in6 six;
 };
 
-extern const char *address, *loopback, *wildcard; /* of that family */
-extern int family;                                /* of sockets */
+extern const char *address, *loopback, *wildcard; /* in that family */
+extern int family;                                /* AF_INET or AF_INET6 for sockets */
 extern uint8_t sent[LONGEST + 1], got[LONGEST + 1];
 
-size_t longest(void); /* message */
+size_t longest(void); /* bytes of the longest message */
 
 socklen_t size_of(const union place *p);
 union place place(const char *host, in_port_t port_be);
@@ -32,10 +32,10 @@ bool same_host(const union place *a, const union place *b);
 
 int datagram_socket(int flags);
 union place name_of(int fd);
-/* Bound to a port number of urdmad's choice. */
+/* Returns a socket bound to a port number that urdmad chooses. */
 int bound(const char *host, union place *name);
 void send_to(int fd, const union place *to, size_t n);
-/* Whom the next message is from, which must be n bytes of sent. */
+/* Receives the next message, which must be n bytes of sent, and returns its sender. */
 union place receive(int fd, size_t n);
 short polled(int fd, short events, int timeout);
 

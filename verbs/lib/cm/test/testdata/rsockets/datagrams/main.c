@@ -1,5 +1,5 @@
-/* main.c - datagrams CASE ADDRESS: one case a run, on a urdmad with one port that has
- * the address, of IPv4, IPv6 or mapped; without arguments it lists the cases. */
+/* main.c - datagrams CASE ADDRESS: runs one case, on a urdmad with one port that has the address (IPv4,
+ * IPv6 or mapped); without arguments lists the cases. */
 #include <poll.h>
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
-/* messages.c - messages of all sizes: sent, cut, waited for, lost. */
+/* messages.c - messages of all sizes: sent, truncated, waited for, lost. */
 #include <poll.h>
 #include <sys/uio.h>
 
 #include "datagrams.h"
 
-/* Messages of all lengths, and answers to where they came from. */
+/* Messages of all lengths, and answers to their senders. */
 void case_echo(void)
 {
 	const size_t sizes[] = { 0, 1, 1000, 1008, 1009, 5000, 20000, longest() };
@@ -23,7 +23,7 @@ void case_echo(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* What doesn't fit is cut; vectors, and messages that are looked at. */
+/* Truncated messages, vectors, and MSG_PEEK. */
 void case_vectors(void)
 {
 	union place server;
@@ -58,7 +58,7 @@ void case_poll(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* Whether a message of n bytes is among those that are there, which are whole. */
+/* Returns whether a message of n bytes is among the received ones, which must be complete. */
 static bool heard(int fd, ssize_t n)
 {
 	ssize_t size;
@@ -72,7 +72,7 @@ static bool heard(int fd, ssize_t n)
 	return false;
 }
 
-/* More than a socket has room for: what is there is whole, and it goes on working. */
+/* More messages than a socket has room for: received ones are complete, and the socket continues to work. */
 void case_flood(void)
 {
 	union place server;
@@ -82,7 +82,7 @@ void case_flood(void)
 		send_to(a, &server, 1 + (size_t)i * 10);
 	CHECK(polled(b, POLLIN, -1) == POLLIN);
 	do
-		send_to(a, &server, 3500); /* lost as well, as long as there is no room */
+		send_to(a, &server, 3500); /* may be lost, too, while there is no room */
 	while (!heard(b, 3500));
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }

@@ -1,9 +1,9 @@
-/* peers.c - whom a socket sends to, hears and answers. */
+/* peers.c - peers to which a socket sends, and from which it receives. */
 #include <poll.h>
 
 #include "datagrams.h"
 
-/* To and from any address of the host, that of its loopback among them. */
+/* Sends to and from any address of the host, loopback addresses included. */
 void case_any(void)
 {
 	const char *hosts[] = { address, loopback };
@@ -24,7 +24,7 @@ void case_any(void)
 	CHECK(rclose(b) == 0);
 }
 
-/* A connected socket hears its peer alone, until it is not connected any more. */
+/* A connected socket receives only from its peer, until the association is dissolved. */
 void case_connected(void)
 {
 	union place server, other, own, from;
@@ -52,7 +52,7 @@ void case_connected(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0 && rclose(c) == 0);
 }
 
-/* Nobody is there: a connected socket hears of it, once. */
+/* If nobody has the port number, a connected socket gets an error, once. */
 void case_refused(void)
 {
 	union place gone;
@@ -69,7 +69,7 @@ void case_refused(void)
 	CHECK(rclose(a) == 0);
 }
 
-/* A port number that another socket has taken over is found again. */
+/* A port number that another socket has taken over is resolved again. */
 void case_taken_over(void)
 {
 	union place server, from;
@@ -81,16 +81,16 @@ void case_taken_over(void)
 	b = datagram_socket(0);
 	CHECK(rbind(b, &server.any, size_of(&server)) == 0);
 	from = place(address, from.four.sin_port);
-	send_to(b, &from, 20); /* which tells a of the new queue pair */
+	send_to(b, &from, 20); /* so a learns of the new queue pair */
 	receive(a, 20);
 	send_to(a, &server, 30);
 	while (!polled(b, POLLIN, 500))
-		send_to(a, &server, 30); /* the first may have gone to the old one */
+		send_to(a, &server, 30); /* the first may have been sent to the old one */
 	receive(b, 30);
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* Between sockets of both families, where a port of IPv4 lets them meet. */
+/* Sockets of both families can communicate on an IPv4 port. */
 static void meet_ipv4(void)
 {
 	union place server, four, from;
@@ -110,7 +110,7 @@ static void meet_ipv4(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* What a socket of a family can't send to. */
+/* Addresses to which a socket of a family can't send. */
 void case_families(void)
 {
 	union place six = place("fd01::1", htons(9)), mapped = place("::ffff:10.77.0.1", htons(9));

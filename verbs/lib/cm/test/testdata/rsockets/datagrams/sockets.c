@@ -1,4 +1,4 @@
-/* sockets.c - sockets bound, refused and closed. */
+/* sockets.c - binding, refusing and closing sockets. */
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <sys/resource.h>
@@ -6,7 +6,7 @@
 
 #include "datagrams.h"
 
-/* A bind that fails for want of a descriptor is made up for when there are some. */
+/* A bind that failed for lack of a descriptor is completed when there is one. */
 void case_served_later(void)
 {
 	union place any = place(wildcard, 0), server, from;
@@ -28,7 +28,7 @@ void case_served_later(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* What streams have alone, and what was got wrong. */
+/* Calls for streams only, and invalid arguments. */
 void case_arguments(void)
 {
 	union place server;
@@ -50,8 +50,8 @@ void case_arguments(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* An address that is no link's own is the same whatever sin6_scope_id stands beside it
- * (ipv6(7)): a socket that is connected to it hears it, and its name has none. */
+/* For an address that is not link-local sin6_scope_id has no meaning (ipv6(7)): a socket connected to it
+ * receives from it, and its name has no scope. */
 void case_scope(void)
 {
 	union place server, peer, self;
@@ -109,7 +109,7 @@ void case_close_wakes(void)
 	CHECK(rclose(b) == 0 && pthread_join(thread, NULL) == 0);
 }
 
-/* An id that is bound and does not listen, which others may be bound beside. */
+/* Returns an id that is bound and does not listen, so that others may be bound to the same address. */
 static struct rdma_cm_id *bound_id(union place *at)
 {
 	struct rdma_cm_id *id;
@@ -122,8 +122,8 @@ static struct rdma_cm_id *bound_id(union place *at)
 	return id;
 }
 
-/* A socket that was bound and then could not be heard is as good as before: it holds
- * no port number, and can have another, or the same one later. */
+/* A socket that was bound and then could not listen is unchanged: it holds no port number, and can be
+ * bound to another, or to the same one later. */
 static void bound_later(bool same_port)
 {
 	union place at = place(address, 0), from, other = at;

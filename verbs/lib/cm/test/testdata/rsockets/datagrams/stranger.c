@@ -1,10 +1,10 @@
-/* stranger.c - what comes from a queue pair that is no rsocket's. */
+/* stranger.c - datagrams from a queue pair that does not belong to an rsocket. */
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 
 #include "datagrams.h"
 
-/* A stranger's queue pair of type UD, which knows that of a bound socket. */
+/* A queue pair of type UD that is no rsocket's, and knows a bound socket's queue pair. */
 struct stranger {
 	struct rdma_cm_id *id;
 	struct ibv_ah *ah;
@@ -38,8 +38,7 @@ static void stranger_gone(struct stranger *s)
 	free(s->memory);
 }
 
-/* The header that each datagram of a socket begins with, and 10 bytes of sent. Where
- * nothing is looked at, there is nothing to believe either. */
+/* Sends the header with which each datagram of a socket begins, and 10 bytes of sent, without any checks. */
 static void stranger_says(struct stranger *s, uint16_t largest)
 {
 	const uint16_t words[10] = { htons(0x7275), htons(999), 0, htons(1), 0, htons(10), 0xcb00, 0x7171, htons(largest), 0xcb00 };
@@ -57,8 +56,8 @@ static void stranger_says(struct stranger *s, uint16_t largest)
 	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
-/* One that says that it takes next to nothing at once gets no answer of more parts
- * than there is room for, and harms nobody. */
+/* A sender that states a tiny largest datagram gets no reply with more parts than there is room for, and
+ * does no harm. */
 void case_stranger(void)
 {
 	static const uint16_t largest[] = { 0, 20, 21, 255, 256 };
@@ -72,7 +71,7 @@ void case_stranger(void)
 	host = place(address, htons(999));
 	CHECK(same(&from, &host));
 	send_to(b, &from, longest());
-	REFUSES(rrecv(b, got, 1, MSG_DONTWAIT), EAGAIN); /* the others of its datagrams */
+	REFUSES(rrecv(b, got, 1, MSG_DONTWAIT), EAGAIN); /* its other datagrams were dropped */
 	send_to(a, &server, 10);
 	from = receive(b, 10);
 	send_to(b, &from, 5000);

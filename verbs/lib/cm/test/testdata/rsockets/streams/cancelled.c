@@ -1,5 +1,5 @@
-/* cancelled.c - threads that are cancelled while they wait: the socket stays usable, and
- * nothing of it is left held. */
+/* cancelled.c - threads that are cancelled while they wait: the socket stays usable, and no reference to
+ * it is left. */
 #include <poll.h>
 #include <pthread.h>
 #include <sys/select.h>
@@ -40,7 +40,7 @@ static void *in_poll(void *arg)
 {
 	struct pollfd p[20];
 
-	for (int i = 0; i < 20; i++) /* more than have room on the stack */
+	for (int i = 0; i < 20; i++) /* more than fit on the stack */
 		p[i] = (struct pollfd){ .fd = i % 2 ? a : listener, .events = POLLIN };
 	__atomic_store_n(&waiter, gettid(), __ATOMIC_RELEASE);
 	rpoll(p, 20, -1);

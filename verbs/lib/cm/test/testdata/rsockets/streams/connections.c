@@ -1,4 +1,4 @@
-/* connections.c - how connections come about, or do not. */
+/* connections.c - establishing connections, and failing to. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ void case_nobody_listens(void)
 	socklen_t length = sizeof(error);
 
 	REFUSES(rconnect(fd, (struct sockaddr *)&name, sizeof(name)), ECONNREFUSED);
-	REFUSES(rconnect(fd, (struct sockaddr *)&name, sizeof(name)), ECONNREFUSED); /* it may try again */
+	REFUSES(rconnect(fd, (struct sockaddr *)&name, sizeof(name)), ECONNREFUSED); /* another attempt is allowed */
 	CHECK(rclose(fd) == 0);
 	fd = stream_socket();
 	CHECK(rfcntl(fd, F_SETFL, O_NONBLOCK) == 0 && rfcntl(fd, F_GETFL) & O_NONBLOCK);
@@ -73,7 +73,7 @@ void case_nonblocking(void)
 	CHECK(rclose(fd) == 0 && rclose(b) == 0 && rclose(l) == 0);
 }
 
-/* Connections past the backlog wait, and are accepted when there is room. */
+/* Connections beyond the backlog wait, and are accepted when there is room. */
 void case_backlog(void)
 {
 	int l = listener_of(2), fds[5], got[5];
@@ -87,7 +87,7 @@ void case_backlog(void)
 	for (int i = 0; i < 5; i++) {
 		struct pollfd p[6] = { { .fd = l, .events = POLLIN } };
 
-		do { /* a connection goes on as its socket is looked at */
+		do { /* the connection proceeds when its socket is polled */
 			for (int j = 0; j < 5; j++)
 				p[j + 1] = (struct pollfd){ .fd = fds[j], .events = 0 };
 			CHECK(rpoll(p, 6, 20) >= 0);
@@ -97,12 +97,12 @@ void case_backlog(void)
 	}
 	for (int i = 0; i < 5; i++)
 		CHECK(polled(fds[i], POLLOUT, 10000) == POLLOUT);
-	for (int i = 0; i < 5; i++) /* got[i] may be another one's end */
+	for (int i = 0; i < 5; i++) /* got[i] may belong to another connection */
 		CHECK(rclose(fds[i]) == 0 && rclose(got[i]) == 0);
 	CHECK(rclose(l) == 0);
 }
 
-/* What failed for want of a descriptor is made up for when there are some. */
+/* A listen that failed for lack of a descriptor is completed when there is one. */
 void case_listens_later(void)
 {
 	struct sockaddr_in name = place(0);
@@ -126,7 +126,7 @@ void case_listens_later(void)
 
 enum { BY_CONNECT, BY_SEND, BY_RECEIVE, BY_NAME, WAYS };
 
-/* Whether the connection is there, by a call of this kind. */
+/* Returns whether the connection is established, using one kind of call. */
 static bool is_there(int fd, int way)
 {
 	struct sockaddr_in name;
@@ -146,8 +146,8 @@ static bool is_there(int fd, int way)
 	}
 }
 
-/* A socket that doesn't block connects while the program makes other calls than rpoll;
- * one that blocks again waits for it in rsend. */
+/* A non-blocking socket connects while the program makes other calls than rpoll; made blocking again, it
+ * waits in rsend. */
 void case_connects_in_calls(void)
 {
 	int fd, l = listener_of(WAYS + 1);

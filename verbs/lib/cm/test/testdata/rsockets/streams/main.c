@@ -1,5 +1,5 @@
-/* main.c - streams CASE ADDRESS: one case a run, on a urdmad with one port whose
- * address that is; without arguments it lists the cases. */
+/* main.c - streams CASE ADDRESS: runs one case, on a urdmad with one port that has the address; without
+ * arguments lists the cases. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <unistd.h>

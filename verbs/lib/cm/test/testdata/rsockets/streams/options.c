@@ -1,4 +1,4 @@
-/* options.c - what sockets are called, and what is set on them. */
+/* options.c - names and options of sockets. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 
@@ -17,7 +17,7 @@ void case_names(void)
 	CHECK(memcmp(&a, &b, 8) == 0 && a.sin_family == AF_INET && a.sin_port);
 	CHECK(rgetpeername(x, (struct sockaddr *)&b, &(socklen_t){ sizeof(b) }) == 0 && memcmp(&b, &at, 8) == 0);
 	CHECK(rclose(x) == 0 && rclose(y) == 0);
-	/* A dual wildcard hears IPv4, and its sockets have names of IPv6. */
+	/* A socket bound to :: receives IPv4 connections, too, and their names are IPv6. */
 	l = rsocket(AF_INET6, SOCK_STREAM, 0);
 	CHECK(l >= 0 && rbind(l, (struct sockaddr *)&six, sizeof(six)) == 0 && rlisten(l, 2) == 0);
 	CHECK(rgetsockname(l, (struct sockaddr *)&six, &length) == 0 && length == sizeof(six) && six.sin6_port);
@@ -28,7 +28,7 @@ void case_names(void)
 	CHECK(c >= 0 && name6.sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&name6.sin6_addr));
 	CHECK(memcmp(&name6.sin6_addr.s6_addr[12], &a.sin_addr, 4) == 0);
 	CHECK(rclose(x) == 0 && rclose(c) == 0);
-	/* And a mapped address is connected to. */
+	/* Connecting to a mapped address works. */
 	memcpy(&six.sin6_addr, &name6.sin6_addr, 16);
 	x = rsocket(AF_INET6, SOCK_STREAM, 0);
 	CHECK(rconnect(x, (struct sockaddr *)&six, sizeof(six)) == 0);

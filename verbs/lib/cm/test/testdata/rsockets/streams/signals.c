@@ -17,7 +17,7 @@ static int mine, other;
 static int times = TIMES;
 static pthread_t interrupted;
 
-/* Each signal meets the waiting thread elsewhere. When all were handled, it is told. */
+/* Each signal interrupts the waiting thread at another place. The thread is told when all were handled. */
 static void *interrupt(void *unused)
 {
 	while (!ready)
@@ -81,7 +81,7 @@ static void *receive_all(void *unused)
 	return unused;
 }
 
-/* A handler sends on the socket that its thread is receiving from. */
+/* A handler sends on the socket on which its thread is receiving. */
 void case_handler_sends(void)
 {
 	pthread_t thread, receiver;
@@ -101,8 +101,7 @@ static void leave(int number)
 	siglongjmp(beginning, 1);
 }
 
-/* A handler leaves the call that it interrupts, as iperf3's does. The socket is as it
- * was. */
+/* A handler leaves the call that it interrupted by longjmp, as iperf3's does. The socket still works. */
 void case_handler_leaves(void)
 {
 	static pthread_t thread, receiver;
@@ -131,12 +130,12 @@ static void wait_too(int number)
 	errno = before;
 }
 
-/* A handler waits for the socket that its thread waits for. */
+/* A handler waits for the same socket as its thread. */
 void case_handler_waits(void)
 {
 	pthread_t thread;
 
-	times = TIMES / 10; /* it takes urdmad's turns */
+	times = TIMES / 10; /* slower: each takes a turn of urdmad */
 	begin(wait_too, &thread);
 	wait_until_told();
 	end(thread);

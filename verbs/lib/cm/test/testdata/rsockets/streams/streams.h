@@ -1,4 +1,4 @@
-/* streams.h - what the cases of rsockets of type SOCK_STREAM share. */
+/* streams.h - functions shared by the cases for rsockets of type SOCK_STREAM. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
@@ -8,14 +8,13 @@
 
 #include "../check.h"
 
-extern struct sockaddr_in at; /* where the last listener_of listens */
+extern struct sockaddr_in at; /* address of the last listener from listener_of */
 
-/* The address that the case is about, with a port number. */
+/* Returns the address under test with a port number. */
 struct sockaddr_in place(uint16_t port);
 int stream_socket(void);
 int listener_of(int backlog);
-/* Both ends of a connection. That connecting does not wait for raccept lets one
- * thread make them. */
+/* Makes both ends of a connection. One thread can do that because connecting does not wait for raccept. */
 void connected(int *a, int *b);
 short polled(int fd, short events, int timeout);
 void set(int fd, int level, int name, int value);

@@ -1,9 +1,9 @@
-/* transfer.c - what crosses a connection, and when it may not. */
+/* transfer.c - data on a connection, and when it can't be sent. */
 #include <poll.h>
 
 #include "streams.h"
 
-/* One direction ends, the other goes on; then both do. */
+/* One direction is shut down, the other continues; then both are. */
 void case_half_close(void)
 {
 	char text[8];
@@ -20,15 +20,15 @@ void case_half_close(void)
 	CHECK(polled(a, POLLIN, 0) & POLLHUP);
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 	connected(&a, &b);
-	CHECK(rsend(a, "data", 4, 0) == 4 && rclose(a) == 0); /* what was sent arrives */
+	CHECK(rsend(a, "data", 4, 0) == 4 && rclose(a) == 0); /* sent data still arrives */
 	CHECK(polled(b, 0, 10000) & POLLHUP);
-	CHECK((polled(b, POLLIN, 0) & (POLLIN | POLLHUP)) == POLLIN); /* first what is to be read */
+	CHECK((polled(b, POLLIN, 0) & (POLLIN | POLLHUP)) == POLLIN); /* the data comes before the hang-up */
 	CHECK(rrecv(b, text, 8, MSG_WAITALL) == 4 && rrecv(b, text, 8, 0) == 0);
 	CHECK(polled(b, POLLIN, 0) & POLLHUP);
 	CHECK(rshutdown(b, SHUT_RD) == 0 && rclose(b) == 0);
 }
 
-/* A sender stops when the receiver has no room, and goes on when it has. */
+/* A sender stops when the receiver has no room, and continues when it has. */
 void case_flow_control(void)
 {
 	static char block[5000];
@@ -46,7 +46,7 @@ void case_flow_control(void)
 		got += (size_t)n;
 	}
 	CHECK(polled(a, POLLOUT, 10000) == POLLOUT);
-	for (int i = 0; i < 2000; i++) /* more messages than there are receives, and nobody reads meanwhile */
+	for (int i = 0; i < 2000; i++) /* more messages than there are receives, and none is read meanwhile */
 		if (rsend(a, "x", 1, MSG_DONTWAIT) < 0)
 			break;
 	CHECK(errno == EAGAIN && rrecv(b, block, 384, MSG_WAITALL) == 384);

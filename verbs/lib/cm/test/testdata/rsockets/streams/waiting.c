@@ -1,4 +1,4 @@
-/* waiting.c - several threads, descriptors and processes around a socket. */
+/* waiting.c - several threads, descriptors and processes use a socket. */
 #include <poll.h>
 #include <pthread.h>
 #include <sys/select.h>
@@ -58,7 +58,7 @@ static void *close_later(void *socket)
 	return NULL;
 }
 
-/* Threads asleep in a socket wake up when another closes it. */
+/* Threads that sleep in a socket are woken when another thread closes it. */
 void case_close_wakes(void)
 {
 	pthread_t thread;
@@ -74,8 +74,7 @@ void case_close_wakes(void)
 	CHECK(pthread_join(thread, NULL) == 0 && rrecv(b, &byte, 1, 0) == 0 && rclose(b) == 0);
 }
 
-/* A child has none of its parent's rsockets, closes them without harm, and makes
- * its own. */
+/* A child has none of its parent's rsockets, can close them without harm, and can make its own. */
 void case_fork(void)
 {
 	int a, b, status;
@@ -98,7 +97,7 @@ void case_fork(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
-/* Nor has one in which no handler of fork's ran; its parent's listener listens on. */
+/* The same in a child without fork handlers; its parent's listener continues to listen. */
 void case_raw_child(void)
 {
 	struct sockaddr_in name = { .sin_family = AF_INET };
@@ -124,8 +123,8 @@ void case_raw_child(void)
 
 #define FOREIGN 100
 
-/* A program that closes all descriptors, those of its rsockets among them, and opens
- * others: those are left alone, and new rsockets work. */
+/* A program that closes all descriptors, including those of its rsockets, and opens others: these are not
+ * touched, and new rsockets work. */
 void case_closed_descriptors(void)
 {
 	int ends[FOREIGN][2], a, b, d, l = listener_of(1);
@@ -135,7 +134,7 @@ void case_closed_descriptors(void)
 	connected(&a, &b);
 	CHECK((d = rsocket(AF_INET, SOCK_DGRAM, 0)) >= 0);
 	CHECK(rsendto(d, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)) == 1);
-	CHECK(polled(b, POLLIN, 10) == 0); /* has waited */
+	CHECK(polled(b, POLLIN, 10) == 0); /* waits once */
 	for (int fd = 3; fd < 2048; fd++)
 		close(fd);
 	for (int i = 0; i < FOREIGN; i++) {
