@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/verbs/abi"
 )
 
@@ -97,7 +98,7 @@ func Decode(at time.Time, body, note []byte) (Event, error) {
 		v.What = string(note) + came(e.Code, " is up", " is down")
 	case abi.TraceReason:
 		v.Reason, v.Text = reason.Number(e.Code), string(body[size:])
-		v.What = v.Reason.String() + " " + v.Reason.What()
+		v.What = v.Reason.String() + " " + words.What(v.Reason)
 		if e.Status != 0 {
 			v.WRID = &e.WRID
 		}

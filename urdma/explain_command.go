@@ -9,6 +9,7 @@ import (
 
 	"urdma/event"
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/urdma/capture"
 	"urdma/urdma/report"
 	"urdma/urdma/trace"
@@ -68,7 +69,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	case o.pid < 0 || o.count < 0:
 		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --count %d, expected none below 0", o.pid, o.count))
 	case o.list && len(args) == 0:
-		return o.table(out, reason.All())
+		return o.table(out, words.All())
 	case o.list, len(args) == 2 && args[0] != "qp", len(args) == 1 && args[0] == "qp":
 		return withStatus(exitUsage, errors.New("expected nothing, qp QPN, NUMBER or --list; use: "+cmd.UseLine()))
 	case len(args) == 1:
@@ -76,7 +77,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return withStatus(exitUsage, err)
 		}
-		return o.table(out, []reason.Reason{r})
+		return o.table(out, []words.Reason{r})
 	}
 	c := captureOptions{}
 	filter := abi.CaptureRequest{RingBytes: pastBytes, Device: abi.NoDevice, PID: uint32(o.pid), Flags: abi.CapturePast}
@@ -117,12 +118,12 @@ func (o *explainOptions) nothing(qp string) string {
 }
 
 // reasonOf returns the reason for a number in C's notation.
-func reasonOf(text string) (reason.Reason, error) {
+func reasonOf(text string) (words.Reason, error) {
 	n, err := strconv.ParseUint(text, 0, 16)
 	if err != nil {
-		return reason.Reason{}, fmt.Errorf("%q is no number, expected one of vendor_err such as 0x0102", text)
+		return words.Reason{}, fmt.Errorf("%q is no number, expected one of vendor_err such as 0x0102", text)
 	}
-	r, ok := reason.Find(reason.Number(n))
+	r, ok := words.Find(reason.Number(n))
 	if !ok {
 		return r, fmt.Errorf("there is no reason %v; urdma explain --list prints all", reason.Number(n))
 	}
@@ -139,7 +140,7 @@ func (o *explainOptions) past(filter abi.CaptureRequest) ([]explained, error) {
 	found := []explained{}
 	_, err = capture.Past(source, filter, trace.Only([]string{"WHY"}, trace.Each(func(e *trace.Event) error {
 		v := explained{Event: e.Event, Number: e.Reason.String()}
-		if r, ok := reason.Find(e.Reason); ok {
+		if r, ok := words.Find(e.Reason); ok {
 			v.What, v.Means, v.Change, v.See = r.What, r.Means, r.Change, r.See
 		}
 		found = append(found, v)
@@ -151,7 +152,7 @@ func (o *explainOptions) past(filter abi.CaptureRequest) ([]explained, error) {
 	return found, err
 }
 
-func (o *explainOptions) table(w io.Writer, rows []reason.Reason) error {
+func (o *explainOptions) table(w io.Writer, rows []words.Reason) error {
 	list := []explained{}
 	for _, r := range rows {
 		list = append(list, explained{Event: event.Event{What: r.What, Reason: r.Number}, Number: r.Number.String(),

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/verbs/cmid"
 	"urdma/verbs/session"
 )
@@ -54,7 +55,7 @@ type CompletionError struct{ Completion Completion }
 func (e *CompletionError) Error() string {
 	c := &e.Completion
 	if c.VendorErr != 0 {
-		return fmt.Sprintf("verbs: %v failed: %v (%v: %s)", c.Op, c.Status, reason.Number(c.VendorErr), reason.Number(c.VendorErr).What())
+		return fmt.Sprintf("verbs: %v failed: %v (%v: %s)", c.Op, c.Status, reason.Number(c.VendorErr), words.What(reason.Number(c.VendorErr)))
 	}
 	return fmt.Sprintf("verbs: %v failed: %v", c.Op, c.Status)
 }

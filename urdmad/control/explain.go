@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
@@ -37,7 +38,7 @@ func (x *Session) explain(m *abi.ExplainRequest, r *Reply) error {
 
 // paragraph is a reason and what it is about, a line each.
 func paragraph(n reason.Number, qpn uint32, text string) string {
-	row, _ := reason.Find(n)
+	row, _ := words.Find(n)
 	var b strings.Builder
 	text, refused := strings.CutPrefix(text, qp.RefusedPeer)
 	switch {
@@ -46,7 +47,7 @@ func paragraph(n reason.Number, qpn uint32, text string) string {
 	case qpn != 0:
 		fmt.Fprintf(&b, "queue pair %06x: ", qpn)
 	}
-	fmt.Fprintf(&b, "%v, %s", n, n.What())
+	fmt.Fprintf(&b, "%v, %s", n, words.What(n))
 	for _, part := range [...]struct{ head, text string }{{"", text}, {"means: ", row.Means}, {"change: ", row.Change}, {"see: ", row.See}} {
 		if part.text != "" {
 			b.WriteString("\n  " + part.head + part.text)

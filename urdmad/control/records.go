@@ -14,6 +14,7 @@ import (
 
 	"urdma/event"
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
@@ -97,7 +98,7 @@ func (x *Session) recordFailures() {
 	}
 	x.client.Recorder.OnReason = func(e *abi.TraceEvent) {
 		if n := reason.Number(e.Code); e.QPN != 0 && n.Errno() == 0 {
-			x.recordSoon(fmt.Sprintf("queue pair %06x has failed: %v, %s", e.QPN, n, n.What()))
+			x.recordSoon(fmt.Sprintf("queue pair %06x has failed: %v, %s", e.QPN, n, words.What(n)))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/verbs/abi"
 )
 
@@ -16,11 +17,11 @@ import (
 // that the table has of it.
 func (x *Session) warn(m *abi.WarnRequest, r *Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
-	if !n.Pitfall() {
+	if !words.Pitfall(n) {
 		return syscall.EINVAL
 	}
 	text := SaidIn(m.Text[:])
-	x.s.Log.Warn("a program makes a mistake", "client", x.name, "number", n.String(), "what", n.What(), "where", text, "qpn", m.QPN)
+	x.s.Log.Warn("a program makes a mistake", "client", x.name, "number", n.String(), "what", words.What(n), "where", text, "qpn", m.QPN)
 	x.Do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
 		if x.client != nil {

@@ -5,6 +5,7 @@ import (
 
 	"urdma/inspect"
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
@@ -33,9 +34,9 @@ func Warnings(g *Gathering) error {
 func (g *Gathering) warnings(owner *account.Owner, events []recorder.Event) {
 	for i := range events {
 		e := &events[i]
-		if n := reason.Number(e.Code); e.Kind == abi.TraceReason && n.Pitfall() {
+		if n := reason.Number(e.Code); e.Kind == abi.TraceReason && words.Pitfall(n) {
 			g.Snapshot.Warnings = append(g.Snapshot.Warnings, inspect.Warning{Number: n.String(), Warned: time.Unix(0, e.TimeNs), PID: owner.PID,
-				Command: owner.Name, QPN: e.QPN, What: n.What(), Text: e.Text})
+				Command: owner.Name, QPN: e.QPN, What: words.What(n), Text: e.Text})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"urdma/counters"
 	"urdma/dpdk/port"
 	"urdma/inspect"
+	"urdma/reason/words"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
@@ -303,7 +304,7 @@ func (g *Gathering) qp(o *control.QP) {
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if why := q.Why(); why != 0 && (q.State() == abi.QPSErr || q.State() == abi.QPSSQE) {
-		v.Error = why.String() + " " + why.What()
+		v.Error = why.String() + " " + words.What(why)
 	}
 	if c := q.Connection(); c != nil {
 		v.Device = g.port(c.Dev)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/urdmad/core/mem"
 )
 
@@ -66,11 +67,11 @@ func (t Told) text() string {
 	case toldRoom:
 		return fmt.Sprintf("the peer's receive has room for %d bytes", t.Value)
 	case toldReceive:
-		return "the peer's receive is wrong: " + reason.Number(t.Value).What()
+		return "the peer's receive is wrong: " + words.What(reason.Number(t.Value))
 	case toldDeregistered:
 		return "the peer has deregistered the region"
 	case toldGiven:
-		return "the peer says: " + reason.Number(t.Value).What()
+		return "the peer says: " + words.What(reason.Number(t.Value))
 	}
 	return ""
 }

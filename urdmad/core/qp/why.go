@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"urdma/reason"
+	"urdma/reason/words"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
@@ -90,7 +91,7 @@ func (q *QP) explain(e abi.TraceEvent, text string) {
 		q.Client.Trace(&e, text)
 	}
 	q.t.log.Info("queue pair fails", "qpn", q.QPN, "client", q.Client.Name, "reason", reason.Number(e.Code).String(),
-		"what", reason.Number(e.Code).What(), "text", text)
+		"what", words.What(reason.Number(e.Code)), "text", text)
 }
 
 // describe says what a work request is to do, in the words of ibv_post_send.
@@ -124,7 +125,7 @@ func (f *finding) refuses() bool {
 // text says what was found, in words for the owner of q, whose memory and receives it is about.
 func (f *finding) text(q *QP) string {
 	if f.given != 0 {
-		return f.given.What()
+		return words.What(f.given)
 	}
 	switch f.is {
 	case Denied:
@@ -134,7 +135,7 @@ func (f *finding) text(q *QP) string {
 	case Revoked:
 		return fmt.Sprintf("memory of the receive with wr_id %#x was deregistered before its message was complete", f.wrID)
 	case BadReceive:
-		return strings.TrimSuffix(fmt.Sprintf("the receive with wr_id %#x is wrong: %s. %s", f.wrID, f.local.What(), f.element), ". ")
+		return strings.TrimSuffix(fmt.Sprintf("the receive with wr_id %#x is wrong: %s. %s", f.wrID, words.What(f.local), f.element), ". ")
 	}
 	return ""
 }

@@ -1,10 +1,13 @@
-package reason
+package words
 
 import (
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"urdma/reason"
+	"urdma/wire"
 )
 
 // TestTable: Find needs the order, and users need each text.
@@ -33,7 +36,7 @@ func TestTable(t *testing.T) {
 // TestErrno: every errno has a reason, also without a row in the table.
 func TestErrno(t *testing.T) {
 	for e := syscall.Errno(1); e < 140; e++ {
-		n := OfErrno(e)
+		n := reason.OfErrno(e)
 		r, ok := Find(n)
 		if !ok || n.Errno() != e || r.Number != n || !strings.Contains(r.What, "a request was refused") {
 			t.Errorf("errno %d: %+v, %v", e, r, ok)
@@ -41,14 +44,25 @@ func TestErrno(t *testing.T) {
 	}
 	// frequent errors in first programs
 	for _, e := range []syscall.Errno{syscall.ENODEV, syscall.ENETUNREACH, syscall.EDQUOT} {
-		if r, _ := Find(OfErrno(e)); r.Means == "" || r.Change == "" {
+		if r, _ := Find(reason.OfErrno(e)); r.Means == "" || r.Change == "" {
 			t.Errorf("errno %d has no advice: %+v", e, r)
 		}
 	}
-	if Rejected.Errno() != 0 {
+	if reason.Rejected.Errno() != 0 {
 		t.Error("a connection that was rejected has an errno")
 	}
 	if _, ok := Find(0x0412 + 0x4000); ok {
 		t.Error("a number out of every range has a reason")
+	}
+}
+
+// TestCausesHaveReasons: whatever a Terminate may say is explained.
+func TestCausesHaveReasons(t *testing.T) {
+	codes := append([]wire.TermCode{wire.TermMPALost, wire.TermMPACRC, wire.TermMPAMarker, wire.TermMPARequest,
+		wire.TermMPALocal, wire.TermMPAIRD, wire.TermMPARTR}, wire.TermCodes...)
+	for _, c := range codes {
+		if _, ok := Find(reason.Number(c)); !ok {
+			t.Errorf("%v (%v) has no reason", reason.Number(c), c)
+		}
 	}
 }
