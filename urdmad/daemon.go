@@ -126,7 +126,8 @@ func (d *daemon) start() error {
 		return err
 	}
 	if args := d.source.ealArgs; len(args) > 0 && !dpdk.NeedsEAL(serve.Specs(d.Config)) {
-		return configError{fmt.Errorf("%q: no port of %s starts DPDK's environment abstraction layer, so arguments for it are a mistake", args, d.Config.Source)}
+		return configError{fmt.Errorf("%q: no port of %s starts DPDK's environment abstraction layer, so arguments for it are a mistake",
+			args, d.Config.Source)}
 	}
 	if err := d.Open(); err != nil {
 		return configError{err}

@@ -22,7 +22,8 @@ type cut struct {
 
 // attachInjection has urdma inject take links down, and reach the subnet.
 func (d *daemon) attachInjection() error {
-	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet, Because: (*control.Session).Because})
+	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet,
+		Because: (*control.Session).Because})
 	d.Server.Why = d.injector.Why
 	return nil
 }

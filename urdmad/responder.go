@@ -12,7 +12,8 @@ import (
 
 // newResponder makes what answers urdma ping of other hosts.
 func (d *daemon) newResponder() error {
-	d.responder = responder.New(responder.Config{Socket: d.Config.Socket, Own: d.own, Log: d.Log}, responderPolicy(d.Config))
+	c := responder.Config{Socket: d.Config.Socket, Own: d.own, Log: d.Log}
+	d.responder = responder.New(c, responderPolicy(d.Config))
 	d.Expected = d.responder.Expected
 	return nil
 }
@@ -35,7 +36,8 @@ func (d *daemon) listenOverTCP() error {
 			continue
 		}
 		if err := e.MPA.Listen(dev, netip.AddrPortFrom(e.Interface(dev).IP(), probe.Port)); err != nil {
-			d.log.Warn("the responder cannot be reached over TCP", "port", d.Config.Ports[dev].Name, "number", probe.Port, "error", err)
+			d.log.Warn("the responder cannot be reached over TCP", "port", d.Config.Ports[dev].Name,
+				"number", probe.Port, "error", err)
 		}
 	}
 	return nil
@@ -57,7 +59,8 @@ func responderPolicy(c *config.Config) responder.Policy {
 // aboutResponder is what a snapshot says of the responder.
 func (d *daemon) aboutResponder() *inspect.Responder {
 	p, n := d.responder.Policy(), d.responder.Counts()
-	r := &inspect.Responder{Serves: config.ResponderOff, Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served, Refused: n.Refused}
+	r := &inspect.Responder{Serves: config.ResponderOff, Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served,
+		Refused: n.Refused}
 	if p.Serve {
 		r.Serves = config.ResponderPing
 	}

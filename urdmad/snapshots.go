@@ -29,11 +29,13 @@ func (d *daemon) about() inspect.Daemon {
 
 // snapshotConfig is what a snapshot says of the daemon and its ports.
 func (d *daemon) snapshotConfig() snapshot.Config {
-	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder, Parts: []snapshot.Part{d.injector.Show, snapshot.Warnings}}
+	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder,
+		Parts: []snapshot.Part{d.injector.Show, snapshot.Warnings}}
 	for i, p := range d.Config.Ports {
 		info := d.Ports[i].Info()
-		c.Ports = append(c.Ports, snapshot.Port{Driver: info.Driver, Interface: info.Interface, Vdev: cmp.Or(p.Vdev, p.PCIAddress),
-			Rate: sysfs.Rate, Offloads: offloads(d.Ports[i], &d.Pollers[0].Engine.Interface(i).Batches), Stats: d.Ports[i].Stats})
+		c.Ports = append(c.Ports, snapshot.Port{Driver: info.Driver, Interface: info.Interface,
+			Vdev: cmp.Or(p.Vdev, p.PCIAddress), Rate: sysfs.Rate, Stats: d.Ports[i].Stats,
+			Offloads: offloads(d.Ports[i], &d.Pollers[0].Engine.Interface(i).Batches)})
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 // Package e2e runs the real urdmad, joined by every kind of wire, and Debian's
 // own programs on it. `make test` builds what it needs and says where that is
-// by URDMA_BUILD; without it the tests are skipped.
+// by URDMA_BUILD; without it the tests are skipped. URDMA_DAEMON may name another urdmad, such as
+// test/core/coreurdmad.
 package e2e
 
 import (

@@ -28,7 +28,8 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 			c(r.Server)
 		}
 		n := injector.Attach(r.Server, injector.Config{})
-		s = snapshots.Attach(r.Server, snapshots.Config{Loop: func(int) inspect.Loop { return inspect.Loop{} }, Parts: []snapshots.Part{n.Show, snapshots.Warnings}})
+		s = snapshots.Attach(r.Server, snapshots.Config{Loop: func(int) inspect.Loop { return inspect.Loop{} },
+			Parts: []snapshots.Part{n.Show, snapshots.Warnings}})
 	})
 	return &running{r.Server, s, r.Socket}
 }

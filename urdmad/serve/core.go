@@ -82,7 +82,8 @@ func (c *Core) newServer() *control.Server {
 	s := &control.Server{Version: c.Version, Log: c.Log, MaxReads: maxReads,
 		Accounts: account.Accounts{Limits: Limits(c.Config), Totals: account.MachineTotals()}}
 	for _, p := range c.Pollers {
-		w := &control.Worker{Engine: p.Engine, CM: p.CM, Numbers: p.Numbers, Wake: p.Worker.Wake, Watch: p.Worker.Watch, Unwatch: p.Worker.Unwatch}
+		w := &control.Worker{Engine: p.Engine, CM: p.CM, Numbers: p.Numbers, Wake: p.Worker.Wake,
+			Watch: p.Worker.Watch, Unwatch: p.Worker.Unwatch}
 		if !dpdk.NeedsEAL(Specs(c.Config)) { // whose ports want the worker's own thread
 			w.Borrow = p.borrow
 		}
@@ -101,9 +102,9 @@ func (c *Core) newServer() *control.Server {
 func Limits(c *config.Config) account.Limits {
 	l := c.Limits
 	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
-		SharedReceiveQueues: l.SharedReceiveQueues, ProtectionDomains: l.ProtectionDomains, RegisteredBytes: l.RegisteredBytes,
-		QueueBytes: l.QueueBytes, Contexts: l.Contexts, CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels,
-		IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps, Clients: l.Clients, UserShare: l.UserShare}
+		SharedReceiveQueues: l.SharedReceiveQueues, ProtectionDomains: l.ProtectionDomains,
+		RegisteredBytes: l.RegisteredBytes, QueueBytes: l.QueueBytes, Contexts: l.Contexts,
+		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps, Clients: l.Clients, UserShare: l.UserShare}
 }
 
 // Move gives port dev another address and MTU.

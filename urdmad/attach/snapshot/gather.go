@@ -127,9 +127,10 @@ func (c wallClock) nanoseconds(t clock.Time) int64 { return c.time(t).UnixNano()
 func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
 	snap := &inspect.Snapshot{Format: inspect.Format, Daemon: t.Daemon, Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
-		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{}, Windows: []inspect.Window{}, CQs: []inspect.CQ{},
-		QPs: []inspect.QP{}, SRQs: []inspect.SRQ{}, Connections: []inspect.Connection{}, Listeners: []inspect.Listener{},
-		Limits: []inspect.Limit{}, Neighbours: []inspect.Neighbour{}, Groups: []inspect.Group{}, Injections: []inspect.Injection{},
+		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{},
+		Windows: []inspect.Window{}, CQs: []inspect.CQ{}, QPs: []inspect.QP{}, SRQs: []inspect.SRQ{},
+		Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}, Limits: []inspect.Limit{},
+		Neighbours: []inspect.Neighbour{}, Groups: []inspect.Group{}, Injections: []inspect.Injection{},
 		Warnings: []inspect.Warning{}}
 	g := &Gathering{ctx: ctx, t: t, s: t.server, Worker: t.server.Workers[0], Viewer: viewer, Snapshot: snap}
 	g.ports()
