@@ -12,11 +12,12 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: docs test-container help deps deps-bench build daemons tools relay clock library demo test test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: docs test-container help deps deps-bench build daemons tools relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
 	@echo 'make test       every check there is, about 25 minutes on two cores; make test-long: the long ones too, PART=n/m one of m parts'
+	@echo 'make test-core  programs on a urdmad that links no attached feature'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
 	@echo 'make build      build/urdmad, build/urdma, build/urdma-bench, build/liburdma.so, build/examples/*'
@@ -56,6 +57,11 @@ relay:
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/ ./test/relay/udprelay
 
+# urdmad without attached features, for tests; it is not installed.
+core:
+	@mkdir -p $(BUILD)
+	$(GO) build -o $(BUILD)/ ./test/core/coreurdmad
+
 # The clock that tests give perftest; it is not installed.
 clock: $(BUILD)/clock.so
 
@@ -77,6 +83,11 @@ test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory build
 	@.ci/test
+
+# Debian's programs, the C and Go examples on a urdmad that links no attached feature.
+test-core: build core
+	@URDMA_BUILD=$(CURDIR)/$(BUILD) URDMA_DAEMON=$(CURDIR)/$(BUILD)/coreurdmad $(GO) test -count=1 -timeout 30m ./test/e2e \
+		-run 'TestPrograms/^(loopback|memif|udp|tcp)$$'
 
 test-long:
 	@.ci/deps long
