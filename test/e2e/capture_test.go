@@ -171,6 +171,7 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 // TestCapture captures one rping on both of its hosts: what left the one came to
 // the other, and tshark finds in it what rping did.
 func TestCapture(t *testing.T) {
+	whole(t)
 	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
@@ -201,6 +202,7 @@ func TestCapture(t *testing.T) {
 // TestCaptureTCP: Wireshark's own dissectors read what a capture makes of connections
 // over TCP.
 func TestCaptureTCP(t *testing.T) {
+	whole(t)
 	for _, w := range []lab.Wire{lab.TCP, lab.TCP.V6()} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
@@ -296,6 +298,7 @@ func number(s string) string {
 // TestCaptureOnTheHost: connections between programs of one urdmad can be
 // captured too; filters choose among them, and files take turns.
 func TestCaptureOnTheHost(t *testing.T) {
+	whole(t)
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets
 	rping := func(port string) {
@@ -334,6 +337,7 @@ func TestCaptureOnTheHost(t *testing.T) {
 // TestCaptureNeverHoldsUp: neither a reader that stands still nor one that is
 // killed disturbs the transfer, and urdmad's death leaves a whole file.
 func TestCaptureNeverHoldsUp(t *testing.T) {
+	whole(t)
 	need(t, "rping")
 	l := labtest.New(t)
 	n, _, err := l.Join(lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets

@@ -39,6 +39,7 @@ func twoPorts(t *testing.T, n *lab.Node) {
 // TestDeviceOfSeveralPorts: programs reach another urdmad by the second port of a device, each shown as which
 // transport, by number and by rdma_cm; events, tools and urdma name the port.
 func TestDeviceOfSeveralPorts(t *testing.T) {
+	whole(t)
 	need(t, "ib_send_bw")
 	a, b := labtest.Join(t, lab.Memif.Jumbo(), lab.Config{"transport": "ib"})
 	twoPorts(t, a)

@@ -7,6 +7,7 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,6 +17,15 @@ import (
 
 // long tells whether the long tests were asked for.
 var long = os.Getenv("URDMA_LONG") != ""
+
+// whole skips a test of features that are attached to urdmad, or one that looks at urdmad through
+// them, on a urdmad without any.
+func whole(t *testing.T) {
+	t.Helper()
+	if filepath.Base(os.Getenv("URDMA_DAEMON")) == "coreurdmad" {
+		t.Skip("needs what is attached to urdmad; URDMA_DAEMON names one without")
+	}
+}
 
 // perWire are the wires every program has to pass over.
 var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}

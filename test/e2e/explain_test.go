@@ -15,6 +15,7 @@ import (
 // TestExplain: a program that nobody answers is told why as it happens, and whoever asks
 // urdmad afterwards too, though the program has ended; the flight recorder has what it did.
 func TestExplain(t *testing.T) {
+	whole(t)
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
 	p, err := n.Start(l.Program("urdma"), "exec", "--socket", n.Socket(), "--explain", "--", "rping", "-c", "-a", n.Address, "-p", "7499", "-C", "1")
@@ -57,6 +58,7 @@ func TestExplain(t *testing.T) {
 // TestWhyAQueuePairFailed: of a local protection error urdmad's log and urdma show qp name
 // the reason, with the queue pair's number in the same form.
 func TestWhyAQueuePairFailed(t *testing.T) {
+	whole(t)
 	n, _ := labtest.Join(t, lab.Loopback, nil)
 	client := goClient(t, n)
 	ctx, stop := context.WithTimeout(context.Background(), lab.Patience)

@@ -54,6 +54,7 @@ func says(t *testing.T, n *lab.Node, line string, fails bool, want ...string) {
 // TestInfiniBandDiags runs Debian's infiniband-diags, unmodified, on the subnet of a urdmad
 // of two ports: LIDs 0x101 and 0x202, and 1 of the switch between them.
 func TestInfiniBandDiags(t *testing.T) {
+	whole(t)
 	need(t, "ibnetdiscover")
 	host, err := os.Hostname()
 	if err != nil {
@@ -150,6 +151,7 @@ func TestInfiniBandDiags(t *testing.T) {
 // TestPortDisabled: over a wire ibportstate takes a port down for programs, and for their data. It is typed at
 // another port, as the answer could not come back by the disabled one.
 func TestPortDisabled(t *testing.T) {
+	whole(t)
 	need(t, "ibportstate")
 	need(t, "ibv_asyncwatch")
 	a, b := labtest.Join(t, lab.Memif, nil)
@@ -219,6 +221,7 @@ func answers(t *testing.T, at *lab.Node, serve string, from *lab.Node, lid, prog
 // TestOpenSM: Debian's opensm takes over from urdmad's subnet manager, sweeps, and urdmad's
 // is there again when it has ended.
 func TestOpenSM(t *testing.T) {
+	whole(t)
 	need(t, "opensm")
 	n, _ := labtest.Join(t, lab.Loopback, infiniBand("198.18.1.1", "198.18.2.2"))
 	dir := filepath.Join(n.Directory(), "opensm")
@@ -267,6 +270,7 @@ func TestOpenSM(t *testing.T) {
 // other, where urdmad's ports are plugged into the first two; and again on what ibnetdiscover
 // printed of it.
 func TestSimulatedFabric(t *testing.T) {
+	whole(t)
 	need(t, "ibnetdiscover")
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} { // urdmad is another user's

@@ -13,6 +13,7 @@ import (
 // both programs are stopped in mid transfer. It prints the figure and refuses
 // only what can't be the machine's noise.
 func TestIdle(t *testing.T) {
+	whole(t)
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFXDP} {
 		t.Run(w.Name, func(t *testing.T) {
 			// Stopped programs answer nothing, which is not death: urdmad does.

@@ -33,6 +33,7 @@ func portOf(t *testing.T, n *lab.Node) string {
 // does not come back it ends with an error. Both do so again with the same scenario file,
 // the end in long runs alone.
 func TestInjectLink(t *testing.T) {
+	whole(t)
 	need(t, "ib_write_bw")
 	ends := 1 // for each of which programs poll until the peer counts as dead
 	if long {

@@ -65,6 +65,7 @@ func scrape(t *testing.T, address, metric string) float64 {
 // TestLookInside looks at rping while it runs: tables, JSON, metrics, plain
 // lines of top; and at what is left when it has gone.
 func TestLookInside(t *testing.T) {
+	whole(t)
 	need(t, "rping")
 	address := freeAddress(t)
 	l := labtest.New(t)

@@ -103,6 +103,7 @@ func (n *byNumber) perftest6(t *testing.T) {
 }
 
 func ping6(t *testing.T, a, b *lab.Node) {
+	whole(t)
 	r, err := urdmaPing(t, a, b, "-c", "3", "-i", "10ms", "-s", "64KiB")
 	if err != nil || r.Answered != 3 || r.Path != inspect.PathWire {
 		t.Errorf("%+v, %v", r, err)

@@ -64,6 +64,7 @@ func shareWithKernel(t *testing.T, w lab.Wire, address string) (a, b *lab.Node) 
 // TestKernelInterface: on one address of a port that the kernel has no interface for,
 // programs of RDMA find each other by the kernel's TCP, and the kernels answer pings.
 func TestKernelInterface(t *testing.T) {
+	whole(t)
 	need(t, "ping")
 	need(t, "python3")
 	withOneAndTwo(t, kernelInterface)
@@ -141,6 +142,7 @@ func kernelDatagrams(t *testing.T, a, b *lab.Node) {
 // on a port is done to the port: address, MTU, up and down. A connection ends with its
 // address, and the next one finds the new.
 func TestPortFollowsKernelInterface(t *testing.T) {
+	whole(t)
 	need(t, "ping")
 	need(t, "rping")
 	withOneAndTwo(t, portFollows)

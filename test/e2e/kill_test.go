@@ -35,6 +35,7 @@ const (
 // errors and end by themselves, no urdmad falls with its peer, nothing leaks,
 // and the next connection works.
 func TestKill(t *testing.T) {
+	whole(t)
 	for i, w := range slices.Concat(perWire, severalWorkers()) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})

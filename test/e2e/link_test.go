@@ -17,6 +17,7 @@ var kernelWires = []lab.Wire{lab.AFPacket, lab.AFXDP}
 // programs get both events, urdmad shows the link and sleeps, and connections
 // work afterwards.
 func TestLinkDownAndUp(t *testing.T) {
+	whole(t)
 	need(t, "ibv_asyncwatch")
 	for _, w := range kernelWires {
 		t.Run(w.Name, func(t *testing.T) {
@@ -44,6 +45,7 @@ func TestLinkDownAndUp(t *testing.T) {
 
 // TestInterfaceDeleted: its programs get the event, and urdmad stays.
 func TestInterfaceDeleted(t *testing.T) {
+	whole(t)
 	need(t, "ibv_asyncwatch")
 	for _, w := range kernelWires {
 		t.Run(w.Name, func(t *testing.T) {
@@ -68,6 +70,7 @@ func TestInterfaceDeleted(t *testing.T) {
 
 // TestMemifPeerLeaves: the other urdmad is the link.
 func TestMemifPeerLeaves(t *testing.T) {
+	whole(t)
 	need(t, "ibv_asyncwatch")
 	a, b := labtest.Join(t, lab.Memif, nil)
 	watch := watchEvents(t, a)
@@ -169,6 +172,7 @@ func busyFor(t *testing.T, n *lab.Node, length time.Duration) time.Duration {
 // TestMTULargerThanTheInterface: urdmad refuses it as an error of the
 // configuration.
 func TestMTULargerThanTheInterface(t *testing.T) {
+	whole(t)
 	a, _ := labtest.Join(t, lab.AFPacket, nil)
 	if err := a.StopDaemon(); err != nil {
 		t.Fatal(err)
@@ -194,6 +198,7 @@ func TestMTULargerThanTheInterface(t *testing.T) {
 // TestShrunkPath: over sockets data goes on when the interfaces take less than before, in
 // the connection that stands and in new ones.
 func TestShrunkPath(t *testing.T) {
+	whole(t)
 	need(t, "rping")
 	for _, w := range []lab.Wire{lab.UDP, lab.TCP} {
 		t.Run(w.Name, func(t *testing.T) { shrunkPath(t, w) })

@@ -40,6 +40,7 @@ func urdmaPing(t *testing.T, a, b *lab.Node, args ...string) (r measure.PingResu
 
 // TestUrdmaPing: every urdmad answers, without a program or a setting.
 func TestUrdmaPing(t *testing.T) {
+	whole(t)
 	for _, w := range measureWires {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
@@ -93,6 +94,7 @@ func setResponder(t *testing.T, n *lab.Node, value string) {
 
 // TestMeasureErrors: what keeps a peer from answering is told.
 func TestMeasureErrors(t *testing.T) {
+	whole(t)
 	a, b := labtest.Join(t, lab.Memif, nil)
 	expect := func(address, want string) {
 		t.Helper()
@@ -123,6 +125,7 @@ func TestMeasureErrors(t *testing.T) {
 // TestPingOfNobodyOverTCP: what the kernel of a host without urdmad refuses is not taken
 // for a responder's answer.
 func TestPingOfNobodyOverTCP(t *testing.T) {
+	whole(t)
 	a, b := labtest.Join(t, lab.TCP, nil)
 	if err := b.StopDaemon(); err != nil {
 		t.Fatal(err)
@@ -135,6 +138,7 @@ func TestPingOfNobodyOverTCP(t *testing.T) {
 
 // TestPingOfAUrdmadThatRestarts: what is lost is counted, and the rest goes on.
 func TestPingOfAUrdmadThatRestarts(t *testing.T) {
+	whole(t)
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})
 	p, err := a.Start(a.Program("urdma"), "ping", "-i", "50ms", "-W", "5s", b.Address)
 	if err != nil {
@@ -164,6 +168,7 @@ func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 // TestPingTellsOfASmallerMTU: small packets pass and large ones don't, as where
 // a switch between has another MTU.
 func TestPingTellsOfASmallerMTU(t *testing.T) {
+	whole(t)
 	a, b := labtest.Join(t, lab.AFPacket.Jumbo(), nil)
 	if err := b.Net.Run("ip", "link", "set", "veth0", "mtu", "1500"); err != nil {
 		t.Fatal(err)
@@ -222,6 +227,7 @@ func (x *asker) refused(private []byte) probe.Status {
 
 // TestResponderBounds: what strangers may ask, and how much they get.
 func TestResponderBounds(t *testing.T) {
+	whole(t)
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"10.0.0.0/8", "198.18.0.0/15"}})
 	x := newAsker(t, a, b)
 	want := probe.Request{Seed: 7}.Append(nil)
@@ -285,6 +291,7 @@ func (x *asker) readOnly(c *verbs.Conn) {
 
 // TestResponderAllow: networks that are not named are refused.
 func TestResponderAllow(t *testing.T) {
+	whole(t)
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"192.0.2.0/24"}})
 	out, err := a.Urdma("ping", "-c", "1", "-W", "20s", b.Address)
 	if err == nil || !strings.Contains(out, "responder_allow") {
@@ -297,6 +304,7 @@ func TestResponderAllow(t *testing.T) {
 
 // TestPingOnLoopback: of an address that no other host can have, ping says why.
 func TestPingOnLoopback(t *testing.T) {
+	whole(t)
 	n, _ := labtest.Join(t, lab.Loopback, nil)
 	nobody := n.Address[:strings.LastIndex(n.Address, ".")] + ".77"
 	want := "nobody has " + nobody + ": its network is that of the loopback port urdma0 " + n.Address + "/24, on which only programs of this urdmad are"

@@ -12,6 +12,7 @@ import (
 // TestMemifRings: over memif each worker receives by a ring of its own what is for its clients'
 // connections.
 func TestMemifRings(t *testing.T) {
+	whole(t)
 	need(t, "ib_write_bw")
 	for _, protocol := range []string{"trp", "rocev2"} {
 		t.Run(protocol, func(t *testing.T) {

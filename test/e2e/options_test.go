@@ -66,6 +66,7 @@ func rows(output string) int {
 // infinitely runs perftest without an end, until it has reported twice; then both
 // programs are killed, and nothing of theirs stays.
 func (n *byNumber) infinitely(t *testing.T) {
+	whole(t)
 	for _, program := range []string{"ib_write_bw", "ib_send_bw"} {
 		t.Run(program, func(t *testing.T) {
 			need(t, program)

@@ -171,6 +171,7 @@ func (m *privilegeLab) reach() error {
 
 // TestUserNamespaceRecipe types docs/user-namespace.md as an ordinary user.
 func TestUserNamespaceRecipe(t *testing.T) {
+	whole(t)
 	l := labtest.New(t)
 	need(t, "ping")
 	need(t, "rping")

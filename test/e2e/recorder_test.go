@@ -17,6 +17,7 @@ import (
 // queue pair fails, of one that is killed and of one that asks by a bookmark to a file each,
 // and of one that does neither to none.
 func TestRecorderFiles(t *testing.T) {
+	whole(t)
 	need(t, "gcc")
 	l := labtest.New(t)
 	parent, err := os.MkdirTemp("", "urdma-records-")

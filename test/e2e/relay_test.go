@@ -108,6 +108,7 @@ func TestLossyPath(t *testing.T) {
 // TestSpoiledBatches: where of datagrams that leave in one send only the first
 // arrives, urdmads find that out and send one by one.
 func TestSpoiledBatches(t *testing.T) {
+	whole(t)
 	r := joinRelayed(t, "-first-only")
 	relayedPing(t, r, 20)
 	checkedRounds(t, r, 20)

@@ -113,6 +113,7 @@ func TestRoCEGroups(t *testing.T) {
 // TestRoCECapture: Wireshark's own dissector of InfiniBand reads what urdma capture writes, from
 // the request for a connection to its end, and every packet ends with the right CRC.
 func TestRoCECapture(t *testing.T) {
+	whole(t)
 	need(t, "tshark")
 	for _, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCEFrames.V6()} {
 		t.Run(w.Name, func(t *testing.T) {
@@ -156,6 +157,7 @@ func TestRoCECapture(t *testing.T) {
 // TestRoCETrafficClass: a program's messages have the traffic class of its address handle, or of its
 // queue pair's.
 func TestRoCETrafficClass(t *testing.T) {
+	whole(t)
 	l := labtest.New(t)
 	a, b := labtest.JoinIn(t, l, lab.RoCEFrames, nil)
 	for _, transport := range []string{"RC", "UC", "UD"} {

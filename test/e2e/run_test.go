@@ -62,6 +62,7 @@ const rpingPair = `rping -s -a 127.0.0.1 -C 5 & until urdma show listener | grep
 // TestRun: commands have the status of theirs, and their own urdmads, however
 // many run at once.
 func TestRun(t *testing.T) {
+	whole(t)
 	need(t, "rping")
 	l, temp := privateGround(t)
 	var pairs []*lab.Process
@@ -101,6 +102,7 @@ func TestRun(t *testing.T) {
 
 // TestRunConfig: the socket is a private one, whatever the file says.
 func TestRunConfig(t *testing.T) {
+	whole(t)
 	l, temp := privateGround(t)
 	socket, file := filepath.Join(temp, "of-the-file.sock"), filepath.Join(l.Dir, "urdma.json")
 	text := fmt.Sprintf(`{ "ports": [ { "vdev": "loopback", "ipv4_address": "10.1.2.3/24" } ], "socket": %q }`, socket)
@@ -115,6 +117,7 @@ func TestRunConfig(t *testing.T) {
 
 // TestRunHosts: two programs on two hosts; a server that serves on is stopped.
 func TestRunHosts(t *testing.T) {
+	whole(t)
 	need(t, "rping")
 	need(t, "ibv_rc_pingpong")
 	l, temp := privateGround(t)
@@ -154,6 +157,7 @@ func sleeping(t *testing.T, l *lab.Lab, temp string) *lab.Process {
 // TestRunSignals: a signal reaches the command, whose end is that of urdma run.
 // Where that is killed, urdmad and the command end too.
 func TestRunSignals(t *testing.T) {
+	whole(t)
 	need(t, "pgrep")
 	l, temp := privateGround(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -190,6 +194,7 @@ func TestRunSignals(t *testing.T) {
 
 // TestWait: programs and looks wait for a urdmad that has just been started.
 func TestWait(t *testing.T) {
+	whole(t)
 	l, temp := privateGround(t)
 	socket := filepath.Join(temp, "late.sock")
 	urdma := func(args ...string) *lab.Process {

@@ -14,6 +14,7 @@ import (
 // TestStrict: programs that are right pass while all that specifications allow is shown to
 // them, inside one urdmad and between two.
 func TestStrict(t *testing.T) {
+	whole(t)
 	t.Setenv("URDMA_STRICT", "all,seed:3")
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
 		t.Run(w.Name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // TestTools looks at a connection over the wire by the tools for administrators, and ends
 // it: peers, limits, changes as they happen, a reload, a report.
 func TestTools(t *testing.T) {
+	whole(t)
 	need(t, "rping")
 	l := labtest.New(t)
 	a, b := labtest.JoinIn(t, l, lab.Memif, nil)

@@ -27,6 +27,7 @@ type traced struct {
 // TestTrace: what one rping does is in a trace, in each form: the calls of both
 // processes, states, events of rdma_cm, each send with its completion, and a bookmark.
 func TestTrace(t *testing.T) {
+	whole(t)
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // of several, messages are placed in segments
 	dir := outputs(t, n)

@@ -24,6 +24,7 @@ var mistakeRow = regexp.MustCompile("(?m)^\\| `(\\w+)\\.c`: (.+) \\| `--(warn|ex
 // first, in the words of docs/debugging.md; urdma show warning and the log have it too. So
 // have the flight recorder, and what --strict makes of it, as the second table there.
 func TestMistakes(t *testing.T) {
+	whole(t)
 	need(t, "gcc")
 	text, err := os.ReadFile("../../docs/debugging.md")
 	if err != nil {
@@ -202,6 +203,7 @@ func shown(t *testing.T, n *lab.Node, rows [][]string) {
 
 // TestNoMistakes: programs of others are warned of nothing.
 func TestNoMistakes(t *testing.T) {
+	whole(t)
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
 	warned := []string{"env", "URDMA_WARN=error"}
@@ -254,6 +256,7 @@ func TestRight(t *testing.T) {
 
 // TestWarnedAsleep: a program that waits for a completion without polling is warned meanwhile.
 func TestWarnedAsleep(t *testing.T) {
+	whole(t)
 	if p, err := warned(t, "asleep"); err == nil || !strings.Contains(p.Output(), ": 0x081d, a send waits") {
 		t.Errorf("%v\n%s", err, p.Output())
 	}
@@ -277,6 +280,7 @@ func warned(t *testing.T, name string) (*lab.Process, error) {
 
 // TestFallbackReason: urdma show mr says why a region is on the fallback path.
 func TestFallbackReason(t *testing.T) {
+	whole(t)
 	need(t, "ibv_rc_pingpong")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
 	for value, want := range map[string]string{"0": "fallback  memory that isn't shared with urdmad ", "": "shared  - "} {
