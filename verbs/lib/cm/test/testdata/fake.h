@@ -35,7 +35,7 @@ unsigned fake_count(enum urdma_abi_type type);
 /* Returns the handle of a new child id for a listener. */
 uint32_t fake_new_child(uint32_t listener);
 
-/* Sends an event to the id's present channel (fake_send_from: to an earlier one). */
+/* Sends an event to the id's present channel (fake_send_on: to this channel). */
 void fake_send(const struct urdma_abi_cm_event *event);
 void fake_send_on(uint32_t channel, const struct urdma_abi_cm_event *event);
 

@@ -109,8 +109,8 @@ static void start_refuser(void)
 
 static _Thread_local bool slow;
 
-/* Also used by the library. It yields after each unlock, so that other threads take the lock before a slow
- * thread continues. */
+/* Also used by the library. A slow thread sleeps after each unlock, so that waiting threads take the lock before it
+ * continues. */
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	static int (*next)(pthread_mutex_t *);

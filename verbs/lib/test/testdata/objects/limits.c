@@ -5,7 +5,7 @@
 
 static struct ibv_device_attr_ex device;
 
-/* Creates so many of them, twice, and destroys them. */
+/* Creates so many of them, and destroys them. */
 static void has(const char *name, int most, void *(*make)(void), int (*destroy)(void *))
 {
 	void **made = calloc((size_t)most, sizeof(*made));
