@@ -38,7 +38,7 @@ type Config struct {
 	// transport that fits it.
 	Transport, Placement string
 	Workers              []Worker
-	// AutoWorkers: unless every port has a queue for each of the Workers, only one runs.
+	// AutoWorkers: only the first of several Workers runs, unless a port has a queue for each.
 	AutoWorkers bool
 	Polling     Polling
 	Limits      Limits

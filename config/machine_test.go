@@ -33,8 +33,8 @@ func TestCheckCores(t *testing.T) {
 	}
 }
 
-// TestAutoWorkers: "auto" gives one worker for every four processors, if every port can have a socket or queue for
-// each worker, and never a value that the file itself could not set.
+// TestAutoWorkers: "auto" gives one worker for every four processors, if each can have sockets or a queue of its own,
+// and never a value that the file itself could not set.
 func TestAutoWorkers(t *testing.T) {
 	was := processors
 	defer func() { processors = was }()

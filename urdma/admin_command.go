@@ -37,10 +37,9 @@ func newReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "have urdmad read its configuration again",
-		Long: "Have urdmad read its configuration again, as SIGHUP does, and tell what it applied and what needs a " +
-			"restart. No connection is broken. " +
-			"Exits with status 1, and everything stays as it was, where the configuration is wrong. For urdmad's own user " +
-			"and root.",
+		Long: "Read urdmad's configuration again, as SIGHUP does, and print which settings were applied and which " +
+			"need a restart. No connection is broken. If the configuration is wrong, nothing changes, and the exit " +
+			"status is 1. Only urdmad's own user and root may do this.",
 		Example: "  urdma reload\n  sudo urdma reload --socket /run/urdma/urdmad.sock",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.administer(cmd, abi.AdminReload, 0, "") },

@@ -17,9 +17,8 @@ func newBench() *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "measure urdma beside kernel sockets on this machine",
-		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their " +
-			"peers: iperf3, sockperf, dpdk-testpmd. " +
-			"urdma-bench(1) and urdma bench --help list the flags.",
+		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, the installed programs to " +
+			"compare with: iperf3, sockperf, dpdk-testpmd. urdma-bench(1) and urdma bench --help list the flags.",
 		Example:            "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
 		DisableFlagParsing: true, // the flags belong to urdma-bench
 		RunE: func(_ *cobra.Command, args []string) error {

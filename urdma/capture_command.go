@@ -41,15 +41,13 @@ func newCapture() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture -o FILE",
 		Short: "write the packets of a running urdmad to a pcapng file",
-		Long: "Write what the ports of a running urdmad receive and send to a pcapng file, until interrupted or a limit " +
-			"is reached. " +
-			"Connections and datagrams between programs of one urdmad put no packet on a wire; for them urdmad makes up " +
-			"those that a wire would carry, " +
-			"on an interface called host. A packet that urdmad dropped, held back or refused has a comment that says why.\n\n" +
-			"urdmad's own user and root see everything; others see the connections of their own processes. " +
-			"Packets that come faster than they can be written are lost to the capture, not to urdmad, and counted; " +
-			"--snaplen and --buffer help. " +
-			"Wireshark reads the file with the dissector that urdma dissector prints.",
+		Long: "Write the packets that the ports of a running urdmad receive and send to a pcapng file, until " +
+			"interrupted or a limit is reached. Connections and datagrams between programs of one urdmad use no " +
+			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host. A " +
+			"packet that urdmad dropped, kept for later or refused has a comment with the reason.\n\nurdmad's own " +
+			"user and root see everything; others see the connections of their own processes. Packets that arrive " +
+			"faster than they can be written are missing in the capture, not in urdmad, and are counted; --snaplen " +
+			"and --buffer help. Wireshark reads the file with the dissector that urdma dissector prints.",
 		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
 			"  urdma capture -o last.pcapng --file-size 100MB --files 5\n" +
 			"  urdma capture -o - | tshark -X lua_script:trp.lua -i -  # live",
@@ -256,11 +254,9 @@ func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
 		Short: "print the Wireshark dissector for urdma's packets",
-		Long: "Print the Lua dissector with which Wireshark and tshark read urdma's packets: connection set-up, " +
-			"acknowledgement and loss, " +
-			"and what Wireshark itself knows of DDP and RDMAP. Either name the file to one run (-X lua_script:trp.lua) or " +
-			"put it into a directory of plugins " +
-			"(Wireshark: Help, About, Folders).",
+		Long: "Print the Lua dissector with which Wireshark and tshark decode urdma's packets: connection set-up, " +
+			"acknowledgement and loss, and Wireshark's own DDP and RDMAP. Either name the file on the command line " +
+			"(-X lua_script:trp.lua) or put it into a directory of plugins (Wireshark: Help, About, Folders).",
 		Example: "  urdma dissector > ~/.local/lib/wireshark/plugins/trp.lua",
 		Args:    usage(cobra.NoArgs),
 

@@ -47,13 +47,14 @@ func newCDI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cdi",
 		Short: "print a CDI specification, by which containers get a urdmad",
-		Long: "Print a specification of the Container Device Interface (CDI): podman run --device " + cdiKind +
-			"=default IMAGE PROGRAM then runs PROGRAM on the urdmad of this host, " +
-			"without further mounts, variables or anything in the image. The package installs one for the system's urdmad in " +
-			"/etc/cdi/urdma.json. " +
-			"The container gets, read-only, liburdma.so and the directory of the control socket, at their own paths, and the " +
-			"environment that urdma exec would set. " +
-			"Its user must be one whom the socket lets in (socket_group in urdma.json(5)), and its libc as new as the host's.",
+		Long: "Print a specification of the Container Device Interface (CDI): podman run --device " +
+			cdiKind +
+			"=default IMAGE PROGRAM then runs PROGRAM on the urdmad of this host, without further mounts, " +
+			"variables or anything in the image. The package installs one for the system's urdmad in " +
+			"/etc/cdi/urdma.json. The container gets, read-only, liburdma.so and the directory of the control " +
+			"socket, at the same paths, and the environment that urdma exec would set. The socket must admit the " +
+			"container's user (socket_group in urdma.json(5)), and the container's libc must be as new as the " +
+			"host's.",
 		Example: "  urdma cdi >/etc/cdi/urdma.json\n  urdma cdi --name mine --socket /tmp/lab/urdmad.sock " +
 			">/var/run/cdi/mine.json",
 		Args: usage(cobra.NoArgs),

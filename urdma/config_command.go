@@ -26,13 +26,12 @@ func newConfigCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "tell everything that is wrong with a file",
-		Long: "Tell everything that is wrong with a configuration file: for each error the line, the JSON path, what was " +
-			"found and what is allowed. " +
-			"Unknown properties count as errors here, with the nearest known name; urdmad itself warns about them and goes " +
-			"on. " +
-			"What is allowed and seldom meant is told and no error: networks that overlap, a core that this machine lacks. " +
-			"A topology file (\"fabric\") is read too. Whether the devices and groups named exist is for urdmad to find out " +
-			"when it starts. FILE - is standard input.",
+		Long: "Report everything that is wrong with a configuration file: for each error the line, the JSON path, " +
+			"the value found and the values allowed. Here unknown properties are errors, with the nearest known " +
+			"name; urdmad itself warns about them and goes on. Settings that are allowed but seldom intended give " +
+			"a warning: networks that overlap, a core that this machine lacks. A topology file (\"fabric\") is " +
+			"read, too. Whether devices and groups exist is only checked when urdmad starts. FILE - is standard " +
+			"input.",
 		Example:               "  urdma config check /etc/urdma/urdma.json",
 		DisableFlagsInUseLine: true, // it has no flags
 		Args:                  usage(cobra.ExactArgs(1)),
@@ -58,10 +57,9 @@ func newConfigShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "show the effective configuration and where each value came from",
-		Long: "Show the configuration that urdmad would run with: the file's values, and defaults for all others, each " +
-			"with its origin, " +
-			"which is a line of the file, an environment variable, or another setting. Without FILE, show the default that " +
-			"is built in.",
+		Long: "Show the configuration that urdmad would run with: the values of the file, and defaults for all " +
+			"others. Each value has its origin: a line of the file, an environment variable, or another setting. " +
+			"Without FILE, show the built-in default.",
 		Example: "  urdma config show /etc/urdma/urdma.json",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,12 +24,12 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [-- PROGRAM]",
 		Short: "tell why something might not work here, and what helps",
-		Long: "Look at everything that RDMA through urdmad depends on: the urdmad that runs and its version, its ports " +
-			"and their links, " +
-			"the capabilities, interfaces and MTUs that a configuration's ports need, network cards and the commands that " +
-			"bind them, the kernel, limits, and, with PROGRAM, " +
-			"whether it can be preloaded. A problem keeps something from working; a note says what to know. " +
-			"The configuration is --config's, or that of the urdmad that runs. Exits with status 1 where there is a problem.",
+		Long: "Check everything that RDMA through urdmad depends on: the running urdmad and its version, its ports " +
+			"and their links; the capabilities, interfaces and MTUs that the configuration's ports need; network " +
+			"cards, with the commands that bind them; the kernel; limits; and, with PROGRAM, whether the library " +
+			"can be preloaded into it. A problem prevents something from working; a note is information. The " +
+			"configuration is the one of --config, or of the running urdmad. Exits with status 1 if there is a " +
+			"problem.",
 		Example: "  urdma doctor\n  urdma doctor --config urdma.json\n  urdma doctor -- ib_send_bw",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,16 +36,14 @@ func newExec() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "run a program on urdmad's RDMA devices",
-		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then reach " +
-			"urdmad, " +
-			"and so does what it loads under those names by dlopen. " +
-			"urdma becomes the program, so its process id, signals, exit status and standard streams are the program's own, " +
-			"and processes that the program starts are on urdmad as well.\n\n" +
-			"A program that is statically linked or gains privilege when started cannot be preloaded and is refused. " +
-			"Where no urdmad runs, the program finds no RDMA devices; --log says where it looked.\n\n" +
-			"To take a program that such a program starts off urdmad again: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM. " +
-			"urdma itself needs 1 GB of address space, as Go programs do; a smaller limit is set behind it: urdma exec -- sh " +
-			"-c 'ulimit -v 400000; exec PROGRAM'.",
+		Long: "Run PROGRAM, unmodified, with liburdma.so preloaded: its calls of libibverbs and librdmacm then go to " +
+			"urdmad, also if it loads these libraries by dlopen. urdma becomes the program, so its process ID, " +
+			"signals, exit status and standard streams are the program's own. Child processes use urdmad, " +
+			"too.\n\nA program that is statically linked or gains privileges when started cannot be preloaded and " +
+			"is refused. If no urdmad runs, the program finds no RDMA devices; --log shows where it " +
+			"searched.\n\nTo run a child program without urdmad: env -u LD_PRELOAD -u LD_LIBRARY_PATH PROGRAM. " +
+			"urdma itself needs 1 GB of address space, as Go programs do; set a smaller limit after it: urdma exec " +
+			"-- sh -c 'ulimit -v 400000; exec PROGRAM'.",
 		Example: "  urdma exec -- rping -s -v\n" +
 			"  urdma exec --transport roce -- ib_write_bw -R 10.2.0.100\n" +
 			"  urdma exec --log -- ibv_devices",

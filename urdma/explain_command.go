@@ -44,12 +44,12 @@ func newExplain() *cobra.Command {
 		Use:   "explain [qp QPN | NUMBER]",
 		Short: "say why something failed: what happened, what it usually means, what to change",
 		Long: "Say why completions failed, queue pairs went to the error state, and requests and connections were " +
-			"refused: the last ones that a running urdmad knows of, oldest first, " +
-			"also those of programs that have ended.\n\nqp QPN: those of one queue pair. NUMBER, such as 0x0412, is what " +
-			"programs find in vendor_err: its row of the table, without a urdmad; " +
-			"--list prints the table. What happened is said at both ends: a peer whose urdmad you may ask has its side.\n\n" +
-			"urdmad's own user and root see everything; others see their own processes. urdma exec --explain has a program's " +
-			"standard error get it as it happens.",
+			"refused: the latest failures that a running urdmad remembers, oldest first, including those of " +
+			"programs that have ended.\n\nqp QPN: only failures of this queue pair. NUMBER, such as 0x0412, is a " +
+			"number from vendor_err: its row of the table, which needs no urdmad; --list prints the table. Each " +
+			"end of a connection is explained by its own urdmad: ask the peer's urdmad about the peer.\n\nurdmad's " +
+			"own user and root see everything; others see their own processes. With urdma exec --explain the " +
+			"explanations appear on the program's standard error when a failure happens.",
 		Example: "  urdma explain\n  urdma explain qp 7e\n  urdma explain 0x0102\n  urdma explain --pid 4711 --json",
 		Args:    usage(cobra.MaximumNArgs(2)),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },

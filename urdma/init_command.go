@@ -26,10 +26,9 @@ func newConfigInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "write a configuration file for the ports of this machine",
-		Long: "Write a configuration file to start from: a port for each NIC that is bound to a driver DPDK can use, and " +
-			"one for each --interface, " +
-			"or, where there are none, the loopback port that needs nothing. \"$comment\" properties explain it; urdmad " +
-			"ignores them.",
+		Long: "Write a configuration file for a start: a port for each NIC that is bound to a driver that DPDK can " +
+			"use, and one for each --interface; or, if there are none, the loopback port, which needs nothing. " +
+			"\"$comment\" properties explain it; urdmad ignores them.",
 		Example: "  urdma config init -o urdma.json\n" +
 			"  urdma config init --interface eth1",
 		Args: usage(cobra.NoArgs),

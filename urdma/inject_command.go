@@ -28,41 +28,35 @@ func newInject() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject STATEMENT | list | clear [NUMBER]",
 		Short: "have something go wrong, to see what a program makes of it",
-		Long: "Have urdmad break something on purpose. An event happens at once; a rule is from then on asked about each " +
-			"that it is for, until it has hit " +
-			"count times, its time (for=) is over, urdma inject clear ends it, or the process that it names ends.\n\nEvents:\n" +
-			"cq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device NAME, port NAME down|up|EVENT: " +
-			"EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR; without one it is the object's error, which " +
-			"takes it, and the queue pairs that use it, into error. " +
-			"cq HANDLE event sends a completion event for nothing. " +
-			"Handles are each process's own; pid=PID says whose, where several have it.\n\n" +
-			"errors PORT COUNTER[=N]: a port of the InfiniBand subnet counts N more (1) of what " +
-			"/sys/class/infiniband/*/ports/*/counters names so, such as symbol_error. " +
-			"PORT is NODE, or NODE/NUMBER where it has several; NODE is a device, a NodeDescription of one word or a GUID " +
-			"behind 0x.\n\nRules:\n" +
-			"send status=STATUS [opcode=OPCODE]: a posted send ends with STATUS of enum ibv_wc_status, in its turn, and its " +
-			"queue pair goes to error.\n" +
-			"receive status=STATUS: so does a receive when its message arrives.\n" +
-			"respond answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses a " +
-			"message, or has it wait; " +
-			"the peer's send ends with REM_ACCESS_ERR, REM_OP_ERR, REM_INV_REQ_ERR, or RNR_RETRY_EXC_ERR once its patience " +
-			"is over.\n" +
-			"call NAME errno=ERRNO|delay=TIME: a call such as ibv_reg_mr or rdma_connect fails, or takes a time; " +
-			"ibv_post_send, ibv_post_recv and ibv_post_srq_recv fail only by urdma exec --inject.\n" +
-			"event delay=TIME: a completion event comes late.\ncm delay=TIME [type=EVENT]: so does an event of rdma_cm, and " +
-			"those behind it.\n" +
-			"cm reject: a listener refuses a connection request.\n" +
-			"wire PORT loss=P|duplicate=P|corrupt=P|reorder=P " +
-			"[late=TIME]|delay=TIME|jitter=TIME|rate=BITS|mtu=BYTES|partition: what becomes of a port's packets " +
-			"(way=in|out|both, peer=ADDRESS, burst=N packets a loss).\n\n" +
-			"Each takes qp=QPN (send, receive, respond), pid=PID, nth=N (the first that it hits), p=PROBABILITY and " +
-			"seed=SEED, count=N|all (1, and all with p) and for=TIME. " +
-			"The same events meet the same fate with the same seed.\n\nScenarios, with -f FILE or semicolons: " +
-			"statements happen one after the other; wait TIME, and after with a rule that says nothing of what happens, hold " +
-			"up those behind them.\n\n" +
-			"A user breaks what the own processes have, urdmad's own user and root everything, and ports. " +
-			"What was injected is logged, counted in urdma show inject and in metrics. While there is no rule, urdmad asks " +
-			"nobody.",
+		Long: "Inject errors on purpose. An event happens at once. A rule applies to all matching events from then " +
+			"on, until it has hit count of them, its time (for=) is over, urdma inject clear removes it, or the " +
+			"process that it names ends.\n\nEvents:\ncq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device " +
+			"NAME, port NAME down|up|EVENT: EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR. " +
+			"Without EVENT it is the object's error, which also puts the object, and the queue pairs that use it, " +
+			"into the error state. cq HANDLE event sends a completion event without a completion. Each process has " +
+			"handles of its own; pid=PID selects the process if several have the handle.\n\nerrors PORT " +
+			"COUNTER[=N]: adds N (1) to an error counter of a port of the InfiniBand subnet, named as in " +
+			"/sys/class/infiniband/*/ports/*/counters, such as symbol_error. PORT is NODE, or NODE/NUMBER if it " +
+			"has several ports; NODE is a device, a NodeDescription of one word or a GUID after " +
+			"0x.\n\nRules:\nsend status=STATUS [opcode=OPCODE]: a posted send completes with STATUS of enum " +
+			"ibv_wc_status when its turn comes, and its queue pair goes to the error state.\nreceive " +
+			"status=STATUS: the same for a receive when its message arrives.\nrespond " +
+			"answer=access|operation|invalid|rnr [opcode=SEND|RDMA_WRITE|RDMA_READ|ATOMIC]: the responder refuses " +
+			"or delays a message; the peer's send completes with REM_ACCESS_ERR, REM_OP_ERR, REM_INV_REQ_ERR, or " +
+			"RNR_RETRY_EXC_ERR when its retries run out.\ncall NAME errno=ERRNO|delay=TIME: a call such as " +
+			"ibv_reg_mr or rdma_connect fails, or is delayed; ibv_post_send, ibv_post_recv and ibv_post_srq_recv " +
+			"fail only with urdma exec --inject.\nevent delay=TIME: a completion event is delayed.\ncm delay=TIME " +
+			"[type=EVENT]: an event of rdma_cm and later ones on its channel are delayed.\ncm reject: a listener " +
+			"refuses a connection request.\nwire PORT loss=P|duplicate=P|corrupt=P|reorder=P " +
+			"[late=TIME]|delay=TIME|jitter=TIME|rate=BITS|mtu=BYTES|partition: faults of a port's packets " +
+			"(way=in|out|both, peer=ADDRESS, burst=N packets per loss).\n\nEach rule accepts qp=QPN (send, " +
+			"receive, respond), pid=PID, nth=N (the first event to hit), p=PROBABILITY and seed=SEED, count=N|all " +
+			"(1; with p all) and for=TIME. The same seed and the same events give the same hits.\n\nScenarios, " +
+			"with -f FILE or semicolons: statements are carried out one after the other. wait TIME delays the " +
+			"following statements; after with a rule without an effect delays them until the rule has " +
+			"hit.\n\nUsers may inject errors into their own processes, urdmad's own user and root into all " +
+			"processes and ports. Injected errors are logged, and counted in urdma show inject and in metrics. " +
+			"Without rules, injection costs next to nothing.",
 		Example: "  urdma inject send status=RETRY_EXC_ERR qp=7e nth=3\n" +
 			"  urdma inject respond answer=access opcode=RDMA_WRITE p=0.1 seed=7\n" +
 			"  urdma inject wire urdma0 loss=1% burst=3 delay=2ms peer=10.2.0.7 seed=7 for=10s\n" +

@@ -102,14 +102,13 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "sum up a running urdmad",
-		Long: "Sum up the urdmad that runs: version, clients, connections, queue pairs, memory, losses and ports; with " +
-			"--verbose also the poll loop, and what yields and sleeps take here and what follows from it (polling in " +
-			"urdma.json(5)).\n\n" +
-			"urdmad's own user and root see everything; others see the ports and what their own processes have. " +
-			"--json prints the whole snapshot, every object included. --all sums up every urdmad in a default place, also " +
-			"other users', " +
-			"as far as you may; with --json as an array.\n\nExits with status 1 where no urdmad runs. --wait waits for one: " +
-			"urdmad & urdma status --wait.",
+		Long: "Show a summary of the running urdmad: version, clients, connections, queue pairs, memory, losses and " +
+			"ports. --verbose adds the poll loop, the measured costs of yields and sleeps, and the settings " +
+			"derived from them (polling in urdma.json(5)).\n\nurdmad's own user and root see everything; others " +
+			"see the ports and the objects of their own processes. --json prints the whole snapshot with every " +
+			"object. --all shows every urdmad in a default place, also of other users as far as permitted; with " +
+			"--json as an array.\n\nExits with status 1 if no urdmad runs. --wait waits for one: urdmad & urdma " +
+			"status --wait.",
 		Example: "  urdma status\n  urdma status --wait=10s\n  sudo urdma status --all",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

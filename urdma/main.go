@@ -88,9 +88,9 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "urdma",
 		Short: "run programs on urdmad, look inside it and after its configuration",
-		Long: "urdma is the companion of urdmad(8), the daemon that gives RDMA to machines without RDMA hardware. " +
-			"It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows and starts its " +
-			"configuration.",
+		Long: "urdma is the command line of urdmad(8), the daemon that provides RDMA on machines without RDMA " +
+			"hardware. It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows " +
+			"and creates its configuration.",
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

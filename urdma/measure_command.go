@@ -24,14 +24,12 @@ func newPing() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ping PEER",
 		Short: "make RDMA Reads of another urdmad, and take the time",
-		Long: "Connect to the responder of the urdmad at PEER, an address or a name of one, and make one RDMA Read after " +
-			"the other: from urdmad to urdmad, " +
-			"through everything that a program's message passes, but for the other program. Each answer's bytes are checked. " +
-			"A Read without an answer is lost; packets that were lost and sent again are counted as well. Whether the way " +
-			"carries packets of the port's MTU is tried once.\n\n" +
-			"Where nothing comes back, it says what is wrong. Every urdmad answers unless \"responder\" in its urdma.json is " +
-			"\"off\". " +
-			"Exits with status 1 where no Read was answered.",
+		Long: "Connect to the responder of the urdmad at PEER, an address or host name, and make one RDMA Read after " +
+			"the other. The messages take the same path as a program's, but between the two urdmads only. The data " +
+			"of each answer is checked. A Read without an answer counts as lost; retransmitted packets are " +
+			"counted, too. Once, urdma ping tests whether the path carries packets of the port's MTU.\n\nIf " +
+			"nothing comes back, it explains why. Every urdmad answers unless \"responder\" in its urdma.json is " +
+			"\"off\". Exits with status 1 if no Read was answered.",
 		Example: "  urdma ping 10.9.0.2\n  urdma ping -c 3 -s 8KiB 10.9.0.2\n  urdma ping -c 1 --json 10.9.0.2",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,11 +14,10 @@ func newMonitor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "monitor",
 		Short: "show what changes in a running urdmad, as it happens",
-		Long: "Show one line for each change, until interrupted: CLIENT (a program that came or has gone), STATE (of a " +
-			"queue pair), ASYNC (an asynchronous event), " +
-			"CM (an event of rdma_cm), LINK (of a port), BOOKMARK (urdma trace --mark). " +
-			"urdmad's own user and root see everything; others see their own processes, and no links. " +
-			"urdma trace shows each call and message.",
+		Long: "Show one line for each change, until interrupted: CLIENT (a program started or ended), STATE (of a " +
+			"queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), LINK (of a port), BOOKMARK " +
+			"(urdma trace --mark). urdmad's own user and root see everything; others see their own processes, and " +
+			"no links. urdma trace shows each call and message.",
 		Example: "  urdma monitor\n  urdma monitor --pid 4711 --json\n  urdma monitor --duration 1m",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

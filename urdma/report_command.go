@@ -31,12 +31,11 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "collect what a bug report needs in one file",
-		Long: "Write a gzipped tar archive of what a bug report needs: versions, the machine, urdma status and every " +
-			"urdma show, urdma doctor, the configuration, " +
-			"and the last lines of urdmad's log where the journal has them. It holds no contents of memory or messages, no " +
-			"command lines, environments or secrets of a configuration; " +
-			"it does hold names of programs, addresses and interfaces. Look at it before you publish it. Where no urdmad " +
-			"runs it holds the rest.",
+		Long: "Write a gzipped tar archive with all that a bug report needs: versions, the machine, urdma status and " +
+			"every urdma show, urdma doctor, the configuration, and the last lines of urdmad's log if the journal " +
+			"has them. It contains no data of memory or messages, no command lines or environments, and no secrets " +
+			"of a configuration. It does contain names of programs, addresses and interfaces: check it before you " +
+			"publish it. It works without a running urdmad, with less content.",
 		Example: "  urdma report\n  sudo urdma report -o /tmp/urdma.tar.gz",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },

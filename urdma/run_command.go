@@ -34,18 +34,15 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "run a program on a urdmad of its own",
-		Long: "Start a private urdmad, wait until it is ready, run PROGRAM on its RDMA devices as urdma exec does, and " +
-			"stop the urdmad. " +
-			"The port is loopback, with the addresses 198.18.0.1 and 127.0.0.1, unless --udp, --tcp or --config says " +
-			"otherwise. " +
-			"Processes that PROGRAM starts are on this urdmad too, and so are urdma status and the others there.\n\n" +
-			"Signals are passed on, and the exit status is the program's, or 128 + N after signal N. " +
-			"When urdma run is killed, urdmad ends too. Nothing is left behind, and several may run at once; ports of --udp " +
-			"and --tcp need a port number of the machine each (--udp=PORT).\n\n" +
-			"--hosts 2 runs two programs on two urdmads joined by memif: SERVER on the host 198.18.0.1, and, once it " +
-			"listens, CLIENT on the host 198.18.0.2. " +
-			"When the client ends, the server has 10 seconds to end too before it is stopped. The exit status is the " +
-			"client's, or else the server's.",
+		Long: "Start a private urdmad, wait until it is ready, run PROGRAM on its RDMA devices as urdma exec does, " +
+			"and stop the urdmad. The port is loopback, with the addresses 198.18.0.1 and 127.0.0.1, unless --udp, " +
+			"--tcp or --config says otherwise. Child processes of PROGRAM use this urdmad, too, including urdma " +
+			"status and other urdma commands.\n\nSignals are passed on, and the exit status is the program's, or " +
+			"128 + N after signal N. If urdma run is killed, urdmad ends, too. Nothing remains afterwards, and " +
+			"several may run at once; with --udp and --tcp each needs its own port number (--udp=PORT).\n\n--hosts " +
+			"2 runs two programs on two urdmads joined by memif: SERVER on the host 198.18.0.1, and, once it " +
+			"listens, CLIENT on the host 198.18.0.2. When the client ends, the server has 10 seconds to end before " +
+			"it is stopped. The exit status is the client's, or if that is 0 the server's.",
 		Example: "  urdma run -- make check\n" +
 			"  urdma run -- ibv_devinfo\n" +
 			"  urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v",

@@ -39,17 +39,17 @@ func newShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show OBJECT [NAME]",
 		Short: "list the objects of a running urdmad, or show one in full",
-		Long: "List the objects of one kind: " + all + ". " +
-			"With NAME, as the list's QPN, NAME, PID, PD, LKEY or HANDLE column has it, show all that is known of one.\n\n" +
-			"Each belongs to the process named at its end. SEND and RECV are posted work requests and the queue's slots, " +
-			"FILL completions not polled, " +
-			"WINDOW segments in flight and the congestion window, READS those we may have open and those we serve. " +
-			"PATH of a region is how urdmad reaches it: shared pages, or the fallback path through /proc; " +
-			"PATH of a connection is the wire, or host between two processes of one urdmad. " +
-			"ACCESS stands for local write, remote write, remote read, remote atomic, windows may be bound, zero based. " +
-			"(inside), the last row of port, is what programs of this urdmad send each other: messages, as there are no " +
-			"packets of them.\n\n" +
-			"ah (address handles) are their programs' alone; urdmad has none to show.",
+		Long: "List the objects of one kind: " +
+			all +
+			". With NAME, a value of the list's QPN, NAME, PID, PD, LKEY or HANDLE column, show everything about " +
+			"one object.\n\nThe last columns name the process that owns the object. SEND and RECV are posted work " +
+			"requests and the queue's slots, FILL completions not yet polled, WINDOW segments in flight and the " +
+			"congestion window, READS the Reads that we may have outstanding and those that we serve. PATH of a " +
+			"region is how urdmad accesses it: shared pages, or the fallback path through /proc. PATH of a " +
+			"connection is wire, or host between two processes of one urdmad. ACCESS stands for local write, " +
+			"remote write, remote read, remote atomic, bind windows, zero based. (inside), the last row of port, " +
+			"counts messages between programs of this urdmad, which use no packets.\n\nah (address handles) exist " +
+			"only in their programs; urdmad has none to show.",
 		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns " +
 			"qpn,state,peer --watch",
 		Args: usage(cobra.RangeArgs(1, 2)),

@@ -17,10 +17,10 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "watch ports, rates and the busiest queue pairs",
-		Long: "Watch a running urdmad until interrupted: what its ports carry and lose, its workers if there are several, " +
-			"and its queue pairs, the busiest first. " +
-			"Where standard output is no terminal, and with --count, print lines instead: one for each port and each of " +
-			"several workers, and one for the busiest queue pair.",
+		Long: "Show the activity of a running urdmad until interrupted: the traffic and losses of its ports, its " +
+			"workers if there are several, and its queue pairs, the busiest first. If standard output is no " +
+			"terminal, and with --count, print lines instead: one for each port, one for each of several workers, " +
+			"and one for the busiest queue pair.",
 		Example: "  urdma top\n  urdma top --sort messages\n  urdma top --count 10 | tee log",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

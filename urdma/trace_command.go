@@ -33,23 +33,22 @@ func newTrace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "show what programs do with a running urdmad, as it happens",
-		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, beside " +
-			"the packets of urdmad's ports, " +
-			"one line an event, until interrupted or a limit is reached.\n\nKIND is API (a call, with its errno and how long " +
-			"urdmad took), SEND (a posted send was taken), " +
-			"RCV (a message begins to fill a receive), PLACE (bytes of a message were written to memory), COMP (a " +
-			"completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), " +
-			"RTRY (a lost segment goes again), RNR (a message waits for a receive), CLIENT (a program came or has gone), " +
-			"LINK (of a port), WHY (why something failed, as urdma explain says it), BOOKMARK or PACKET.\n\n" +
-			"urdmad's own user and root see everything; others see their own processes.\n\n" +
-			"-o writes to a file: of a name that ends in .pcapng packets with the events before each as its comment, " +
-			"of one in .json what ui.perfetto.dev and chrome://tracing open, of one in .html a page for any browser, which " +
-			"needs no network: " +
-			"a sequence diagram with a lane for each program, queue pair and urdmad, to zoom and filter; a click on an event " +
-			"shows its fields. --html FILE is -o with any name.\n\n" +
-			"--dump writes what urdmad keeps of each program always: its last requests, states, events, failed completions, " +
-			"resent segments and reasons, also of programs that have failed and ended.\n\n" +
-			"What comes faster than it can be written is lost to the trace, not to programs, and counted.",
+		Long: "Show the calls, work requests, completions, queue pair states and asynchronous events of programs, " +
+			"together with the packets of urdmad's ports, one event per line, until interrupted or a limit is " +
+			"reached.\n\nKIND is API (a call, with its errno and its time in urdmad), SEND (a posted send was " +
+			"accepted), RCV (a message begins to fill a receive), PLACE (bytes of a message were written to " +
+			"memory), COMP (a completion), STATE (of a queue pair), ASYNC (an asynchronous event), CM (an event of " +
+			"rdma_cm), RTRY (a lost segment is sent again), RNR (a message waits for a receive), CLIENT (a program " +
+			"started or ended), LINK (of a port), WHY (why something failed, as in urdma explain), BOOKMARK or " +
+			"PACKET.\n\nurdmad's own user and root see everything; others see their own processes.\n\n-o writes a " +
+			"file, whose name determines its format. .pcapng: packets, each with the preceding events as its " +
+			"comment. .json: a file for ui.perfetto.dev and chrome://tracing. .html: a page for any browser, which " +
+			"needs no network. It shows a sequence diagram with a lane for each program, queue pair and urdmad, to " +
+			"zoom and filter; click on an event to see its fields. --html FILE is the same with any " +
+			"name.\n\n--dump writes the contents of the flight recorder: the last requests, states, events, failed " +
+			"completions, retransmitted segments and reasons of each program, also of programs that have failed " +
+			"and ended.\n\nEvents that happen faster than they can be written are missing in the trace and " +
+			"counted; programs are not affected.",
 		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n  urdma " +
 			"trace --html rping.html\n" +
 			"  urdma trace --mark 'second phase begins'",
