@@ -53,15 +53,14 @@ func newCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "urdma-bench",
-		Short: "measure urdma beside kernel sockets on this machine",
-		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, what is installed of their " +
-			"peers: iperf3, sockperf, dpdk-testpmd. " +
-			"Prints medians, spreads, and the ratios to what urdma aims at; a ratio that not every round bears out is called " +
-			"so. " +
-			"Writes JSON, CSV and SVG plots below --out; runs found there make the history. " +
-			"Kernel sockets between two hosts take network namespaces: root, or a machine that allows user namespaces; what " +
-			"can't be had is named and left out. " +
-			"Running urdmads are not touched, but they and everything else that runs takes part in the figures.",
+		Short: "measure urdma on this machine, compared with kernel sockets",
+		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, the installed programs to " +
+			"compare with: iperf3, sockperf, dpdk-testpmd. " +
+			"Prints medians, spreads, and ratios with urdma's targets; a ratio that not every round confirms is marked. " +
+			"Writes JSON, CSV and SVG plots below --out; earlier runs there make the history. " +
+			"Kernel sockets between two hosts need network namespaces: root, or a machine that allows user namespaces. " +
+			"Measurements that are not possible are listed and left out. " +
+			"Running urdmads are not touched, but like all other running programs they affect the figures.",
 		Example: "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
@@ -80,16 +79,16 @@ func newCommand() *cobra.Command {
 	f.StringVar(&o.build, "build", "",
 		"`directory` with urdmad, urdma and liburdma.so (default: those that this urdma came with)")
 	f.StringVar(&o.library, "lib", "",
-		"`PATH` of the liburdma.so to measure, where it is not in --build (urdma bench finds it)")
-	f.StringVarP(&o.out, "out", "o", "urdma-bench", "`directory` for what is written")
-	f.StringVar(&o.only, "only", "", "measure only what `REGEXP` matches the name of (--list)")
+		"`PATH` of the liburdma.so to measure, if it is not in --build (urdma bench finds it)")
+	f.StringVarP(&o.out, "out", "o", "urdma-bench", "`directory` for the output")
+	f.StringVar(&o.only, "only", "", "measure only names that `REGEXP` matches (--list)")
 	f.StringVar(&o.markdown, "markdown", "",
-		"also write `FILE`, as docs/BENCHMARKS.md is, and its plots into benchmarks beside it")
-	f.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
+		"also write `FILE` in the form of docs/BENCHMARKS.md, and its plots into the directory benchmarks next to it")
+	f.IntVar(&o.rounds, "rounds", 5, "how often each figure is measured")
 	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
 	f.DurationVar(&o.limit, "limit", 12*time.Minute+30*time.Second, "begin no round that would end after `TIME`; 0: none")
 	f.BoolVar(&o.sweeps, "sweeps", true, "also measure, once, over sizes and numbers of queue pairs")
-	f.BoolVar(&o.list, "list", false, "print the names of what there is to measure")
+	f.BoolVar(&o.list, "list", false, "print the names of all measurements")
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func newReload() *cobra.Command {
 	var o lookOptions
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "have urdmad read its configuration again",
+		Short: "let urdmad read its configuration again",
 		Long: "Read urdmad's configuration again, as SIGHUP does, and print which settings were applied and which " +
 			"need a restart. No connection is broken. If the configuration is wrong, nothing changes, and the exit " +
 			"status is 1. Only urdmad's own user and root may do this.",

@@ -16,7 +16,7 @@ import (
 func newBench() *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench [flags]",
-		Short: "measure urdma beside kernel sockets on this machine",
+		Short: "measure urdma on this machine, compared with kernel sockets",
 		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, the installed programs to " +
 			"compare with: iperf3, sockperf, dpdk-testpmd. urdma-bench(1) and urdma bench --help list the flags.",
 		Example:            "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",

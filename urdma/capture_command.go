@@ -62,15 +62,15 @@ func newCapture() *cobra.Command {
 		"only connections with an end at `ADDRESS`, ADDRESS:PORT or :PORT, ours or the peer's; PORT is rdma_cm's or UDP's")
 	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
 	f.IntVar(&o.pid, "pid", 0, "only connections of the process `PID`")
-	f.BoolVar(&o.all, "all", false, "also what a port receives that is not for urdmad, such as the kernel's")
+	f.BoolVar(&o.all, "all", false, "also packets that are not for urdmad, such as the kernel's")
 	f.Uint32Var(&o.snap, "snaplen", 0, "keep only the first `BYTES` of each packet (0: all)")
 	f.Uint64VarP(&o.limits.Frames, "count", "c", 0, "end after `N` packets")
 	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
 	f.StringVar(&o.fileBytes, "file-size", "",
 		"begin another file when one has `SIZE`, such as 100MB; the files are numbered")
 	f.IntVar(&o.output.Files, "files", 0, "keep only the newest `N` files (with --file-size)")
-	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory in which packets wait to be written")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is captured")
+	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory for packets that wait to be written")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no messages on standard error")
 	completeNames(cmd, &o.lookOptions)
 	cmd.MarkFlagFilename("output", "pcapng") //nolint:errcheck // fails only for an unknown flag
 	return cmd

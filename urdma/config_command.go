@@ -13,7 +13,7 @@ import (
 func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "check, show and start configuration files",
+		Short: "check, show and create configuration files",
 		Long:  "Check a urdma.json(5), show what it amounts to, or write one to start from.",
 		Args:  usage(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -25,7 +25,7 @@ func newConfig() *cobra.Command {
 func newConfigCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "tell everything that is wrong with a file",
+		Short: "report everything that is wrong with a file",
 		Long: "Report everything that is wrong with a configuration file: for each error the line, the JSON path, " +
 			"the value found and the values allowed. Here unknown properties are errors, with the nearest known " +
 			"name; urdmad itself warns about them and goes on. Settings that are allowed but seldom intended give " +
@@ -56,7 +56,7 @@ func newConfigShow() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [FILE]",
-		Short: "show the effective configuration and where each value came from",
+		Short: "show the effective configuration and the origin of each value",
 		Long: "Show the configuration that urdmad would run with: the values of the file, and defaults for all " +
 			"others. Each value has its origin: a line of the file, an environment variable, or another setting. " +
 			"Without FILE, show the built-in default.",

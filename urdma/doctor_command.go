@@ -23,7 +23,7 @@ func newDoctor() *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor [-- PROGRAM]",
-		Short: "tell why something might not work here, and what helps",
+		Short: "say why something might not work here, and what to do",
 		Long: "Check everything that RDMA through urdmad depends on: the running urdmad and its version, its ports " +
 			"and their links; the capabilities, interfaces and MTUs that the configuration's ports need; network " +
 			"cards, with the commands that bind them; the kernel; limits; and, with PROGRAM, whether the library " +

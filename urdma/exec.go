@@ -68,26 +68,25 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the program's name belong to the program
 	f.StringVar(&o.transport, "transport", "",
-		"`TRANSPORT` the devices claim to have: iwarp, ib or roce (default: as urdma.json says)")
+		"`TRANSPORT` as which the program sees the devices: iwarp, ib or roce (default: as urdma.json says)")
 	f.StringVar(&o.lib, "lib", "",
-		"`PATH` of the liburdma.so to preload (default: found beside urdma or where it was installed)")
+		"`PATH` of the liburdma.so to preload (default: next to urdma, or where it was installed)")
 	f.StringVar(&o.inject, "inject", "",
-		"`STATEMENTS` of urdma inject for this program alone (URDMA_INJECT), or @FILE with them")
+		"`STATEMENTS` of urdma inject for this program only (URDMA_INJECT), or @FILE with them")
 	f.StringVar(&o.strict, "strict", "",
-		"`BEHAVIOURS` that specifications allow and hardware seldom shows, for this program alone (URDMA_STRICT): all, or "+
-			"some and limits, separated by commas, as in --strict=srq-order,max_sge:3,seed:7")
+		"`BEHAVIOURS` that specifications allow and hardware seldom shows, for this program only (URDMA_STRICT): all, or "+
+			"names and limits, separated by commas, as in --strict=srq-order,max_sge:3,seed:7")
 	f.Lookup("strict").NoOptDefVal = "all"
-	f.BoolVar(&o.log, "log", false, "let the library say on standard error what it does (URDMA_LOG=1)")
+	f.BoolVar(&o.log, "log", false, "log on standard error what the library does (URDMA_LOG=1)")
 	f.BoolVar(&o.explain, "explain", false,
-		"let the library say on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
+		"explain on standard error why completions, requests and connections failed (URDMA_EXPLAIN=1)")
 	f.StringVar(&o.warn, "warn", "",
-		"let the library warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error "+
-			"(--warn=error) the first ends the program with exit status 86")
+		"warn on standard error of mistakes that have not failed yet (URDMA_WARN=1); with `MODE` error (--warn=error) "+
+			"the first mistake ends the program with exit status 86")
 	f.Lookup("warn").NoOptDefVal = "1"
 	f.StringVar(&o.shareMalloc, "share-malloc", "",
-		"have malloc give memory that urdmad maps, too, for pieces of 128 KiB or more, and not only for those that are "+
-			"aligned to pages; `SIZE` at most, as in --share-malloc=4G (default: as much as the machine has), or 0 for none "+
-			"at all (URDMA_SHARE_MALLOC)")
+		"let malloc return memory that urdmad can map for all pieces of 128 KiB or more, not only for page-aligned ones; "+
+			"at most `SIZE` in all, as in --share-malloc=4G (default: the machine's memory), or 0 for none (URDMA_SHARE_MALLOC)")
 	f.Lookup("share-malloc").NoOptDefVal = "1"
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -58,8 +58,8 @@ func newExplain() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.IntVar(&o.pid, "pid", 0, "only the process `PID`")
-	f.IntVarP(&o.count, "count", "c", o.count, "the last `N`; 0: all that there are")
-	f.BoolVar(&o.list, "list", false, "print all reasons there are")
+	f.IntVarP(&o.count, "count", "c", o.count, "the last `N` failures; 0: all")
+	f.BoolVar(&o.list, "list", false, "print all reasons")
 	return cmd
 }
 

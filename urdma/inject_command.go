@@ -27,7 +27,7 @@ func newInject() *cobra.Command {
 	var o injectOptions
 	cmd := &cobra.Command{
 		Use:   "inject STATEMENT | list | clear [NUMBER]",
-		Short: "have something go wrong, to see what a program makes of it",
+		Short: "inject errors, to see how a program handles them",
 		Long: "Inject errors on purpose. An event happens at once. A rule applies to all matching events from then " +
 			"on, until it has hit count of them, its time (for=) is over, urdma inject clear removes it, or the " +
 			"process that it names ends.\n\nEvents:\ncq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device " +
@@ -84,8 +84,8 @@ func newInject() *cobra.Command {
 		},
 	}
 	o.addSocket(cmd)
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`FILE` with a scenario, a statement a line; - is standard input")
-	cmd.Flags().BoolVar(&o.json, "json", false, "list as a JSON array")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`FILE` with a scenario, one statement per line; - is standard input")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the list as a JSON array")
 	return cmd
 }
 

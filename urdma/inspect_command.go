@@ -101,7 +101,7 @@ func newStatus() *cobra.Command {
 	var all, verbose bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "sum up a running urdmad",
+		Short: "show a summary of a running urdmad",
 		Long: "Show a summary of the running urdmad: version, clients, connections, queue pairs, memory, losses and " +
 			"ports. --verbose adds the poll loop, the measured costs of yields and sleeps, and the settings " +
 			"derived from them (polling in urdma.json(5)).\n\nurdmad's own user and root see everything; others " +
@@ -135,7 +135,7 @@ func newStatus() *cobra.Command {
 	addWait(cmd, &o.wait)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false,
 		"also what yields and sleeps take here, and how the poll loop does")
-	cmd.Flags().BoolVar(&all, "all", false, "sum up every urdmad of this machine, of all users")
+	cmd.Flags().BoolVar(&all, "all", false, "show every urdmad of this machine, of all users")
 	cmd.MarkFlagsMutuallyExclusive("all", "socket")
 	cmd.MarkFlagsMutuallyExclusive("all", "wait")
 	return cmd

@@ -87,7 +87,7 @@ func startsPrograms(cmd *cobra.Command) bool { return cmd.Name() == "exec" || cm
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "urdma",
-		Short: "run programs on urdmad, look inside it and after its configuration",
+		Short: "run programs on urdmad, inspect it and manage its configuration",
 		Long: "urdma is the command line of urdmad(8), the daemon that provides RDMA on machines without RDMA " +
 			"hardware. It starts programs on urdmad's devices, shows what a running urdmad does, and checks, shows " +
 			"and creates its configuration.",

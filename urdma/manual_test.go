@@ -53,44 +53,43 @@ var commandSections = []manualtest.Section{
 	{Title: "Exit status", Items: [][2]string{
 		{"0", "Success."},
 		{"1", "Failure."},
-		{"2", "Wrong use, or a configuration with an error."},
-		{"124", "urdma run has stopped the program after --timeout."},
-		{"125", "urdma exec or run itself failed, before the program, or urdmad under urdma run."},
-		{"126", "The program exists and cannot be run, or not on urdmad."},
+		{"2", "Wrong usage, or an error in a configuration."},
+		{"124", "urdma run stopped the program after --timeout."},
+		{"125", "urdma exec or run failed before the program started, or urdmad failed under urdma run."},
+		{"126", "The program exists but cannot be run, or not on urdmad."},
 		{"127", "There is no such program."},
-		{"other", "The program's own, under urdma exec and run; 128 + N where signal N ended it under urdma run."},
+		{"other", "The program's own, under urdma exec and run; 128 + N if signal N ended it under urdma run."},
 	}},
 	{Title: "Environment", Items: [][2]string{
 		{"URDMA_SOCKET", "Control socket of urdmad. urdma exec sets it for the program, to --socket or to the first " +
 			"default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, " +
 			"/run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
-		{"URDMA_TRANSPORT", "What the devices claim to be: iwarp, ib or roce. Set by urdma exec --transport."},
-		{"NO_COLOR", "If set, urdma status and show print no colours on a terminal. Elsewhere they never do."},
-		{"URDMA_LOG", "1 lets the library say on standard error what it does. Set by urdma exec --log."},
+		{"URDMA_TRANSPORT", "Kind of device that the program sees: iwarp, ib or roce. Set by urdma exec --transport."},
+		{"NO_COLOR", "If set, urdma status and show print no colours on a terminal. To a file or pipe they never print " +
+			"colours."},
+		{"URDMA_LOG", "1: the library logs on standard error what it does. Set by urdma exec --log."},
 		{"URDMA_NAMES", "1: the library's lines on standard error name the program and its process. Set by urdma run " +
 			"--hosts 2."},
 		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the " +
 			"first. Set by urdma exec --warn."},
-		{"URDMA_INJECT", "Statements of urdma inject for the process alone: they end with it. Set by urdma exec --inject. " +
-			"A process that urdmad refuses them to finds no devices."},
-		{"URDMA_SHARE_MALLOC", "Which pieces of malloc's urdmad maps, too: unset, those that are aligned to a page or " +
-			"more, as buffers of I/O are; 1 or a size (4G), those and all of 128 KiB or more, in all at most that size; 0, " +
-			"none. " +
-			"For the library that urdma exec preloads; set by --share-malloc. All other memory that a program registers " +
-			"stays where it is, and is reached through /proc, slower."},
-		{"URDMA_STRICT", "Behaviours of urdma exec --strict for the process alone: all or 1, or some of them. Set by " +
+		{"URDMA_INJECT", "Statements of urdma inject for this process only; they end with it. Set by urdma exec --inject. " +
+			"If urdmad refuses them, the process finds no devices."},
+		{"URDMA_SHARE_MALLOC", "Which memory from malloc urdmad can map: unset, pieces that are aligned to a page or more, " +
+			"such as I/O buffers; 1 or a size (4G), these and all pieces of 128 KiB or more, up to that size in all; 0, none. " +
+			"For the library that urdma exec preloads; set by --share-malloc. Other memory that a program registers stays " +
+			"where it is, and is accessed through /proc, which is slower."},
+		{"URDMA_STRICT", "Behaviours of urdma exec --strict for this process only: all or 1, or some of them. Set by " +
 			"urdma exec --strict. docs/debugging.md says what each does, and what allows it."},
-		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are there already, and liburdma-malloc.so " +
-			"behind them unless URDMA_SHARE_MALLOC is 0."},
-		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d before the directories that are there already: the directory " +
-			"beside liburdma.so in which it has the names of libibverbs and librdmacm, " +
-			"for what no preload reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that takes LD_PRELOAD " +
-			"out of its environment). " +
-			"It stays away where this machine's libraries have version nodes that liburdma.so lacks."},
-		{"OMPI_MCA_*", "For a rank of Open MPI (of mpirun or srun --mpi=pmix) whose btl parameter names openib, and for " +
+		{"LD_PRELOAD", "urdma exec puts liburdma.so before the libraries that are already listed, and liburdma-malloc.so " +
+			"after them unless URDMA_SHARE_MALLOC is 0."},
+		{"LD_LIBRARY_PATH", "urdma exec puts liburdma.d, the directory next to liburdma.so, before the directories that " +
+			"are already listed. It has the library under the names of libibverbs and librdmacm, for programs that no preload " +
+			"reaches (a library opened with RTLD_DEEPBIND or dlmopen, a program that removes LD_PRELOAD from its " +
+			"environment). It is not added if this machine's libraries have symbol versions that liburdma.so lacks."},
+		{"OMPI_MCA_*", "For a rank of Open MPI (under mpirun or srun --mpi=pmix) whose btl parameter names openib, and for " +
 			"mpirun, urdma exec sets URDMA_TRANSPORT=ib, btl_openib_allow_ib=1 and btl_openib_warn_no_device_params_found=0; " +
-			"mpi_yield_when_idle=1 where ranks fill the processors; UCX_USE_MT_MUTEX=y where pml names ucx. Whatever the " +
-			"user set, here or in Open MPI's files, stays. URDMA_LOG=1 says what was set."},
+			"mpi_yield_when_idle=1 if ranks fill the processors; UCX_USE_MT_MUTEX=y if pml names ucx. It keeps whatever the " +
+			"user has set, here or in Open MPI's files. URDMA_LOG=1 prints what was set."},
 		{"ASAN_OPTIONS", "urdma exec adds verify_asan_link_order=0, without which programs built with AddressSanitizer " +
 			"refuse a preload."},
 	}},

@@ -23,7 +23,7 @@ func newPing() *cobra.Command {
 	size := "64"
 	cmd := &cobra.Command{
 		Use:   "ping PEER",
-		Short: "make RDMA Reads of another urdmad, and take the time",
+		Short: "make RDMA Reads from another urdmad, and measure the time",
 		Long: "Connect to the responder of the urdmad at PEER, an address or host name, and make one RDMA Read after " +
 			"the other. The messages take the same path as a program's, but between the two urdmads only. The data " +
 			"of each answer is checked. A Read without an answer counts as lost; retransmitted packets are " +
@@ -61,7 +61,7 @@ func newPing() *cobra.Command {
 	f.IntVarP(&p.Count, "count", "c", 0, "end after `N` Reads (0: when interrupted)")
 	f.DurationVarP(&p.Interval, "interval", "i", time.Second, "wait `TIME` between two Reads")
 	f.StringVarP(&size, "size", "s", size, "read `SIZE` bytes, such as 8KiB")
-	f.BoolVarP(&p.Quiet, "quiet", "q", false, "print the sum alone")
+	f.BoolVarP(&p.Quiet, "quiet", "q", false, "print only the summary")
 	return cmd
 }
 

@@ -13,7 +13,7 @@ func newMonitor() *cobra.Command {
 	o := traceOptions{captureOptions: captureOptions{ringBytes: "1MiB"}}
 	cmd := &cobra.Command{
 		Use:   "monitor",
-		Short: "show what changes in a running urdmad, as it happens",
+		Short: "show changes in a running urdmad, as they happen",
 		Long: "Show one line for each change, until interrupted: CLIENT (a program started or ended), STATE (of a " +
 			"queue pair), ASYNC (an asynchronous event), CM (an event of rdma_cm), LINK (of a port), BOOKMARK " +
 			"(urdma trace --mark). urdmad's own user and root see everything; others see their own processes, and " +
@@ -40,10 +40,10 @@ func newMonitor() *cobra.Command {
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.json, "json", false, "an object of JSON a line")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
 	f.IntVar(&o.pid, "pid", 0, "only the process `PID`")
 	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "don't tell on standard error what is shown")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no messages on standard error")
 	return cmd
 }

@@ -43,7 +43,7 @@ func newReport() *cobra.Command {
 	o.addSocket(cmd)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "",
 		"`FILE` to write, which must not exist yet (default: urdma-report-TIME.tar.gz)")
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (default: that of the urdmad that runs)")
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (default: that of the running urdmad)")
 	return cmd
 }
 

@@ -69,10 +69,10 @@ func newShow() *cobra.Command {
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.json, "json", false, "print them as a JSON array, with more of each")
-	f.IntVar(&o.filter.PID, "pid", 0, "only what belongs to process `PID`")
-	f.StringVar(&o.filter.Port, "port", "", "only what is on the port `NAME`")
-	f.StringVar(&o.qp, "qp", "", "only what the queue pair `QPN` uses, or what uses it")
+	f.BoolVar(&o.json, "json", false, "print the objects as a JSON array, with more fields")
+	f.IntVar(&o.filter.PID, "pid", 0, "only objects of the process `PID`")
+	f.StringVar(&o.filter.Port, "port", "", "only objects of the port `NAME`")
+	f.StringVar(&o.qp, "qp", "", "only objects that the queue pair `QPN` uses, or that use it")
 	f.StringSliceVar(&o.columns, "columns", nil, "`HEADS` of the columns to print, in this order")
 	f.DurationVar(&o.every, "watch", 0, "print again every `TIME` until interrupted")
 	f.Lookup("watch").NoOptDefVal = "1s"

@@ -48,8 +48,8 @@ func newTop() *cobra.Command {
 		},
 	}
 	o.addSocket(cmd)
-	cmd.Flags().DurationVar(&every, "interval", every, "`TIME` between two looks, such as 500ms")
+	cmd.Flags().DurationVar(&every, "interval", every, "`TIME` between two updates, such as 500ms")
 	cmd.Flags().IntVar(&count, "count", 0, "stop after `N` intervals, and print lines")
-	cmd.Flags().StringVar(&by, "sort", by, "`WHAT` the queue pairs are sorted by: bytes, messages or resent")
+	cmd.Flags().StringVar(&by, "sort", by, "`WHAT` to sort the queue pairs by: bytes, messages or resent")
 	return cmd
 }

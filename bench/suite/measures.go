@@ -92,7 +92,7 @@ func memifMeasures() []measure {
 			bandwidth(memif, true, "ib_write_bw", "-s", "64", "-l", "32", "-t", "256")),
 		halfTrip("memif.lat", "memif 1,500: Write of 8 B", latency(memif, "ib_write_lat")),
 		halfTrip("floor.2", "no protocol, two daemons (bench/floor)", floor("daemons=2 traffic=write ack=50us reply=100us")),
-		halfTrip("memif.lat.beside", "memif 1,500: Write of 8 B beside Writes of 64 KiB",
+		halfTrip("memif.lat.beside", "memif 1,500: Write of 8 B during Writes of 64 KiB",
 			latencyBeside(memif, "ib_write_lat")),
 		halfTrip("memif.lat.events", "memif 1,500: Send of 8 B, waiting for events", latency(memif, "ib_send_lat", "-e")),
 		one("memif.fair", "memif 1,500: least of 16 flows over their mean", "", results.Higher, fairness(memif, 16)),
