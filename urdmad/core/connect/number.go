@@ -44,9 +44,6 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		return err
 	}
 	var peer netip.Addr
-	if mask&abi.QPMaskPathMTU != 0 && x.n.e.SpeaksRoCE(dev) && a.PathMTU > x.n.e.RoCE.MaxMTU(dev) {
-		return fmt.Errorf("%w: path_mtu is %d, the port's packets have room for %d", qp.ErrAttribute, a.PathMTU, x.n.e.RoCE.MaxMTU(dev))
-	}
 	if mask&abi.QPMaskAV != 0 {
 		var ok bool
 		if peer, ok = x.peer(dev, a); !ok {
@@ -56,6 +53,12 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		if err := x.m.Check(dev, peer); err != nil {
 			return err
 		}
+	}
+	if q.Type != abi.QPTypeUC {
+		dev, peer = x.meeting(dev, peer, a.DestQPNum)
+	}
+	if mask&abi.QPMaskPathMTU != 0 && x.n.e.SpeaksRoCE(dev) && a.PathMTU > x.n.e.RoCE.MaxMTU(dev) {
+		return fmt.Errorf("%w: path_mtu is %d, the port's packets have room for %d", qp.ErrAttribute, a.PathMTU, x.n.e.RoCE.MaxMTU(dev))
 	}
 	if q.Type == abi.QPTypeUC {
 		return x.n.e.Datagrams.ModifyUC(q, dev, mask, a, peer)
@@ -78,6 +81,20 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		}
 	}
 	return nil
+}
+
+// meeting is the device and the address by which a queue pair meets another: those of its
+// port and of the peer, unless both are ours, one speaks RoCEv2, and another worker has the
+// peer. Then both meet on that port.
+func (x *Numbers) meeting(dev int, peer netip.Addr, number uint32) (int, netip.Addr) {
+	other := slices.Index(x.addrs, peer)
+	if other < 0 || x.n.e.SpeaksRoCE(other) == x.n.e.SpeaksRoCE(dev) || !x.n.e.QPs.Elsewhere(number) {
+		return dev, peer
+	}
+	if x.n.e.SpeaksRoCE(other) {
+		dev = other
+	}
+	return dev, x.addrs[dev]
 }
 
 func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
