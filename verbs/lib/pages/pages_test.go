@@ -151,3 +151,32 @@ func TestForkWithoutDescriptors(t *testing.T) { torture(t, "fork_descriptors") }
 func TestForkOfOwnStacks(t *testing.T)        { torture(t, "fork_stacks") }
 func TestForkInSignalHandler(t *testing.T)    { torture(t, "fork_signal") }
 func TestForkMappedOver(t *testing.T)         { torture(t, "fork_mapped") }
+
+// TestSanitizers runs the cases under sanitizers. ThreadSanitizer doesn't follow forks of a
+// process with threads, nor stacks of the program's own; cases of one thread that reserve much
+// memory take it minutes.
+func TestSanitizers(t *testing.T) {
+	if os.Getenv("URDMA_LONG") == "" {
+		t.Skip("takes minutes; make test-long")
+	}
+	for sanitizers, cases := range map[string][]string{
+		"address,undefined": {"advice", "allocated", "answers", "fork_descriptors", "fork_ends", "fork_kinds", "fork_mapped", "fork_signal", "fork_stacks", "fork_threads",
+			"forked", "model", "no_proc", "pieces", "threads"},
+		"thread": {"advice", "allocated", "answers", "no_proc", "threads"},
+	} {
+		binary := filepath.Join(t.TempDir(), "sanitized")
+		if err := compile(binary, []string{"-O1", "-Wno-tsan", "-fno-sanitize-recover=all", "-fsanitize=" + sanitizers}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			t.Run(sanitizers+"/"+c, func(t *testing.T) {
+				// Newer kernels randomise addresses more than these runtimes expect.
+				cmd := exec.Command("setarch", "-R", binary, c, "0", strconv.Itoa(fixedSeed))
+				cmd.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0") // what is reserved stays
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
