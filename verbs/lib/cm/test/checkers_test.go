@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,4 +37,51 @@ func TestCheckers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestRsocketsSanitizers runs the cases of rsockets, on a urdmad, with the library built into
+// the program under sanitizers.
+func TestRsocketsSanitizers(t *testing.T) {
+	if os.Getenv("URDMA_LONG") == "" {
+		t.Skip("takes minutes; make test-long")
+	}
+	// AddressSanitizer does not follow cancelled threads, nor ThreadSanitizer children of a process with threads. A
+	// program that closes the library's descriptors races with it.
+	for sanitizers, left := range map[string][]string{"address,undefined": {"cancelled"}, "thread": {"fork", "closed_descriptors"}} {
+		for _, program := range []string{"streams", "datagrams"} {
+			binary := rsocketsSanitized(t, program, sanitizers)
+			names, err := exec.Command("setarch", "-R", binary).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, name := range strings.Fields(string(names)) {
+				if slices.Contains(left, name) {
+					continue
+				}
+				t.Run(sanitizers+"/"+program+"/"+name, func(t *testing.T) {
+					d := startDaemon(t)
+					d.extra = []string{"LD_PRELOAD=", "ASAN_OPTIONS=detect_leaks=0"} // devices live as long as the process
+					d.start(t, transportOf(i), "setarch", "-R", binary, name, address).succeed(t)
+				})
+			}
+		}
+	}
+}
+
+// rsocketsSanitized builds a program of testdata/rsockets and the library into one, without
+// page conversion, as a sanitizer's runtime owns the address space.
+func rsocketsSanitized(t *testing.T, name, sanitizers string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-tsan", "-fexceptions", "-rdynamic", "-fvisibility=hidden",
+		"-fno-sanitize-recover=all", "-fsanitize=" + sanitizers, "-o", binary, "../../test/testdata/alone/pages.c"}
+	for _, folder := range []string{"../..", "../../session", "../../datapath", "../../device", "../../memory", "../../datagram", "..", "../../rsockets",
+		"../../rsockets/datagrams", "testdata/rsockets/" + name} {
+		sources, _ := filepath.Glob(folder + "/*.c")
+		args = append(args, slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })...)
+	}
+	if out, err := exec.Command("gcc", append(args, "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return binary
 }
