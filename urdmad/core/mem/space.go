@@ -316,21 +316,30 @@ func (s *Space) giveBack() {
 // Close ends the fallback goroutine and closes the files. Mappings still held
 // by regions go with their release.
 func (s *Space) Close() {
+	for _, f := range s.end() {
+		f.Close()
+	}
+}
+
+// end returns the files, which are to be closed without the lock: freeing a large one takes
+// seconds, and the worker may want to unmap.
+func (s *Space) end() (files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return
+		return nil
 	}
 	s.closed = true
 	s.dropIdle()
 	for _, f := range s.files {
-		f.Close()
+		files = append(files, f.File)
 	}
 	s.files = map[uint32]*sharedFile{}
 	if s.fallback != nil {
 		s.fallback.stop()
 	}
 	if s.selfMem != nil {
-		s.selfMem.Close()
+		files = append(files, s.selfMem)
 	}
+	return files
 }
