@@ -12,7 +12,7 @@ import (
 	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/attach/snapshot"
 	"urdma/urdmad/attach/umad"
-	"urdma/urdmad/control"
+	"urdma/urdmad/attach/watch"
 	"urdma/urdmad/serve"
 )
 
@@ -32,10 +32,10 @@ func (d *daemon) features() []feature {
 	return []feature{
 		{begin: d.newResponder, workers: d.listenOverTCP, run: d.runResponder},
 		{begin: d.listenMetrics, run: d.serveMetrics, stop: d.closeMetrics},
+		{server: d.attachWatch},
 		{server: d.attachInjection},
 		{server: d.attachSnapshots, run: d.logStatistics},
 		{server: d.attachAdmin},
-		{server: d.attachRecords},
 		{server: d.writeSysfs, show: d.showLink, run: d.showCounters, close: d.removeSysfs},
 		{server: d.attachSubnet, show: d.updateSubnet},
 		{workers: d.shareWithKernel, server: d.followKernel, stop: d.closeKernel},
@@ -45,6 +45,7 @@ func (d *daemon) features() []feature {
 // attachments are the features' own.
 type attachments struct {
 	responder *responder.Responder
+	watch     *watch.Watch
 	injector  *injector.Injector
 	metrics   *metrics.Server // nil: no metrics_address
 	snapshots *snapshot.Taker
@@ -70,14 +71,6 @@ var attachedSettings = []liveSetting{
 
 func (d *daemon) attachAdmin() error {
 	admin.Attach(d.Server, admin.Config{Reload: d.askReload, LogLevel: d.setLogLevel})
-	return nil
-}
-
-// attachRecords has flight recorders written to files.
-func (d *daemon) attachRecords() error {
-	if d.Config.RecorderDir != "" {
-		d.Server.Records = control.NewRecords(d.Config.RecorderDir, d.Log)
-	}
 	return nil
 }
 

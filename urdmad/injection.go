@@ -8,7 +8,6 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/injector"
-	"urdma/urdmad/control"
 	"urdma/urdmad/core/mailbox"
 )
 
@@ -22,9 +21,8 @@ type cut struct {
 
 // attachInjection has urdma inject take links down, and reach the subnet.
 func (d *daemon) attachInjection() error {
-	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet,
-		Because: (*control.Session).Because})
-	d.Server.Why = d.injector.Why
+	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet, Because: d.watch.Because})
+	d.watch.Why = d.injector.Why
 	return nil
 }
 

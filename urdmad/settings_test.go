@@ -48,7 +48,7 @@ var effects = map[string]struct {
 	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.Config.Socket) }},
 	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.Server.Sysfs }},
 	"fabric":                   {`"@FABRIC@"`, func(d *daemon) any { return d.subnet.Nodes() }},
-	"recorder_dir":             {`"@DIR@/records"`, func(d *daemon) any { return d.Server.Records }},
+	"recorder_dir":             {`"@DIR@/records"`, func(d *daemon) any { return d.watch.Records }},
 	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.Config.StatsInterval > 0 }},
 	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.Pollers[0].Engine.TRP.DeathTimeout() }},
 	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.Policy(0).Core }},

@@ -29,8 +29,7 @@ func (d *daemon) about() inspect.Daemon {
 
 // snapshotConfig is what a snapshot says of the daemon and its ports.
 func (d *daemon) snapshotConfig() snapshot.Config {
-	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder,
-		Parts: []snapshot.Part{d.injector.Show, snapshot.Warnings}}
+	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder, Parts: []snapshot.Part{d.injector.Show, d.watch.Show}}
 	for i, p := range d.Config.Ports {
 		info := d.Ports[i].Info()
 		c.Ports = append(c.Ports, snapshot.Port{Driver: info.Driver, Interface: info.Interface,

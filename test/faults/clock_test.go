@@ -83,11 +83,11 @@ var dayClock = regexp.MustCompile(`\.Unix(Nano|Milli|Micro)?\(|\.Round\(0\)|CLOC
 // to people. The clock of a machine can't be set in a test, so the sources are read.
 func TestClockOfTheDay(t *testing.T) {
 	shown := map[string]string{
-		"urdmad/control/capture.go":         "the time of a captured packet",
-		"urdmad/control/trace.go":           "the time of an event of a trace",
-		"urdmad/control/inspect.go":         "the time of an event of the flight recorder",
-		"urdmad/control/records.go":         "likewise, in a file",
-		"urdmad/control/warn.go":            "the time of a warning",
+		"urdmad/attach/watch/capture.go":    "the time of a captured packet",
+		"urdmad/attach/watch/events.go":     "the time of an event of a trace",
+		"urdmad/attach/watch/watch.go":      "the time of an event of the flight recorder",
+		"urdmad/attach/watch/records.go":    "likewise, in a file",
+		"urdmad/attach/watch/show.go":       "the time of a warning",
 		"urdmad/attach/metrics/families.go": "since when urdmad runs",
 		"verbs/lib/datapath/pollex.c":       "completion timestamps of the wall clock, for programs that ask for them",
 	}

@@ -52,7 +52,7 @@ type Hooks struct {
 // Answered is a request that was answered.
 type Answered struct {
 	Type  abi.Type
-	QPN   uint32 // of the queue pair that it is for, or 0
+	For   Object // whose handle it begins with; nil: none's
 	Begun time.Time
 	Err   error // why it was refused; nil: it was not
 }

@@ -16,7 +16,6 @@ const (
 // cleanUp removes everything the client owned, a part of it in each turn.
 func (x *Session) cleanUp() {
 	x.s.over(x)
-	x.endCapture()
 	if x.greeted {
 		defer x.Give(&clientAmounts)
 		defer x.w.clients.Add(-1)
@@ -30,9 +29,6 @@ func (x *Session) cleanUp() {
 	x.w.turn(func() {
 		x.ended = true // from now on nobody else changes objects
 		x.s.goes(x)
-		x.clientSeen(false)
-		x.w.keep(x)
-		x.recordEnd()
 		x.w.detach(x)
 	})
 	left, rings := x.inOrder(), []*memfd.Shared(nil)

@@ -29,7 +29,6 @@ func count(id *cm.ID, by int) { id.Channel.(*EventChannel).ids += by }
 func (c *EventChannel) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
-	c.x.noteCM(e, v)
 	if !c.x.s.keepsBack(c, e, v) {
 		c.Send(v)
 	}

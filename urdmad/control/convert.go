@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"net/netip"
 	"syscall"
 
@@ -18,6 +19,12 @@ func addrPortOf(a abi.Addr) (netip.AddrPort, error) {
 		return netip.AddrPortFrom(v.Addr().Unmap(), a.Port()), nil
 	}
 	return netip.AddrPort{}, syscall.EAFNOSUPPORT
+}
+
+// SaidIn is the text of a client's field, which ends at the first 0.
+func SaidIn(field []byte) string {
+	said, _, _ := bytes.Cut(field, []byte{0})
+	return string(bytes.ToValidUTF8(said, []byte("?")))
 }
 
 // abiAddr is an address as clients get it.

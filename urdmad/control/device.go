@@ -97,8 +97,6 @@ func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
 		x.w.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.w.Engine.Now()
 		x.w.attach(x)
-		x.recordFailures()
-		x.clientSeen(true)
 	})
 	x.ready = true
 	x.s.Log.Debug("client connected", "client", x.name)

@@ -27,7 +27,9 @@ func by[O, M any](method func(O, *M, *Reply) error) handler {
 				return err
 			}
 		}
-		return method(o, &m, r)
+		err = method(o, &m, r)
+		r.of, _ = any(o).(Object)
+		return err
 	}
 }
 
@@ -36,16 +38,12 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	if h == nil {
 		h = x.s.requests[t]
 	}
-	if h == nil {
-		h = inside[t]
-	}
 	if h == nil && t != abi.Batch {
 		return fmt.Errorf("control: message type %d is unknown: %w", uint32(t), syscall.EOPNOTSUPP)
 	}
 	if x.ready && t.Way() != abi.Looks {
 		if err := x.s.before(x, t); err != nil {
 			x.s.answered(x, &Answered{Type: t, Begun: time.Now(), Err: err})
-			x.traceCall(t, 0, time.Now(), err)
 			return err
 		}
 	}
@@ -55,9 +53,8 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	if t.Way() == abi.Looks {
 		return h(x, b, r)
 	}
-	qpn, begun := x.pairNamed(t, b), time.Now()
+	begun := time.Now()
 	err := h(x, b, r)
-	x.s.answered(x, &Answered{t, qpn, begun, err})
-	x.traceCall(t, qpn, begun, err)
+	x.s.answered(x, &Answered{t, r.of, begun, err})
 	return err
 }

@@ -9,8 +9,7 @@
 // Handlers are methods of what a request is for: device.go (device, context, protection
 // domain, greeting), memory.go and window.go, queue.go and srq.go (completion queues,
 // channels, shared receive queues), pair.go, xrc.go, connect.go (rdma_cm),
-// capture.go and capture_number.go. convert.go
-// has the ABI's form of what rdma_cm says, link.go the events of ports, selfmem.go the
+// convert.go has the ABI's form of what rdma_cm says, link.go the events of ports, selfmem.go the
 // fallback path's /proc/self/mem.
 //
 // client_death.go removes everything a client leaves behind, however it went; last.go

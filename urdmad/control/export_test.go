@@ -36,3 +36,10 @@ func (s *Server) Objects() (n int) {
 	}
 	return n
 }
+
+// sessionOf is the session of a process of a user.
+func sessionOf(uid, pid int) *Session {
+	x := new(Session)
+	x.Owner.UID, x.Owner.PID = uid, pid
+	return x
+}

@@ -26,8 +26,7 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	}
 	for _, w := range s.Workers {
 		w.Engine.Do(func() {
-			if w == s.Workers[0] { // every worker has the same captures
-				w.linkSeen(s.Devices[dev].Name, up)
+			if w == s.Workers[0] {
 				s.linkChanged(dev, up)
 			}
 			w.tellUsers(s, dev, event)

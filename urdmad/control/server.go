@@ -107,10 +107,7 @@ type Worker struct {
 type workerState struct {
 	attached   []*Session              // that have said HELLO
 	byClient   map[*qp.Client]*Session // those
-	captures   []*capture              // that run
-	warned     uint64                  // warnings of pitfalls, ever
 	linkEvents []linkEvent             // see LinkChanged
-	ended      []*ended                // the oldest first
 }
 
 // Server is the control side of an urdmad.
@@ -122,10 +119,6 @@ type Server struct {
 	Version  uint32 // major<<16 | minor<<8 | patch
 	Log      *slog.Logger
 	MaxReads int // IRD and ORD limit of one queue pair
-	// Why adds to the text of an event that tells of no connection, on the worker's thread; nil: nothing.
-	Why func(x *Session, e *cm.Event) string
-	// Records is where flight recorders are written to; nil: nowhere.
-	Records *Records
 
 	hooks    []*Hooks
 	requests map[abi.Type]Request // that attached features answer

@@ -17,7 +17,6 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
@@ -50,13 +49,8 @@ type Session struct {
 	ended    bool          // cleanUp has begun; engine thread
 	over     chan struct{} // closed after cleanUp
 	fallback bool          // oneFallback is taken
-	taps     []*capture    // of its capture, by worker; none: there is no capture
 	contexts []*Context    // also in objects; engine thread
 	unread   events.Quota  // what the client has not read; engine thread
-	traced   atomic.Bool   // a capture wants its events
-	record   *clock.Timer  // writes the recorder to a file; nil: it never did; engine thread
-	recorded clock.Time    // when it did last; engine thread
-	recordOf string        // why it will
 	becomes  func() error  // what the connection is from now on; nil: a session
 }
 
@@ -128,6 +122,7 @@ type Reply struct {
 	Body []byte
 	FDs  []int
 	Done func() // after the response was sent or failed
+	of   Object // whose handle the request began with; nil: none's
 }
 
 // respond makes a reply of a response structure.
@@ -165,7 +160,6 @@ func (w *Worker) attach(x *Session) {
 		w.byClient = map[*qp.Client]*Session{}
 	}
 	w.attached, w.byClient[&x.client.Client] = append(w.attached, x), x
-	w.trace(x)
 	x.s.came(x)
 }
 
@@ -173,7 +167,6 @@ func (w *Worker) attach(x *Session) {
 func (w *Worker) detach(x *Session) {
 	w.attached = slices.DeleteFunc(w.attached, func(y *Session) bool { return y == x })
 	delete(w.byClient, &x.client.Client)
-	x.client.Trace = nil
 }
 
 // session is the session of a client, or nil.

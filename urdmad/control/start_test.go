@@ -8,6 +8,7 @@ import (
 	"urdma/inspect"
 	"urdma/urdmad/attach/injector"
 	snapshots "urdma/urdmad/attach/snapshot"
+	"urdma/urdmad/attach/watch"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/controltest"
 	"urdma/verbs/abi"
@@ -27,9 +28,8 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 		for _, c := range change {
 			c(r.Server)
 		}
-		n := injector.Attach(r.Server, injector.Config{})
-		s = snapshots.Attach(r.Server, snapshots.Config{Loop: func(int) inspect.Loop { return inspect.Loop{} },
-			Parts: []snapshots.Part{n.Show, snapshots.Warnings}})
+		v, n := watch.Attach(r.Server, nil), injector.Attach(r.Server, injector.Config{})
+		s = snapshots.Attach(r.Server, snapshots.Config{Loop: func(int) inspect.Loop { return inspect.Loop{} }, Parts: []snapshots.Part{n.Show, v.Show}})
 	})
 	return &running{r.Server, s, r.Socket}
 }

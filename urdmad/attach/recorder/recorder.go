@@ -47,9 +47,6 @@ type noted struct {
 // Recorder has the events of one client. The zero value is empty. Its methods run on
 // the worker's thread, unless they say otherwise.
 type Recorder struct {
-	// OnReason, if set, is called with each reason that is kept.
-	OnReason func(e *abi.TraceEvent)
-
 	events  ring[noted]
 	reasons ring[noted]
 	warned  ring[noted]
@@ -71,9 +68,6 @@ func (r *Recorder) Mark(at clock.Time, e *abi.TraceEvent, text string) {
 // Reason keeps why something failed: reasons stay when events push out other events.
 func (r *Recorder) Reason(at clock.Time, e *abi.TraceEvent, text string) {
 	r.reasons.add(maxReasons, noted{at, *e, cut(text, maxText)})
-	if r.OnReason != nil {
-		r.OnReason(e)
-	}
 }
 
 // Warn keeps what the program was warned of.

@@ -121,9 +121,6 @@ type wallClock struct {
 
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
-// nanoseconds since 1970.
-func (c wallClock) nanoseconds(t clock.Time) int64 { return c.time(t).UnixNano() }
-
 func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
 	snap := &inspect.Snapshot{Format: inspect.Format, Daemon: t.Daemon, Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.

@@ -18,7 +18,7 @@ func (c *Conn) mayWait() bool {
 	}
 	if c.rnr.Wait(c.placed, c.now()) {
 		c.s.Stats.ReceiverNotReady++
-		c.TraceNotReady(nil)
+		c.FoundNoReceive(nil)
 	}
 	if c.endAt != 0 && c.now()-max(c.endAt, c.rnr.Since()) >= endTime {
 		c.ended()

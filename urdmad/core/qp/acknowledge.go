@@ -116,7 +116,7 @@ func (q *QP) FailOldest(status uint32, why reason.Number) {
 	}
 	wr := s.At(s.head)
 	wr.vendor = uint32(why)
-	q.becauseOf(wr, status, why)
+	q.because(why, wr, status)
 	q.completeOldest(wr, status)
 	s.publish()
 }

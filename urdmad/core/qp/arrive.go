@@ -50,16 +50,14 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 	case q.backlogged(r.from.owner(q)):
 		return Verdict{Is: Busy}
 	case rest > uint64(r.capacity-r.got):
-		q.found = finding{is: TooLong, wrID: r.id, length: uint64(r.got) + rest, room: r.capacity}
+		q.found = Found{Is: TooLong, WRID: r.id, Length: uint64(r.got) + rest, Room: r.capacity}
 		return Verdict{Is: TooLong}
 	case !q.scatter(request{from: r.from, index: r.index}, r.sges[:r.nsge], r.got, data):
-		q.found = finding{is: Revoked, wrID: r.id}
+		q.found = Found{Is: Revoked, WRID: r.id}
 		return Verdict{Is: Revoked}
 	default:
 		r.got += uint32(len(data))
-		if q.Client.Trace != nil && len(data) > 0 {
-			q.tracePlaced(abi.WCRecv, r.id, uint32(len(data)))
-		}
+		q.placed(abi.WCRecv, r.id, uint32(len(data)))
 		return Verdict{}
 	}
 }
@@ -79,7 +77,7 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 		if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
 			return q.deny(v, stag, va, rest, mem.RemoteWrite)
 		}
-		if q.backlogged(q.owner(r)) {
+		if q.backlogged(q.Owner(r)) {
 			return Verdict{Is: Busy}
 		}
 	}
@@ -93,9 +91,7 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 	}
 	q.Store(r, va, data)
 	q.Stats.BytesRecv += uint64(len(data))
-	if q.Client.Trace != nil {
-		q.tracePlaced(abi.WCRDMAWrite, va, uint32(len(data)))
-	}
+	q.placed(abi.WCRDMAWrite, va, uint32(len(data)))
 	return Verdict{}
 }
 
@@ -124,7 +120,7 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	switch {
 	case why != mem.Allowed:
 		return 0, false, q.deny(why, stag, va, mem.WordLen, mem.RemoteAtomic)
-	case q.backlogged(q.owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
+	case q.backlogged(q.Owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
 		return 0, false, Verdict{Is: Busy}
 	}
 	if by := q.Client.Interceptor; by != nil {
@@ -172,9 +168,7 @@ func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	}
 	wr.got += uint32(len(data))
 	q.Stats.BytesRecv += uint64(len(data))
-	if q.Client.Trace != nil && len(data) > 0 {
-		q.tracePlaced(wr.Op.Completion, wr.id, uint32(len(data)))
-	}
+	q.placed(wr.Op.Completion, wr.id, uint32(len(data)))
 	if wr.got == wr.Length && wr.State == SendSent {
 		q.readAnswered(wr)
 	}

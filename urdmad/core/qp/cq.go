@@ -35,8 +35,8 @@ func (c *CQ) Users() int { return c.users }
 func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
 	t.spent += slotCost
 	w.Timestamp = uint64(t.Clock.Now)
-	if c.Client.Trace != nil || w.Status != abi.StatusSuccess {
-		t.traceCompletion(c, w)
+	if c.Client.WatchAll || w.Status != abi.StatusSuccess {
+		t.tellCompleted(c, w)
 	}
 	if !c.Ring.Push(w) {
 		t.overran(c)
@@ -106,7 +106,7 @@ func (t *Table) BreakCQ(c *CQ) {
 	c.overrun = true
 	c.Ring.MarkOverrun()
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
-	t.traceAsync(c.Client, 0, ev.EventType)
+	t.tellAsync(c.Client, 0, ev.EventType)
 	t.send(c.Async, abi.Bytes(&ev))
 	t.breaks(&c.broken)
 	for d := range c.domains {

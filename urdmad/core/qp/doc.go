@@ -20,8 +20,8 @@
 // States are in state.go; modify.go and transitions.go are ibv_modify_qp(3). flush.go
 // ends the work of a queue pair, broken.go fails those that stand on something
 // broken, last.go sends what was posted last. xrc.go has XRC domains,
-// trace.go tells the flight recorder and traces, why.go says why a queue pair fails,
-// told.go what its peer hears of that, intercept.go has what features may change.
+// watch.go tells whoever watches a client, why.go says why a queue pair fails, told.go
+// what its peer hears of that, intercept.go has what features may change.
 //
 // All of it runs on the worker's thread. The package knows client rings and
 // memory. It must not know packets, ports, wire protocols, rdma_cm ids or the

@@ -236,7 +236,7 @@ func (q *QP) storeFallback(of request, r *mem.Region, va uint64, src []byte) {
 		q.countJob()
 		return
 	}
-	c := q.owner(r)
+	c := q.Owner(r)
 	buf := append([]byte(nil), src...)
 	c.unwritten += len(buf) + perWait
 	q.submitWrite(c, r.Space, of, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
@@ -253,7 +253,7 @@ func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(origi
 	if r.Space.Direct() && q.direct(r.Space, &mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}) == nil {
 		return binary.NativeEndian.Uint64(buf), true
 	}
-	q.submitWrite(q.owner(r), r.Space, request{}, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
+	q.submitWrite(q.Owner(r), r.Space, request{}, mem.Job{Addr: r.ClientAddr(va), Buf: buf, Atomic: &operation}, func() {
 		later(binary.NativeEndian.Uint64(buf))
 	})
 	return 0, false

@@ -57,4 +57,4 @@ func (r *Receive) FailNext(from *RecvQueue, status uint32, why reason.Number) Ve
 }
 
 // Refuse notes why a message is refused with which nothing is wrong.
-func (q *QP) Refuse(why reason.Number) { q.found = finding{given: why} }
+func (q *QP) Refuse(why reason.Number) { q.found = Found{Given: why} }

@@ -91,8 +91,8 @@ func (q *QP) fetch(i uint32) {
 	if by := q.Client.Interceptor; by != nil {
 		by.Posted(q, i, slot.Opcode)
 	}
-	if q.Client.Trace != nil {
-		q.tracePosted(wr, slot.Opcode)
+	if q.Client.WatchAll {
+		q.tellPosted(wr, slot.Opcode)
 	}
 }
 
@@ -135,7 +135,10 @@ func (q *QP) resolveList(wr *SendWR, list []abi.SGE) reason.Number {
 		}
 		e, ok := q.hold(el, q.PD, want)
 		if !ok {
-			return q.wrongElement(j, el, q.PD)
+			if q.wrong.Length == 0 { // else the one of an older send fails first
+				q.wrong = elementOf(j, el, q.PD)
+			}
+			return q.wrongElement(el, q.PD)
 		}
 		wr.list = append(wr.list, e)
 		fallback = fallback || e.bytes == nil

@@ -63,7 +63,8 @@ type QP struct {
 	broken  uint64 // see breaks
 
 	why   reason.Number // of the error state; 0: unknown, or there is none
-	found finding       // by the last step of arrive.go that refused a message
+	found Found         // by the last step of arrive.go that refused a message, or by the peer
+	wrong Element       // of the oldest send whose list is wrong, until that fails; of length 0: none
 }
 
 // Counters count a queue pair's work.

@@ -91,8 +91,8 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 		r.wrong(abi.StatusLocProtErr, wrong)
 		return BadReceive
 	}
-	if r.q.Client.Trace != nil {
-		r.traceBegun()
+	if r.q.Client.WatchAll {
+		r.tellBegun()
 	}
 	return Done
 }
@@ -126,7 +126,8 @@ func (r *Receive) hold(list []abi.SGE) reason.Number {
 		}
 		e, ok := r.q.hold(el, pd, mem.LocalWrite)
 		if !ok {
-			return r.q.wrongElement(j, el, pd)
+			r.q.found.Element = elementOf(j, el, pd)
+			return r.q.wrongElement(el, pd)
 		}
 		r.sges[r.nsge] = e
 		r.nsge++
@@ -137,7 +138,7 @@ func (r *Receive) hold(list []abi.SGE) reason.Number {
 
 // wrong completes the current receive, which can't be filled.
 func (r *Receive) wrong(status uint32, why reason.Number) {
-	r.q.found = finding{is: BadReceive, local: why, wrID: r.id, element: r.q.found.element}
+	r.q.found = Found{Is: BadReceive, Local: why, WRID: r.id, Element: r.q.found.Element}
 	r.fail(status, uint32(why))
 }
 

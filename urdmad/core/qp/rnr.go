@@ -71,6 +71,9 @@ func (w *NotReady) NextLook(now clock.Time) clock.Time {
 // End: the message has its receive.
 func (w *NotReady) End() { w.waiting = false }
 
+// Unready reports whether a message came before any receive was posted for it.
+func (q *QP) Unready() bool { return q.unready }
+
 // receiverWait is how long a message of a connection of rdma_cm waits if the receiver
 // has no min_rnr_timer.
 const receiverWait = 100 * clock.Millisecond

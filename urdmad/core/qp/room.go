@@ -20,9 +20,7 @@ func (q *QP) SendRoom(vec [][]byte, n uint32) [][]byte {
 // SendFilled notes that n bytes of what SendRoom lent were filled.
 func (q *QP) SendFilled(n uint32) {
 	q.Recv.got += n
-	if q.Client.Trace != nil {
-		q.tracePlaced(abi.WCRecv, q.Recv.id, n)
-	}
+	q.placed(abi.WCRecv, q.Recv.id, n)
 }
 
 // WriteRoom is SendRoom for a Write to va of the region stag, of which PlaceWrite has
@@ -41,9 +39,7 @@ func (q *QP) WriteRoom(vec [][]byte, stag mem.STag, va uint64, n uint32) [][]byt
 // WriteFilled notes that n bytes of what WriteRoom lent, from va on, were filled.
 func (q *QP) WriteFilled(va uint64, n uint32) {
 	q.Stats.BytesRecv += uint64(n)
-	if q.Client.Trace != nil {
-		q.tracePlaced(abi.WCRDMAWrite, va, n)
-	}
+	q.placed(abi.WCRDMAWrite, va, n)
 }
 
 // ResponseRoom is SendRoom for the answer to the Read at index i.
@@ -60,9 +56,7 @@ func (q *QP) ResponseFilled(i, n uint32) {
 	wr := q.SQ.At(i)
 	wr.got += n
 	q.Stats.BytesRecv += uint64(n)
-	if q.Client.Trace != nil {
-		q.tracePlaced(wr.Op.Completion, wr.id, n)
-	}
+	q.placed(wr.Op.Completion, wr.id, n)
 }
 
 func lend(vec [][]byte, list []element, off, n uint32) [][]byte {

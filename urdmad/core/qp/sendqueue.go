@@ -63,6 +63,9 @@ func (wr *SendWR) renew(slot *abi.SQE, index uint32) {
 
 func (wr *SendWR) request() request { return request{send: true, index: wr.index} }
 
+// ID is its wr_id.
+func (wr *SendWR) ID() uint64 { return wr.id }
+
 // RemoteAddr is where a Write, a Read or an atomic operation begins in the peer's memory.
 func (wr *SendWR) RemoteAddr() uint64 { return wr.remote }
 

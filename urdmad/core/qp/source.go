@@ -33,7 +33,7 @@ func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Sourc
 	r.Hold()
 	s = Source{q: q, after: q.jobs.issued, region: r, mapped: r.Bytes(va, uint64(length)), length: length}
 	if s.mapped == nil {
-		s.stage = newStage(to, to.owner(r), request{}, length, []element{{region: r, va: va, n: length}})
+		s.stage = newStage(to, to.Owner(r), request{}, length, []element{{region: r, va: va, n: length}})
 	}
 	return s, Verdict{}
 }

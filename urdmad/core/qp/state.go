@@ -109,6 +109,7 @@ func (q *QP) reset() {
 	q.Attr = abi.QPAttr{QPAccessFlags: RDMAConnectAccess}
 	q.heard = false
 	q.jobs.lost = 0
+	q.found, q.wrong = Found{}, Element{}
 }
 
 // heardFrom is called when something of the peer's arrives. The program of a queue
@@ -137,15 +138,11 @@ func (q *QP) Fail(event uint32, why reason.Number) {
 // ending its connection, and tells the client of it. What the last step of arrive.go
 // found explains why.
 func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
-	if q.found.is == BadReceive {
-		why = q.found.local
+	if q.found.Is == BadReceive {
+		why = q.found.Local
 	}
 	if q.state != abi.QPSErr {
-		text := q.found.text(q)
-		if q.found.refuses() {
-			text = RefusedPeer + text
-		}
-		q.because(why, text)
+		q.because(why, nil, abi.StatusSuccess)
 	}
 	q.Flush(why)
 	q.t.SendAsync(q, event)
@@ -156,7 +153,7 @@ func (t *Table) SendAsync(q *QP, event uint32) {
 	if q.leaving {
 		return
 	}
-	t.traceAsync(q.Client, q.QPN, event)
+	t.tellAsync(q.Client, q.QPN, event)
 	ev := abi.AsyncEvent{EventType: event, Handle: q.Handle}
 	if q.Domain == nil {
 		t.send(q.Async, abi.Bytes(&ev))

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
-	"urdma/urdmad/attach/recorder"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
@@ -22,7 +21,7 @@ type Table struct {
 	Stats   Stats
 
 	log        *slog.Logger
-	event      abi.TraceEvent // see note
+	told       abi.TraceEvent // see event
 	rand       *rand.Rand
 	wake       func()                   // gets the worker out of its sleep, from any goroutine
 	mine       func(number uint32) bool // nil: all
@@ -63,10 +62,10 @@ type Client struct {
 	User  string // whose it is: others are not told what its memory is like; empty: unknown
 	Space *mem.Space
 
-	Recorder recorder.Recorder
-	Trace    Trace // nil: nobody traces the client; the worker's thread
+	Watch    Watch // nil: nobody watches the client; the worker's thread, as the next two
+	WatchAll bool  // Watch wants to be told of each post, receive, placement and completion
 
-	Interceptor Interceptor // nil: nobody changes what becomes of the client's work; likewise
+	Interceptor Interceptor // nil: nobody changes what becomes of the client's work
 
 	// Fault is called once, on the worker's thread, when the client's memory
 	// could not be touched; the owner then removes the client.

@@ -1,12 +1,6 @@
 package qp
 
-import (
-	"fmt"
-
-	"urdma/reason"
-	"urdma/reason/words"
-	"urdma/urdmad/core/mem"
-)
+import "urdma/urdmad/core/mem"
 
 // Told is what urdmads tell each other of why a message was refused, beside the cause in
 // their protocol's terms. It has no address, and nothing of memory that the peer did not
@@ -20,58 +14,40 @@ type Told struct {
 type ToldKind uint16
 
 const (
-	toldRegion       ToldKind = 1 // value: the rights of the region or window, enum ibv_access_flags
-	toldPair         ToldKind = 2 // value: qp_access_flags
-	toldRoom         ToldKind = 3 // value: bytes that the receive has room for
-	toldReceive      ToldKind = 4 // the receive was wrong; value: its reason
-	toldDeregistered ToldKind = 5 // the key has named a region until a moment ago
-	toldGiven        ToldKind = 6 // nothing is wrong with the message; value: the reason
+	ToldRegion       ToldKind = 1 // value: the rights of the region or window, enum ibv_access_flags
+	ToldPair         ToldKind = 2 // value: qp_access_flags
+	ToldRoom         ToldKind = 3 // value: bytes that the receive has room for
+	ToldReceive      ToldKind = 4 // the receive was wrong; value: its reason
+	ToldDeregistered ToldKind = 5 // the key has named a region until a moment ago
+	ToldGiven        ToldKind = 6 // nothing is wrong with the message; value: the reason
 )
 
 // Told is what the peer of the queue pair, whose message was refused, is told.
 func (q *QP) Told() Told {
 	f := &q.found
 	switch {
-	case f.given != 0:
-		return Told{toldGiven, uint32(f.given)}
-	case f.is == TooLong:
-		return Told{toldRoom, f.room}
-	case f.is == BadReceive:
-		return Told{toldReceive, uint32(f.local)}
-	case f.is != Denied:
+	case f.Given != 0:
+		return Told{ToldGiven, uint32(f.Given)}
+	case f.Is == TooLong:
+		return Told{ToldRoom, f.Room}
+	case f.Is == BadReceive:
+		return Told{ToldReceive, uint32(f.Local)}
+	case f.Is != Denied:
 		return Told{}
 	}
-	r := q.named(f.stag)
+	r := q.Named(f.STag)
 	switch {
 	case r == nil:
-		if _, ok := q.gone(f.stag); ok {
-			return Told{Kind: toldDeregistered}
+		if _, ok := q.Gone(f.STag); ok {
+			return Told{Kind: ToldDeregistered}
 		}
-	case f.why == mem.NoRight && f.want != 0 && r.Allows(f.want):
-		return Told{toldPair, q.Attr.QPAccessFlags}
-	case f.why == mem.NoRight && f.want != 0:
-		return Told{toldRegion, r.Access}
+	case f.Why == mem.NoRight && f.Want != 0 && r.Allows(f.Want):
+		return Told{ToldPair, q.Attr.QPAccessFlags}
+	case f.Why == mem.NoRight && f.Want != 0:
+		return Told{ToldRegion, r.Access}
 	}
 	return Told{}
 }
 
 // PeerTold takes what the peer has told of why it refuses the oldest send.
-func (q *QP) PeerTold(t Told) { q.found = finding{element: t.text()} }
-
-func (t Told) text() string {
-	switch t.Kind {
-	case toldRegion:
-		return "the peer's region has " + Access(t.Value)
-	case toldPair:
-		return "qp_access_flags of the peer's queue pair are " + Access(t.Value)
-	case toldRoom:
-		return fmt.Sprintf("the peer's receive has room for %d bytes", t.Value)
-	case toldReceive:
-		return "the peer's receive is wrong: " + words.What(reason.Number(t.Value))
-	case toldDeregistered:
-		return "the peer has deregistered the region"
-	case toldGiven:
-		return "the peer says: " + words.What(reason.Number(t.Value))
-	}
-	return ""
-}
+func (q *QP) PeerTold(t Told) { q.found = Found{Told: t} }

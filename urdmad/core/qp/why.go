@@ -1,31 +1,48 @@
 package qp
 
 import (
-	"fmt"
-	"strings"
-
 	"urdma/reason"
-	"urdma/reason/words"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 
-// This file says why a queue pair has failed: a number for its completions and its
-// state, and a text for people, which is made once for each move to the error state.
+// This file says why a queue pair has failed: a number for its completions and its state,
+// and facts for whoever watches its client, who makes a text of them.
 
-// finding is what the last step of arrive.go that refused a message was about.
-type finding struct {
-	is           Outcome // Done: there is none
-	why          mem.Violation
-	stag         mem.STag
-	addr, length uint64
-	want         uint32        // rights, enum ibv_access_flags
-	wrID         uint64        // of the receive
-	room         uint32        // bytes, of a receive that is too short
-	local        reason.Number // of a wrong receive
-	element      string        // what is wrong with one, or with a send
-	given        reason.Number // see Refuse; 0: the refusal is the step's own
+// Failure is why a queue pair fails, and what that is about.
+type Failure struct {
+	Why    reason.Number
+	WR     *SendWR // the work request that fails; nil: none does
+	Status uint32  // of it, enum ibv_wc_status
+	Found
+}
+
+// Found is what was found wrong. Its zero value: nothing is known.
+type Found struct {
+	Is           Outcome // of the step of arrive.go that refused a message; Done: none did
+	Why          mem.Violation
+	STag         mem.STag
+	Addr, Length uint64
+	Want         uint32        // rights, enum ibv_access_flags
+	WRID         uint64        // of the receive
+	Room         uint32        // bytes, of a receive that is too short
+	Local        reason.Number // what is wrong with the receive
+	Element      Element       // of the list of the receive, or of the send, that is wrong; of length 0: none
+	Given        reason.Number // see Refuse; 0: the refusal is the step's own
+	Peer         *QP           // which refuses a send, and has found the above; nil: this queue pair has
+	Told         Told          // by a peer that refuses a send
+}
+
+// Element is an element of a scatter/gather list.
+type Element struct {
+	Index        int
+	Addr         uint64
+	Length, LKey uint32
+	PD           uint64 // of the queue that it was posted to
+}
+
+func elementOf(index int, e *abi.SGE, pd uint64) Element {
+	return Element{Index: index, Addr: e.Addr, Length: e.Length, LKey: e.LKey, PD: pd}
 }
 
 // Why is the reason of the error state; 0: there is none, or it is unknown.
@@ -33,7 +50,7 @@ func (q *QP) Why() reason.Number { return q.why }
 
 // deny notes a violation, and is the verdict for it.
 func (q *QP) deny(v mem.Violation, stag mem.STag, addr, length uint64, want uint32) Verdict {
-	q.found = finding{is: Denied, why: v, stag: stag, addr: addr, length: length, want: want}
+	q.found = Found{Is: Denied, Why: v, STag: stag, Addr: addr, Length: length, Want: want}
 	return Verdict{Denied, v}
 }
 
@@ -41,208 +58,80 @@ func (q *QP) deny(v mem.Violation, stag mem.STag, addr, length uint64, want uint
 func (q *QP) PeerFound(peer *QP) {
 	if q.Client.User == "" || q.Client.User != peer.Client.User {
 		q.PeerTold(peer.Told())
-	} else if text := peer.found.text(peer); text != "" {
-		q.found = finding{element: "The peer says: " + text}
+	} else if peer.found.Is != Done || peer.found.Given != 0 {
+		q.found = peer.found
+		q.found.Peer = peer
 	}
 }
 
 // FlushForReceive ends a queue pair because of a wrong receive.
 func (q *QP) FlushForReceive() {
-	why := q.found.local
+	why := q.found.Local
 	switch {
-	case q.found.given != 0:
-		why = q.found.given
-	case q.found.is != BadReceive:
+	case q.found.Given != 0:
+		why = q.found.Given
+	case q.found.Is != BadReceive:
 		why = reason.LocalRevoked
 	}
 	if q.state != abi.QPSErr {
-		q.because(why, q.found.text(q))
+		q.because(why, nil, abi.StatusSuccess)
 	}
 	q.Flush(why)
 }
 
-// because notes why the queue pair fails, and what that is about, the first time.
-func (q *QP) because(why reason.Number, text string) {
-	if q.why == 0 && !q.leaving {
-		q.why = why
-		q.explain(abi.TraceEvent{Code: uint32(why)}, text)
-	}
-}
-
-// becauseOf is because for the work request that fails with a status.
-func (q *QP) becauseOf(wr *SendWR, status uint32, why reason.Number) {
+// because notes why the queue pair fails, and tells of it, the first time. wr is the work
+// request that fails with a status; nil: none does.
+func (q *QP) because(why reason.Number, wr *SendWR, status uint32) {
 	if q.why != 0 || q.leaving {
 		return
 	}
 	q.why = why
-	text := []string{q.describe(wr)}
-	if q.found.element != "" {
-		text = append(text, q.found.element)
+	if q.Client.Watch != nil {
+		q.Client.Watch.Failed(q, &Failure{Why: why, WR: wr, Status: status, Found: q.about(wr, why)})
 	}
-	q.explain(abi.TraceEvent{Code: uint32(why), Status: status, WRID: wr.id, Length: wr.Length}, strings.Join(text, ". "))
+	q.found, q.wrong = Found{}, Element{}
 }
 
-// explain records a reason and tells of it. It ends what was found: that was said.
-func (q *QP) explain(e abi.TraceEvent, text string) {
-	q.found = finding{}
-	e.Kind, e.QPN = abi.TraceReason, q.QPN
-	q.Client.Recorder.Reason(q.t.Clock.Now, &e, text)
-	if q.Client.Trace != nil {
-		q.Client.Trace(&e, text)
-	}
-	q.t.log.Info("queue pair fails", "qpn", q.QPN, "client", q.Client.Name, "reason", reason.Number(e.Code).String(),
-		"what", words.What(reason.Number(e.Code)), "text", text)
-}
-
-// describe says what a work request is to do, in the words of ibv_post_send.
-func (q *QP) describe(wr *SendWR) string {
-	var b strings.Builder
-	b.WriteString(abi.CompletionText(wr.Op.Completion))
-	if wr.State != SendFailed {
-		fmt.Fprintf(&b, " of %d bytes", wr.Length)
-	}
-	if wr.Op.RemoteAccess != 0 {
-		fmt.Fprintf(&b, " at remote_addr %#x, rkey %#x", wr.remote, uint32(wr.RKey))
-	}
-	switch c := q.Connection(); {
-	case c == nil || !c.Peer.IsValid():
-	case c.ByNumber:
-		fmt.Fprintf(&b, ", to queue pair %06x at %v", q.Attr.DestQPNum, c.Peer.Addr())
-	default:
-		fmt.Fprintf(&b, ", to %v", c.Peer)
-	}
-	return b.String()
-}
-
-// RefusedPeer is what the text of a reason begins with that is worded for the peer.
-const RefusedPeer = "this side refused its peer: "
-
-// refuses tells whether the peer has asked for what it was not to have.
-func (f *finding) refuses() bool {
-	return f.given == 0 && (f.is == Denied || f.is == TooLong)
-}
-
-// text says what was found, in words for the owner of q, whose memory and receives it is about.
-func (f *finding) text(q *QP) string {
-	if f.given != 0 {
-		return words.What(f.given)
-	}
-	switch f.is {
-	case Denied:
-		return f.denied(q)
-	case TooLong:
-		return fmt.Sprintf("a message of %d bytes or more met a receive (wr_id %#x) with room for %d", f.length, f.wrID, f.room)
-	case Revoked:
-		return fmt.Sprintf("memory of the receive with wr_id %#x was deregistered before its message was complete", f.wrID)
-	case BadReceive:
-		return strings.TrimSuffix(fmt.Sprintf("the receive with wr_id %#x is wrong: %s. %s", f.wrID, words.What(f.local), f.element), ". ")
-	}
-	return ""
-}
-
-func (f *finding) denied(q *QP) string {
-	asked := fmt.Sprintf("a request for %d bytes at %#x with rkey %#x was refused", f.length, f.addr, uint32(f.stag))
-	if f.want == 0 {
-		asked = fmt.Sprintf("a request to invalidate rkey %#x was refused", uint32(f.stag))
-	}
-	r := q.named(f.stag)
-	if r == nil || f.why == mem.NoRegion {
-		return asked + ": " + q.nothing(f.stag)
-	}
-	about := "; " + q.t.about(r) + ", of process " + q.owner(r).Name
-	switch f.why {
-	case mem.OtherDomain:
-		return asked + ": it is of another protection domain, or a window for another queue pair" + about
-	case mem.Wrap, mem.OutOfBounds:
-		return asked + ": that is not inside" + about
-	case mem.Misaligned:
-		return asked + ": an atomic begins at a multiple of 8" + about
-	}
+// about is what was found that concerns a failure. Messages of the peer's are none of a send's.
+func (q *QP) about(wr *SendWR, why reason.Number) Found {
 	switch {
-	case f.want == 0:
-		return asked + ": it is no window of type 2" + about
-	case r.Allows(f.want):
-		return fmt.Sprintf("%s: qp_access_flags of the queue pair are %s, without %s%s", asked, Access(q.Attr.QPAccessFlags), Access(f.want), about)
+	case wr == nil, q.found.Peer != nil:
+		return q.found
+	case why >= reason.LocalNoRegion && why <= reason.LocalWindow:
+		return Found{Element: q.wrong}
 	}
-	return fmt.Sprintf("%s: it has no %s%s", asked, Access(f.want), about)
+	return Found{Told: q.found.Told}
 }
 
-// named is the region or window that a key names, unless it belongs to another client: to
+// Named is the region or window that a key names, unless it belongs to another client: to
 // whoever uses the queue pair that is as none.
-func (q *QP) named(s mem.STag) *mem.Region {
-	if r := q.t.Regions.Lookup(s); r != nil && r.Space == q.owner(r).Space {
+func (q *QP) Named(s mem.STag) *mem.Region {
+	if r := q.t.Regions.Lookup(s); r != nil && r.Space == q.Owner(r).Space {
 		return r
 	}
 	return nil
 }
 
-// gone is the region that a key has named until not long ago, likewise.
-func (q *QP) gone(s mem.STag) (g mem.Gone, ok bool) {
+// Gone is the region that a key has named until not long ago, likewise.
+func (q *QP) Gone(s mem.STag) (g mem.Gone, ok bool) {
 	g, ok = q.t.Regions.Gone(s)
 	return g, ok && (g.PD == q.PD || q.Domain != nil && q.Domain.protection[g.PD] != nil)
 }
 
-// about says what a region is.
-func (t *Table) about(r *mem.Region) string {
-	kind := "region"
-	if r.Of() != nil {
-		kind = "window"
-	}
-	text := fmt.Sprintf("%s %#x is [%#x, +%d) with %s", kind, uint32(r.STag), r.Base(), r.Length(), Access(r.Access))
-	if r.Since != 0 {
-		text += fmt.Sprintf(", registered %.1f s before", float64(t.Clock.Now-clock.Time(r.Since))/float64(clock.Second))
-	}
-	return text
-}
-
-// nothing says what is known of a key that names nothing.
-func (q *QP) nothing(s mem.STag) string {
-	if g, ok := q.gone(s); ok {
-		return fmt.Sprintf("region %#x, [%#x, +%d), was deregistered", uint32(s), g.Base, g.Length)
-	}
-	return fmt.Sprintf("no region or window has the key %#x", uint32(s))
-}
-
-// Access lists rights, enum ibv_access_flags.
-func Access(flags uint32) string {
-	var names []string
-	for _, a := range []struct {
-		flag uint32
-		name string
-	}{{abi.AccessLocalWrite, "IBV_ACCESS_LOCAL_WRITE"}, {abi.AccessRemoteWrite, "IBV_ACCESS_REMOTE_WRITE"}, {abi.AccessRemoteRead, "IBV_ACCESS_REMOTE_READ"},
-		{abi.AccessRemoteAtomic, "IBV_ACCESS_REMOTE_ATOMIC"}, {abi.AccessMWBind, "IBV_ACCESS_MW_BIND"}} {
-		if flags&a.flag != 0 {
-			names = append(names, a.name)
-		}
-	}
-	if names == nil {
-		return "no access flags"
-	}
-	return strings.Join(names, "|")
-}
-
-// wrongElement says what is wrong with element j of a scatter/gather list that is not
-// what a queue pair of protection domain pd may use.
-func (q *QP) wrongElement(j int, el *abi.SGE, pd uint64) reason.Number {
-	r := q.named(mem.STag(el.LKey))
-	why, about := reason.LocalNoRight, ""
-	switch {
+// wrongElement is why an element of a scatter/gather list is not what a queue pair of
+// protection domain pd may use.
+func (q *QP) wrongElement(el *abi.SGE, pd uint64) reason.Number {
+	switch r := q.Named(mem.STag(el.LKey)); {
 	case r == nil:
-		why, about = reason.LocalNoRegion, q.nothing(mem.STag(el.LKey))
+		return reason.LocalNoRegion
 	case r.Of() != nil:
-		why = reason.LocalWindow
+		return reason.LocalWindow
 	case r.PD != pd:
-		why = reason.LocalDomain
+		return reason.LocalDomain
 	case !r.Contains(el.Addr, uint64(el.Length)):
-		why = reason.LocalBounds
+		return reason.LocalBounds
 	}
-	if q.why == 0 { // else nobody reads it
-		if r != nil && r.PD == pd {
-			about = q.t.about(r)
-		}
-		q.found.element = strings.TrimSuffix(fmt.Sprintf("Element %d of the list is %d bytes at %#x with lkey %#x; %s", j, el.Length, el.Addr, el.LKey, about), "; ")
-	}
-	return why
+	return reason.LocalNoRight
 }
 
 // lengthWrong is the reason for a message that is too long.

@@ -127,8 +127,8 @@ func (q *QP) remotePD(r *mem.Region) uint64 {
 	return q.PD
 }
 
-// owner is whose memory a region is that the queue pair or its peer may use.
-func (q *QP) owner(r *mem.Region) *Client {
+// Owner is whose memory a region is that the queue pair or its peer may use.
+func (q *QP) Owner(r *mem.Region) *Client {
 	if q.Domain != nil && r != nil {
 		if p := q.Domain.protection[r.PD]; p != nil {
 			return p.client

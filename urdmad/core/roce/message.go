@@ -40,7 +40,7 @@ func (c *Conn) sendRequest(frame []byte) bool {
 		c.path.Again()
 	}
 	if p.Again {
-		c.TraceResent(uint32(p.PSN))
+		c.SentAgain(uint32(p.PSN))
 	}
 	c.send(frame, n)
 	c.req.Sent(now, &p)

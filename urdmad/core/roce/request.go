@@ -57,7 +57,7 @@ func (c *Conn) deliver(h *roce.Header, a *rc.Arrival, slot int, data []byte) (wh
 	case qp.Busy:
 		return "its program's memory is slow; it is taken for lost"
 	case qp.NoReceive:
-		c.TraceNotReady(nil)
+		c.FoundNoReceive(nil)
 		c.resp.NotReady(uint8(c.QP.Attr.MinRNRTimer))
 		return "no receive is posted"
 	}

@@ -13,7 +13,7 @@ func (c *Conn) mayWait() bool {
 	}
 	if c.rnr.Wait(next, now) {
 		c.s.Stats.ReceiverNotReady++
-		c.TraceNotReady(c.other.QP)
+		c.FoundNoReceive(c.other.QP)
 	}
 	c.tryLater()
 	return true

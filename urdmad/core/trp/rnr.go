@@ -54,7 +54,7 @@ func (c *Conn) wait(psn wire.PSN) {
 	if w.Wait(uint64(psn), c.now()) {
 		c.rel.SetCredits(0)
 		c.s.Stats.ReceiverNotReady++
-		c.TraceNotReady(nil)
+		c.FoundNoReceive(nil)
 		if another { // and the one before it has its receive
 			c.acknowledgeSoon()
 		}

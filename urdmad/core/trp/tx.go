@@ -68,7 +68,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 			return false
 		}
 		c.path.Again()
-		c.TraceResent(uint32(psn))
+		c.SentAgain(uint32(psn))
 		c.sendData(frame, psn, n)
 		return true
 	}

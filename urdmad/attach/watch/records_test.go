@@ -1,4 +1,4 @@
-package control
+package watch
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package control
+package watch
 
 import (
 	"fmt"
@@ -7,16 +7,20 @@ import (
 	"urdma/reason"
 	"urdma/reason/words"
 	"urdma/urdmad/attach/recorder"
-	"urdma/urdmad/core/qp"
+	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
 
-// explainLast answers EXPLAIN: why something of the session's failed, in some lines.
-func (x *Session) explain(m *abi.ExplainRequest, r *Reply) error {
+// explain answers EXPLAIN: why something of the session's failed, in some lines.
+func (v *Watch) explain(x *control.Session, m *abi.ExplainRequest, r *control.Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	text := ""
 	var events []recorder.Event
-	x.Do(func() { events = x.events() })
+	x.Do(func() {
+		if c := clientOf(x); c != nil {
+			events = c.events()
+		}
+	})
 	recorder.Sort(events)
 	for _, e := range events { // the last that fits
 		if e.Kind != abi.TraceReason || m.QPN != 0 && m.QPN != e.QPN {
@@ -32,7 +36,7 @@ func (x *Session) explain(m *abi.ExplainRequest, r *Reply) error {
 	}
 	var resp abi.ExplainResponse
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
 }
 
@@ -40,7 +44,7 @@ func (x *Session) explain(m *abi.ExplainRequest, r *Reply) error {
 func paragraph(n reason.Number, qpn uint32, text string) string {
 	row, _ := words.Find(n)
 	var b strings.Builder
-	text, refused := strings.CutPrefix(text, qp.RefusedPeer)
+	text, refused := strings.CutPrefix(text, refusedPeer)
 	switch {
 	case refused:
 		fmt.Fprintf(&b, "queue pair %06x refused its peer, which is told: ", qpn)

@@ -1,12 +1,12 @@
-package control
+package watch
 
 import (
-	"bytes"
 	"syscall"
 	"time"
 
 	"urdma/reason"
 	"urdma/reason/words"
+	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
 
@@ -15,29 +15,24 @@ import (
 
 // warn answers WARN: the warning is recorded, logged and counted, and goes back with all
 // that the table has of it.
-func (x *Session) warn(m *abi.WarnRequest, r *Reply) error {
+func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	if !words.Pitfall(n) {
 		return syscall.EINVAL
 	}
-	text := SaidIn(m.Text[:])
-	x.s.Log.Warn("a program makes a mistake", "client", x.name, "number", n.String(), "what", words.What(n), "where", text, "qpn", m.QPN)
+	text := control.SaidIn(m.Text[:])
+	v.s.Log.Warn("a program makes a mistake", "client", x.Name(), "number", n.String(), "what", words.What(n), "where", text, "qpn", m.QPN)
 	x.Do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
-		if x.client != nil {
-			x.client.Recorder.Warn(x.w.Engine.Now(), &e, text)
+		w := v.workers[x.Worker()]
+		if c := clientOf(x); c != nil {
+			c.recorder.Warn(w.Engine.Now(), &e, text)
 		}
-		x.w.event(&x.Owner, &e, text, time.Now())
-		x.w.warned++
+		w.event(&x.Owner, &e, text, time.Now())
+		w.warned++
 	})
 	var resp abi.ExplainResponse
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
-}
-
-// SaidIn is the text of a client's field, which ends at the first 0.
-func SaidIn(field []byte) string {
-	said, _, _ := bytes.Cut(field, []byte{0})
-	return string(bytes.ToValidUTF8(said, []byte("?")))
 }

@@ -1,9 +1,10 @@
-package control
+package watch
 
 import (
 	"net/netip"
 	"testing"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
@@ -45,9 +46,10 @@ func TestCaptureOfNumbers(t *testing.T) {
 	if manager.Bind(listener, us) != nil || manager.Listen(listener, 1) != nil {
 		t.Fatal("no listener on the port number")
 	}
-	owner.client, spy.client = &engine.Client{}, &engine.Client{}
+	w := &worker{Worker: &control.Worker{CM: manager, Engine: e}}
+	client, _ := watched(owner, w)
 	l := ring.QPLayout(abi.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
-	q := qp.New(qp.Config{Client: &owner.client.Client, SendCQ: &qp.CQ{}, RecvCQ: &qp.CQ{}, Cap: l.Cap}, make([]byte, l.Bytes), &l)
+	q := qp.New(qp.Config{Client: &client.Client, SendCQ: &qp.CQ{}, RecvCQ: &qp.CQ{}, Cap: l.Cap}, make([]byte, l.Bytes), &l)
 	e.QPs.Add(q)
 	ours, theirs := wire.QPN(q.QPN), wire.QPN(q.QPN^1)
 	datagram := func(dst, src wire.QPN) []byte {
@@ -78,7 +80,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 	} {
 		s := engine.Sight{Our: us, Peer: them, Out: c.out, Frame: packetTo(them, us, c.packet)}
 		for _, uid := range []int{has, listens, neither} {
-			filter := &capture{w: &Worker{CM: manager, Engine: e, workerState: attached(spy, owner)}, viewer: &account.Owner{UID: uid},
+			filter := &capture{w: w, viewer: &account.Owner{UID: uid},
 				filter: abi.CaptureRequest{Device: abi.NoDevice}}
 			if got := filter.wants(&s); got != (uid == c.sees) {
 				t.Errorf("%s: user %d sees it: %v", c.name, uid, got)
@@ -92,21 +94,11 @@ func TestCaptureOfNumbers(t *testing.T) {
 	for _, end := range []*qp.Connection{{QP: q}, {}} { // made up for a datagram within this urdmad
 		s := engine.Sight{Our: us, Peer: us, Local: true, Conn: &qp.Connection{}, Other: end}
 		for _, uid := range []int{has, listens, neither} {
-			filter := &capture{w: &Worker{CM: manager, Engine: e, workerState: attached(spy, owner)}, viewer: &account.Owner{UID: uid},
+			filter := &capture{w: w, viewer: &account.Owner{UID: uid},
 				filter: abi.CaptureRequest{Device: abi.NoDevice}}
 			if got := filter.wants(&s); got != (uid == has && end.QP != nil) {
 				t.Errorf("a datagram within urdmad: user %d sees it: %v", uid, got)
 			}
 		}
 	}
-}
-
-// attached is what a worker has of clients.
-func attached(list ...*Session) workerState {
-	var w Worker
-	for _, x := range list {
-		x.s = &Server{}
-		w.attach(x)
-	}
-	return w.workerState
 }

@@ -1,4 +1,4 @@
-package control
+package watch
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/cm"
@@ -31,12 +32,12 @@ const maxOthersRing = 16 << 20
 
 // capture is one session's tap at a worker. Its methods run on that one's thread.
 type capture struct {
-	s      *Server
-	w      *Worker
-	viewer *account.Owner
-	filter abi.CaptureRequest
-	to     *captureRing
-	begun  []ring.Begun // a sent frame begins and ends within a received one
+	devices int
+	w       *worker
+	viewer  *account.Owner
+	filter  abi.CaptureRequest
+	to      *captureRing
+	begun   []ring.Begun // a sent frame begins and ends within a received one
 }
 
 // captureRing is where a session's captures at all workers write to.
@@ -46,16 +47,27 @@ type captureRing struct {
 	ring   ring.CaptureWriter
 }
 
-func (x *Session) capture(m *abi.CaptureRequest, r *Reply) error {
+// captureFlags are those that there are.
+const captureFlags = abi.CaptureAll | abi.CaptureEvents | abi.CaptureChanges | abi.CapturePast
+
+// check reports what is wrong with a capture that a session asks for.
+func (v *Watch) check(x *control.Session, m *abi.CaptureRequest) error {
 	switch {
-	case len(x.taps) > 0:
-		return fmt.Errorf("control: the session has a capture: %w", syscall.EBUSY)
-	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(x.s.Devices)):
-		return fmt.Errorf("control: device %d, there are %d: %w", m.Device, len(x.s.Devices), syscall.ENODEV)
+	case len(v.capturesOf(x)) > 0:
+		return fmt.Errorf("watch: the session has a capture: %w", syscall.EBUSY)
+	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(v.s.Devices)):
+		return fmt.Errorf("watch: device %d, there are %d: %w", m.Device, len(v.s.Devices), syscall.ENODEV)
 	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET && m.Host.Family != syscall.AF_INET6:
-		return fmt.Errorf("control: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
-	case m.Flags&^(abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges|abi.CapturePast) != 0:
-		return fmt.Errorf("control: capture flags %#x, known: %#x: %w", m.Flags, abi.CaptureAll|abi.CaptureEvents|abi.CaptureChanges|abi.CapturePast, syscall.EINVAL)
+		return fmt.Errorf("watch: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
+	case m.Flags&^captureFlags != 0:
+		return fmt.Errorf("watch: capture flags %#x, known: %#x: %w", m.Flags, captureFlags, syscall.EINVAL)
+	}
+	return nil
+}
+
+func (v *Watch) capture(x *control.Session, m *abi.CaptureRequest, r *control.Reply) error {
+	if err := v.check(x, m); err != nil {
+		return err
 	}
 	if !x.Owner.Admin {
 		m.RingBytes = min(m.RingBytes, maxOthersRing)
@@ -67,45 +79,68 @@ func (x *Session) capture(m *abi.CaptureRequest, r *Reply) error {
 	}
 	to := &captureRing{memory: memory}
 	to.ring.Init(memory.Mem, &layout)
+	*r = control.Respond(&layout, memory.FD)
 	if m.Flags&abi.CapturePast != 0 {
-		x.Looks().Lock()
-		defer x.Looks().Unlock()
-		c := &capture{s: x.s, viewer: &x.Owner, filter: *m, to: to}
-		for _, e := range c.past() {
-			c.put(&e.TraceEvent, e.Text, e.TimeNs)
-		}
-		*r = Respond(&layout, memory.FD)
+		v.capturePast(x, m, to)
 		r.Done = memory.Close
 		return nil
 	}
-	for _, w := range x.s.Workers { // all have the same captures, so the first says whether there is room
-		c := &capture{s: x.s, w: w, viewer: &x.Owner, filter: *m, to: to}
-		w.Do(func() {
-			if w == x.s.Workers[0] {
-				err = w.captureRoom(&x.Owner)
-			}
-			if err == nil {
-				w.captures = append(w.captures, c)
-				if m.Flags&abi.CaptureChanges == 0 {
-					w.Engine.AddTap(c)
-				}
-				w.traceIfAsked()
-			}
-		})
-		if err != nil {
-			memory.Close()
-			return err
-		}
-		x.taps = append(x.taps, c)
+	if err := v.begin(x, m, to); err != nil {
+		memory.Close()
+		return err
 	}
-	x.s.Log.Info("capture begins", "pid", x.Owner.PID, "uid", x.Owner.UID, "ring_bytes", layout.DataBytes)
-	*r = Respond(&layout, memory.FD)
+	v.s.Log.Info("capture begins", "pid", x.Owner.PID, "uid", x.Owner.UID, "ring_bytes", layout.DataBytes)
 	r.Done = memory.CloseFD
 	return nil
 }
 
-// captureRoom says whether there is room for another capture; on the engine's thread.
-func (w *Worker) captureRoom(o *account.Owner) error {
+// capturePast writes what flight recorders have.
+func (v *Watch) capturePast(x *control.Session, m *abi.CaptureRequest, to *captureRing) {
+	x.Looks().Lock()
+	defer x.Looks().Unlock()
+	c := &capture{viewer: &x.Owner, filter: *m, to: to}
+	for _, e := range v.past(c) {
+		c.put(&e.TraceEvent, e.Text, e.TimeNs)
+	}
+}
+
+// begin begins a session's capture, at all workers.
+func (v *Watch) begin(x *control.Session, m *abi.CaptureRequest, to *captureRing) (err error) {
+	var all []*capture
+	for i, s := range v.s.Workers { // all have the same captures, so the first says whether there is room
+		c := &capture{devices: len(v.s.Devices), w: v.workers[s], viewer: &x.Owner, filter: *m, to: to}
+		s.Do(func() {
+			if i == 0 {
+				err = c.w.captureRoom(&x.Owner)
+			}
+			if err == nil {
+				c.w.captures = append(c.w.captures, c)
+				if m.Flags&abi.CaptureChanges == 0 {
+					s.Engine.AddTap(c)
+				}
+				c.w.capturesChanged()
+			}
+		})
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	v.mu.Lock()
+	v.captures[x] = all
+	v.mu.Unlock()
+	return nil
+}
+
+// capturesOf are a session's.
+func (v *Watch) capturesOf(x *control.Session) []*capture {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.captures[x]
+}
+
+// captureRoom says whether there is room for another capture; on the worker's thread.
+func (w *worker) captureRoom(o *account.Owner) error {
 	own := 0
 	for _, c := range w.captures {
 		if c.viewer.UID == o.UID {
@@ -114,36 +149,39 @@ func (w *Worker) captureRoom(o *account.Owner) error {
 	}
 	switch running := len(w.captures); {
 	case running >= maxCaptures, running >= maxCaptures-1 && !o.Admin:
-		return fmt.Errorf("control: %d captures run already: %w", running, syscall.EBUSY)
+		return fmt.Errorf("watch: %d captures run already: %w", running, syscall.EBUSY)
 	case own >= maxUserCaptures && !o.Admin:
-		return fmt.Errorf("control: %d captures of user %d run already: %w", own, o.UID, syscall.EBUSY)
+		return fmt.Errorf("watch: %d captures of user %d run already: %w", own, o.UID, syscall.EBUSY)
 	}
 	return nil
 }
 
-func (x *Session) captureStop(*abi.Header, *Reply) error {
-	if len(x.taps) == 0 {
+func (v *Watch) captureStop(x *control.Session, _ *abi.Header, _ *control.Reply) error {
+	if len(v.capturesOf(x)) == 0 {
 		return syscall.EINVAL
 	}
-	x.endCapture()
+	v.endCapture(x)
 	return nil
 }
 
 // endCapture also cleans up after a session that is over.
-func (x *Session) endCapture() {
-	if len(x.taps) == 0 {
+func (v *Watch) endCapture(x *control.Session) {
+	all := v.capturesOf(x)
+	if len(all) == 0 {
 		return
 	}
-	for _, c := range slices.Backward(x.taps) { // the first makes room
+	for _, c := range slices.Backward(all) { // the first makes room
 		c.w.Do(func() {
 			c.w.Engine.RemoveTap(c)
 			c.w.captures = slices.DeleteFunc(c.w.captures, func(other *capture) bool { return other == c })
-			c.w.traceIfAsked()
+			c.w.capturesChanged()
 		})
 	}
-	x.taps[0].to.memory.Close()
-	x.taps = nil
-	x.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
+	all[0].to.memory.Close()
+	v.mu.Lock()
+	delete(v.captures, x)
+	v.mu.Unlock()
+	v.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
 }
 
 // Begin is engine.Tap's.
@@ -168,7 +206,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 	}
 	switch {
 	case s.Local:
-		record.Device += uint32(len(c.s.Devices))
+		record.Device += uint32(c.devices)
 	case s.Out:
 		record.Direction = abi.CaptureOut
 	default:
@@ -236,7 +274,7 @@ func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
 		if id == nil {
 			continue
 		}
-		if x, ok := id.Owner.(*Session); ok && fn(&x.Owner) {
+		if x, ok := id.Owner.(*control.Session); ok && fn(&x.Owner) {
 			return true
 		}
 	}
@@ -290,6 +328,9 @@ func isAt(end, want netip.AddrPort) bool {
 
 // captureHost is the end that a capture is limited to.
 func captureHost(m *abi.CaptureRequest) netip.AddrPort {
-	a, _ := addrPortOf(m.Host) // Session.capture has refused any other family
-	return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port())
+	a := netip.IPv4Unspecified()
+	if m.Host.Family != syscall.AF_UNSPEC {
+		a = m.Host.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.AddrPortFrom(a, m.Host.Port())
 }

@@ -1,4 +1,4 @@
-package control
+package watch
 
 import (
 	"bytes"
@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"urdma/event"
-	"urdma/reason"
-	"urdma/reason/words"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
@@ -90,65 +89,52 @@ func (r *Records) prune() error {
 	return err
 }
 
-// recordFailures has the client's recorder written when a queue pair fails; on the engine's
-// thread, as the others.
-func (x *Session) recordFailures() {
-	if x.s.Records == nil {
+// recordSoon has the client's recorder written, unless that is to happen anyway; on the
+// worker's thread, as the next two.
+func (c *client) recordSoon(why string) {
+	if c.watch.Records == nil || c.recordOf != "" {
 		return
 	}
-	x.client.Recorder.OnReason = func(e *abi.TraceEvent) {
-		if n := reason.Number(e.Code); e.QPN != 0 && n.Errno() == 0 {
-			x.recordSoon(fmt.Sprintf("queue pair %06x has failed: %v, %s", e.QPN, n, words.What(n)))
-		}
+	if c.record == nil {
+		c.record, c.recorded = clock.NewTimer(c.recordNow), -recordPause
 	}
-}
-
-// recordSoon has the client's recorder written, unless that is to happen anyway.
-func (x *Session) recordSoon(why string) {
-	if x.s.Records == nil || x.ended || x.recordOf != "" {
-		return
-	}
-	if x.record == nil {
-		x.record, x.recorded = clock.NewTimer(x.recordNow), -recordPause
-	}
-	x.recordOf = why
-	now := x.w.Engine.Now()
-	x.w.Engine.Clock.Set(x.record, max(now+recordDelay, x.recorded+recordPause))
+	c.recordOf = why
+	c.w.Engine.Clock.Set(c.record, max(c.w.Engine.Now()+recordDelay, c.recorded+recordPause))
 }
 
 // recordEnd writes the recorder of a client that ends, if it has failed or ends with queue
 // pairs left.
-func (x *Session) recordEnd() {
-	if x.s.Records == nil || x.client == nil {
+func (c *client) recordEnd() {
+	if c.watch.Records == nil {
 		return
 	}
 	pairs := 0
-	for _, o := range x.objects {
-		if _, ok := o.(*QP); ok {
+	for o := c.x.Objects(); o.Next(); {
+		if _, ok := o.Value().Interface().(*control.QP); ok {
 			pairs++
 		}
 	}
 	switch {
-	case x.recordOf != "":
-		x.w.Engine.Clock.Set(x.record, clock.Never)
+	case c.recordOf != "":
+		c.w.Engine.Clock.Set(c.record, clock.Never)
 	case pairs > 0:
-		x.recordOf = fmt.Sprintf("the program ended with %d queue pairs left", pairs)
-	case x.client.Recorder.Failed() && x.record == nil:
-		x.recordOf = "the program ended after a failure"
+		c.recordOf = fmt.Sprintf("the program ended with %d queue pairs left", pairs)
+	case c.recorder.Failed() && c.record == nil:
+		c.recordOf = "the program ended after a failure"
 	default:
 		return
 	}
-	x.recordNow()
+	c.recordNow()
 }
 
-// recordNow hands the recorder to who writes it.
-func (x *Session) recordNow() {
-	one := record{time.Now(), x.Owner.Identity(), x.recordOf, x.events()}
-	x.recordOf, x.recorded = "", x.w.Engine.Now()
+// recordNow hands the recorder to the goroutine that writes it.
+func (c *client) recordNow() {
+	one := record{time.Now(), c.x.Owner.Identity(), c.recordOf, c.events()}
+	c.recordOf, c.recorded = "", c.w.Engine.Now()
 	select {
-	case x.s.Records.queue <- one:
+	case c.watch.Records.queue <- one:
 	default:
-		x.s.Log.Warn("flight recorder not written: files wait for the disk", "dir", x.s.Records.dir)
+		c.watch.s.Log.Warn("flight recorder not written: files wait for the disk", "dir", c.watch.Records.dir)
 	}
 }
 

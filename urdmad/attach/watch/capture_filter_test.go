@@ -1,4 +1,4 @@
-package control
+package watch
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
@@ -14,6 +15,12 @@ import (
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
+
+// addrFrom4 makes an Addr of an IPv4 address and a port number.
+func addrFrom4(ip [4]byte, port uint16) abi.Addr {
+	a, _ := abi.AddrFrom(netip.AddrPortFrom(netip.AddrFrom4(ip), port)) // an IPv4 address has no zone to refuse
+	return a
+}
 
 // owned is what an id's connection has as its owner.
 type owned struct{ id *cm.ID }
@@ -36,7 +43,7 @@ func TestCaptureFilter(t *testing.T) {
 	if err := manager.Listen(listener, 1); err != nil {
 		t.Fatal(err)
 	}
-	connection := func(x *Session) *qp.Connection { return &qp.Connection{Owner: owned{manager.Create(x, nil)}} }
+	connection := func(x *control.Session) *qp.Connection { return &qp.Connection{Owner: owned{manager.Create(x, nil)}} }
 	sights := map[string]engine.Sight{
 		"mine":      {Conn: connection(mine), Our: at(us, 50000), Peer: at(them, 50001)},
 		"theirs":    {Conn: connection(theirs), Our: at(us, 50002), Peer: at(them, 50003), Dev: 1},
@@ -59,17 +66,17 @@ func TestCaptureFilter(t *testing.T) {
 		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
 		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
 		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
-		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = AddrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
+		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = addrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
 		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host.PortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
 		{"our host, their port number", os.Getuid(), with(func(f *abi.CaptureRequest) {
-			f.Host = AddrFrom4(us, 50003)
+			f.Host = addrFrom4(us, 50003)
 		}), nil},
 		{"a stranger", stranger, any, []string{"theirs", "request"}},
 		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"theirs", "request"}},
 		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
 		{"nobody", account.Nobody, any, nil},
 	} {
-		filter := &capture{w: &Worker{CM: manager}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
+		filter := &capture{w: &worker{Worker: &control.Worker{CM: manager}}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
 		want := map[string]bool{}
 		for _, name := range c.sees {
 			want[name] = true
@@ -80,12 +87,6 @@ func TestCaptureFilter(t *testing.T) {
 			}
 		}
 	}
-}
-
-func sessionOf(uid, pid int) *Session {
-	x := new(Session)
-	x.Owner.UID, x.Owner.PID = uid, pid
-	return x
 }
 
 // TestCaptureRoom: one user can't have all captures that there are for who does not
@@ -107,7 +108,7 @@ func TestCaptureRoom(t *testing.T) {
 		{[]*account.Owner{admin, admin, admin}, a, syscall.EBUSY},
 		{[]*account.Owner{a, a, b, admin}, admin, syscall.EBUSY},
 	} {
-		w := &Worker{}
+		w := &worker{}
 		for _, o := range c.running {
 			w.captures = append(w.captures, &capture{viewer: o})
 		}

@@ -1,4 +1,4 @@
-package qp_test
+package watch
 
 import (
 	"log/slog"
@@ -8,14 +8,23 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/control"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/verbs/abi"
 )
 
+// watchAll has clients watched, who log to a handler.
+func watchAll(log slog.Handler, clients ...*enginetest.Client) {
+	for _, c := range clients {
+		w := &worker{Worker: &control.Worker{Engine: c.Host.Engine}}
+		c.E.Watch = &client{watch: &Watch{s: &control.Server{Log: slog.New(log)}}, x: sessionOf(0, 0), w: w}
+	}
+}
+
 // reasons are what a client's recorder has of why something failed, as number: text.
 func reasons(c *enginetest.Client) (out []string) {
-	events := c.E.Recorder.Events(func(t clock.Time) int64 { return int64(t) })
+	events := watcherOf(&c.E.Client).recorder.Events(func(t clock.Time) int64 { return int64(t) })
 	recorder.Sort(events)
 	for _, e := range events {
 		if e.Kind == abi.TraceReason {
@@ -82,8 +91,9 @@ func TestWhy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			enginetest.Both(t, func(t *testing.T, local bool) {
 				var log strings.Builder
-				w := enginetest.New(t, enginetest.Options{Seed: 91, Log: slog.NewTextHandler(&log, nil)})
+				w := enginetest.New(t, enginetest.Options{Seed: 91})
 				a, b := w.Pair(local, nil)
+				watchAll(slog.NewTextHandler(&log, nil), a.Client, b.Client)
 				a.Client.E.User, b.Client.E.User = "1000", "1001"
 				s := &whyScene{a, b, a.Client.Register(4096, enginetest.ReadWrite), b.Client.Register(1000, c.access)}
 				c.do(t, s)
@@ -124,6 +134,7 @@ type whyScene struct {
 func TestWhyOfOwnUser(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 92})
 	a, b := w.Pair(true, nil)
+	watchAll(slog.DiscardHandler, a.Client, b.Client)
 	a.Client.E.User, b.Client.E.User = "1000", "1000"
 	mine, theirs := a.Client.Register(100, enginetest.ReadWrite), b.Client.Register(100, abi.AccessLocalWrite)
 	a.Post(enginetest.Write(5, theirs, 0), mine.SGE(0, 100))
@@ -152,6 +163,7 @@ func TestWhyOfOthersMemory(t *testing.T) {
 			enginetest.Both(t, func(t *testing.T, local bool) {
 				w := enginetest.New(t, enginetest.Options{Seed: 93})
 				a, b := w.Pair(local, nil)
+				watchAll(slog.DiscardHandler, a.Client, b.Client)
 				host := b.Client.Host
 				if name == "lkey" {
 					host = a.Client.Host
@@ -176,5 +188,22 @@ func TestWhyOfOthersMemory(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWhyOfTheOldest: of several sends whose lists are wrong the one that fails is told of.
+func TestWhyOfTheOldest(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 94})
+	a, b := w.Pair(true, nil)
+	watchAll(slog.DiscardHandler, a.Client, b.Client)
+	mine := a.Client.Register(100, enginetest.ReadWrite)
+	for _, key := range []uint32{7, 8} {
+		sge := mine.SGE(0, 100)
+		sge.LKey = key
+		a.Post(enginetest.Send(5), sge)
+	}
+	a.Send.Completions(2)
+	if got := reasons(a.Client); len(got) != 1 || !strings.Contains(got[0], "lkey 0x7;") {
+		t.Errorf("%q, expected one that names lkey 0x7", got)
 	}
 }

@@ -1,4 +1,4 @@
-package control
+package watch
 
 import (
 	"urdma/urdmad/control/account"
@@ -14,8 +14,8 @@ func (c *capture) ownerOfNumber(n wire.QPN, fn func(*account.Owner) bool) bool {
 }
 
 func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool) bool {
-	x := c.w.SessionOf(client)
-	return x != nil && fn(&x.Owner)
+	v := watcherOf(client)
+	return v != nil && fn(&v.x.Owner)
 }
 
 // namedPair is our queue pair that a frame without a connection names: of a datagram

@@ -1,0 +1,255 @@
+package watch
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"urdma/reason"
+	"urdma/reason/words"
+	"urdma/urdmad/control"
+	"urdma/urdmad/control/account"
+	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/qp"
+	"urdma/verbs/abi"
+)
+
+// This file gives events to flight recorders and to the captures that have asked for them:
+// what package qp tells, requests, rdma_cm events and bookmarks.
+
+// traceIfAsked has the client's events told while a capture wants them; on the worker's thread.
+func (c *client) traceIfAsked() {
+	wants := func(kind uint32) bool {
+		return slices.ContainsFunc(c.w.captures, func(p *capture) bool { return p.wantsClient(&c.x.Owner) && p.wantsKind(kind) })
+	}
+	c.traced.Store(wants(abi.TraceState))
+	c.x.Client().WatchAll = wants(abi.TraceSend)
+}
+
+// capturesChanged has events told to the captures that there are now; on the worker's thread.
+func (w *worker) capturesChanged() {
+	for _, c := range w.clients {
+		c.traceIfAsked()
+	}
+}
+
+func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents != 0 }
+
+// wantsClient reports whether the capture may have any event of a client's but bookmarks.
+func (c *capture) wantsClient(owner *account.Owner) bool {
+	return c.wantsEvents() && c.viewer.Sees(owner) && (c.filter.PID == 0 || int(c.filter.PID) == owner.PID)
+}
+
+// Event is qp.Watch's.
+func (c *client) Event(e *abi.TraceEvent) {
+	if isRare(e) {
+		c.recorder.Note(c.w.Engine.Now(), e)
+	}
+	if c.traced.Load() {
+		c.tell(e, "")
+	}
+}
+
+// isRare reports whether an event is for the recorder.
+func isRare(e *abi.TraceEvent) bool {
+	switch e.Kind {
+	case abi.TraceSend, abi.TraceReceive, abi.TracePlaced:
+		return false
+	case abi.TraceCompletion:
+		return e.Status != abi.StatusSuccess && e.Status != abi.StatusWRFlushErr
+	}
+	return true
+}
+
+// tell gives an event of the client's to captures.
+func (c *client) tell(e *abi.TraceEvent, text string) { c.w.event(&c.x.Owner, e, text, time.Now()) }
+
+// Failed is qp.Watch's.
+func (c *client) Failed(q *qp.QP, f *qp.Failure) {
+	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: q.QPN, Code: uint32(f.Why)}
+	if wr := f.WR; wr != nil {
+		e.Status, e.WRID, e.Length = f.Status, wr.ID(), wr.Length
+	}
+	text := failureText(q, f)
+	c.because(&e, text)
+	c.watch.s.Log.Info("queue pair fails", "qpn", q.QPN, "client", q.Client.Name, "reason", f.Why.String(),
+		"what", words.What(f.Why), "text", text)
+}
+
+// because records why something of the client's failed, and tells it.
+func (c *client) because(e *abi.TraceEvent, text string) {
+	c.recorder.Reason(c.w.Engine.Now(), e, text)
+	if n := reason.Number(e.Code); e.QPN != 0 && n.Errno() == 0 {
+		c.recordSoon(fmt.Sprintf("queue pair %06x has failed: %v, %s", e.QPN, n, words.What(n)))
+	}
+	c.tell(e, text)
+}
+
+// Because records why something of a session's failed, and tells it; on the worker's thread.
+func (v *Watch) Because(x *control.Session, e *abi.TraceEvent, text string) {
+	if c := clientOf(x); c != nil {
+		c.because(e, text)
+		return
+	}
+	v.workers[x.Worker()].event(&x.Owner, e, text, time.Now())
+}
+
+// answered records a request that was answered, and why if it was refused, and tells it.
+func (v *Watch) answered(x *control.Session, a *control.Answered) {
+	e := abi.TraceEvent{Kind: abi.TraceCall, Code: uint32(a.Type), DurationNs: uint64(time.Since(a.Begun))}
+	if o, ok := a.For.(*control.QP); ok {
+		e.QPN = o.QP.QPN
+	}
+	if a.Err != nil {
+		e.Status = uint32(control.ErrnoOf(a.Err))
+	}
+	c := clientOf(x)
+	if c != nil {
+		c.recorder.Call(a.Begun.UnixNano(), &e)
+	}
+	traced := c != nil && c.traced.Load()
+	if !traced && a.Err == nil {
+		return
+	}
+	x.Do(func() {
+		if traced {
+			c.w.event(&x.Owner, &e, "", a.Begun)
+		}
+		if a.Err != nil {
+			v.refused(x, a.Type, e.QPN, a.Err)
+		}
+	})
+}
+
+// refused records why a request was refused; on the worker's thread.
+func (v *Watch) refused(x *control.Session, t abi.Type, qpn uint32, err error) {
+	errno := control.ErrnoOf(err)
+	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: qpn, Code: uint32(reason.OfErrno(errno))}
+	text := t.Call()
+	if why := strings.TrimSuffix(err.Error(), ": "+errno.Error()); why != errno.Error() {
+		text += ": " + why
+	}
+	v.Because(x, &e, text)
+}
+
+// cmReasons are the reasons of events that tell of no connection.
+var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddress, cm.EventUnreachable: reason.Unreachable,
+	cm.EventRejected: reason.Rejected, cm.EventConnectError: reason.Aborted}
+
+// deliver records an rdma_cm event, and why it tells of no connection. It keeps none back.
+func (v *Watch) deliver(to *control.EventChannel, e *cm.Event, m *abi.CMEvent) (kept bool) {
+	x := to.Info().Session
+	noted := abi.TraceEvent{Kind: abi.TraceCM, Code: m.Event, Status: uint32(m.Status)}
+	if c := clientOf(x); c != nil {
+		c.recorder.Note(c.w.Engine.Now(), &noted)
+		c.tell(&noted, "")
+	}
+	why, bad := cmReasons[e.Kind]
+	if !bad {
+		return false
+	}
+	if e.Kind == cm.EventRejected && e.Reason == cm.InvalidService {
+		why = reason.NoListener
+	}
+	text := fmt.Sprintf("%s, from %v to %v", abi.CMText(m.Event), e.Local, e.Peer)
+	if e.Err != 0 {
+		text += ": " + e.Err.Error()
+	}
+	if v.Why != nil {
+		text += v.Why(x, e)
+	}
+	v.Because(x, &abi.TraceEvent{Kind: abi.TraceReason, Code: uint32(why)}, text)
+	return false
+}
+
+// seen tells of the client, that it came or goes.
+func (c *client) seen(came bool) {
+	e := abi.TraceEvent{Kind: abi.TraceClient}
+	if came {
+		e.Code = 1
+	}
+	c.tell(&e, c.x.Owner.Name)
+}
+
+// linkChanged tells of the link of a port that came up or went down.
+func (v *Watch) linkChanged(dev int, up bool) {
+	e := abi.TraceEvent{Kind: abi.TraceLink}
+	if up {
+		e.Code = 1
+	}
+	first := v.workers[v.s.Workers[0]] // every worker has the same captures
+	first.event(nil, &e, v.s.Devices[dev].Name, time.Now())
+}
+
+// mark sets a bookmark.
+func (v *Watch) mark(x *control.Session, m *abi.MarkRequest, _ *control.Reply) error {
+	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
+	if len(text) == 0 {
+		return syscall.EINVAL
+	}
+	now := time.Now()
+	x.Do(func() {
+		e := abi.TraceEvent{Kind: abi.TraceMark}
+		if c := clientOf(x); c != nil {
+			c.recorder.Mark(c.w.Engine.Now(), &e, string(text))
+			c.recordSoon("it has set a bookmark: " + string(text))
+		}
+		v.workers[x.Worker()].event(&x.Owner, &e, string(text), now)
+	})
+	return nil
+}
+
+// event gives an event to those who may see its owner's; nil: one that belongs to
+// nobody. On the worker's thread.
+func (w *worker) event(owner *account.Owner, e *abi.TraceEvent, text string, at time.Time) {
+	if owner != nil {
+		e.PID = uint32(owner.PID)
+	}
+	for _, c := range w.captures {
+		if c.wantsKind(e.Kind) && c.wantsEvent(owner, e) {
+			c.put(e, text, at.UnixNano())
+		}
+	}
+}
+
+// wantsKind leaves a capture of changes those alone.
+func (c *capture) wantsKind(kind uint32) bool {
+	if !c.wantsEvents() || c.filter.Flags&abi.CaptureChanges == 0 {
+		return c.wantsEvents()
+	}
+	switch kind {
+	case abi.TraceClient, abi.TraceState, abi.TraceAsync, abi.TraceCM, abi.TraceLink, abi.TraceMark:
+		return true
+	}
+	return false
+}
+
+// wantsEvent applies the filter. Bookmarks pass it: they are for all that the owner's
+// user traces.
+func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
+	if !c.viewer.Admin && (owner == nil || !c.viewer.Sees(owner)) {
+		return false
+	}
+	f := &c.filter
+	return e.Kind == abi.TraceMark || (f.QPN == 0 || f.QPN == e.QPN) && (f.PID == 0 || f.PID == e.PID)
+}
+
+// put writes an event that happened at a time, ns since 1970. A reason's text is longer
+// than notes are.
+func (c *capture) put(e *abi.TraceEvent, text string, at int64) {
+	begun := time.Now()
+	c.to.Lock()
+	defer c.to.Unlock()
+	defer func() { c.to.ring.Spend(time.Since(begun)) }()
+	b := abi.Bytes(e)
+	if e.Kind == abi.TraceReason {
+		b, text = append(slices.Clone(b), text...), ""
+	}
+	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
+	if at, ok := c.to.ring.Begin(record, b); ok {
+		c.to.ring.End(at, text)
+	}
+}
