@@ -68,7 +68,7 @@ var rules = ruleBook{
 		"urdmad/core/rc":                    {"urdmad/core/clock", "wire/roce"},
 		"urdmad/core/roce":                  {"reason", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rc", "verbs/abi", "wire", "wire/ibcm", "wire/roce"},
 		"urdmad/core/engine":                {"dpdk/port", "urdmad/core/clock", "urdmad/core/datagram", "urdmad/core/fault", "urdmad/core/mailbox", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/reliable", "urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
-		"urdmad/core/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
+		"urdmad/core/engine/enginetest":     {"dpdk/loopback", "dpdk/port", "test/linked", "urdmad/attach/tap", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/steer", "verbs/abi", "verbs/ring", "wire", "wire/roce"},
 		"urdmad/core/worker":                {"urdmad/core/clock"},
 
 		// Connections, and what clients and administrators meet.
@@ -79,7 +79,8 @@ var rules = ruleBook{
 		"urdmad/control/memfd":       {},
 		"urdmad/control":             {"ancillary", "urdmad/control/account", "urdmad/control/memfd", "urdmad/control/process", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi", "verbs/personality", "verbs/ring", "wire"},
 		"urdmad/control/process":     {},
-		"urdmad/attach/watch":        {"event", "inspect", "reason", "reason/words", "urdmad/attach/recorder", "urdmad/attach/snapshot", "urdmad/control", "urdmad/control/account", "urdmad/control/memfd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi", "verbs/ring", "wire"},
+		"urdmad/attach/tap":          {"urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/samehost", "urdmad/core/trp", "wire"},
+		"urdmad/attach/watch":        {"event", "inspect", "reason", "reason/words", "urdmad/attach/recorder", "urdmad/attach/snapshot", "urdmad/attach/tap", "urdmad/control", "urdmad/control/account", "urdmad/control/memfd", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/attach/injector":     {"dpdk/port", "inject", "inspect", "reason", "urdmad/attach/impair", "urdmad/attach/snapshot", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi"},
 		"urdmad/control/controltest": {"dpdk/loopback", "dpdk/port", "urdmad/control", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/netif", "urdmad/core/worker", "verbs/abi", "verbs/personality", "verbs/ring", "verbs/session"},
 		"urdmad/serve":               {"config", "dpdk", "dpdk/port", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine", "urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "verbs/personality", "wire", "wire/roce"},

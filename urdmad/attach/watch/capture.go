@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"time"
 
+	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
-	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -116,7 +116,7 @@ func (v *Watch) begin(x *control.Session, m *abi.CaptureRequest, to *captureRing
 			if err == nil {
 				c.w.captures = append(c.w.captures, c)
 				if m.Flags&abi.CaptureChanges == 0 {
-					s.Engine.AddTap(c)
+					c.w.tap.Add(c)
 				}
 				c.w.capturesChanged()
 			}
@@ -172,7 +172,7 @@ func (v *Watch) endCapture(x *control.Session) {
 	}
 	for _, c := range slices.Backward(all) { // the first makes room
 		c.w.Do(func() {
-			c.w.Engine.RemoveTap(c)
+			c.w.tap.Remove(c)
 			c.w.captures = slices.DeleteFunc(c.w.captures, func(other *capture) bool { return other == c })
 			c.w.capturesChanged()
 		})
@@ -184,8 +184,8 @@ func (v *Watch) endCapture(x *control.Session) {
 	v.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
 }
 
-// Begin is engine.Tap's.
-func (c *capture) Begin(s *engine.Sight) bool {
+// Begin is tap.Viewer's.
+func (c *capture) Begin(s *tap.Sight) bool {
 	now := time.Now()
 	wanted := c.wants(s)
 	c.to.Lock()
@@ -219,7 +219,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 	return ok
 }
 
-// End is engine.Tap's.
+// End is tap.Viewer's.
 func (c *capture) End(note string) {
 	last := len(c.begun) - 1
 	c.to.Lock()
@@ -229,7 +229,7 @@ func (c *capture) End(note string) {
 }
 
 // wants applies the filter, and what the viewer may see.
-func (c *capture) wants(s *engine.Sight) bool {
+func (c *capture) wants(s *tap.Sight) bool {
 	f := &c.filter
 	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.Admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
 		return false
@@ -254,7 +254,7 @@ func numberOf(end *qp.Connection) uint32 {
 	return end.QP.QPN
 }
 
-func serves(s *engine.Sight, qpn uint32) bool {
+func serves(s *tap.Sight, qpn uint32) bool {
 	for _, end := range [2]*qp.Connection{s.Conn, s.Other} {
 		if numberOf(end) == qpn {
 			return true
@@ -266,7 +266,7 @@ func serves(s *engine.Sight, qpn uint32) bool {
 
 // anyOwner reports whether fn holds for the owner of an end of the connection, or of
 // the listener, that a frame is about, or of the queue pair that it names.
-func (c *capture) anyOwner(s *engine.Sight, fn func(*account.Owner) bool) bool {
+func (c *capture) anyOwner(s *tap.Sight, fn func(*account.Owner) bool) bool {
 	if n, ok := namedPair(s); ok {
 		return c.ownerOfNumber(n, fn)
 	}
@@ -293,7 +293,7 @@ func (c *capture) anyServed(end *qp.Connection, fn func(*account.Owner) bool) bo
 }
 
 // ids are the rdma_cm ids that a frame is about.
-func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
+func (c *capture) ids(s *tap.Sight) [2]*cm.ID {
 	switch {
 	case s.Conn != nil:
 		return [2]*cm.ID{connect.IDOf(s.Conn), connect.IDOf(s.Other)}
@@ -307,7 +307,7 @@ func (c *capture) ids(s *engine.Sight) [2]*cm.ID {
 
 // hostMatches: an end named by UDP's numbers or by rdma_cm's, which differ for
 // the side that connected.
-func (c *capture) hostMatches(s *engine.Sight) bool {
+func (c *capture) hostMatches(s *tap.Sight) bool {
 	want := captureHost(&c.filter)
 	if isAt(s.Our, want) || isAt(s.Peer, want) {
 		return true

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/cm"
@@ -44,7 +45,7 @@ func TestCaptureFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	connection := func(x *control.Session) *qp.Connection { return &qp.Connection{Owner: owned{manager.Create(x, nil)}} }
-	sights := map[string]engine.Sight{
+	sights := map[string]tap.Sight{
 		"mine":      {Conn: connection(mine), Our: at(us, 50000), Peer: at(them, 50001)},
 		"theirs":    {Conn: connection(theirs), Our: at(us, 50002), Peer: at(them, 50003), Dev: 1},
 		"request":   {Our: at(us, 7471), Peer: at(them, 50003)},

@@ -1,8 +1,8 @@
 package watch
 
 import (
+	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/qp"
 	"urdma/wire"
 )
@@ -23,7 +23,7 @@ func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool)
 // says that it belongs to the owner of that queue pair, if there is one, and not
 // to a listener: an rdma_cm listener on this UDP port number is to see nobody
 // else's.
-func namedPair(s *engine.Sight) (n wire.QPN, ok bool) {
+func namedPair(s *tap.Sight) (n wire.QPN, ok bool) {
 	if s.Conn != nil || s.Foreign || s.Our.Port() != wire.DatagramPort {
 		return 0, false
 	}

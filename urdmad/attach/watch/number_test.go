@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/cm"
@@ -78,7 +79,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 		{"request by rdma_cm", requestPacket(wire.TRPExtension{QPN: theirs}), false, listens},
 		{"nothing", nil, false, 0},
 	} {
-		s := engine.Sight{Our: us, Peer: them, Out: c.out, Frame: packetTo(them, us, c.packet)}
+		s := tap.Sight{Our: us, Peer: them, Out: c.out, Frame: packetTo(them, us, c.packet)}
 		for _, uid := range []int{has, listens, neither} {
 			filter := &capture{w: w, viewer: &account.Owner{UID: uid},
 				filter: abi.CaptureRequest{Device: abi.NoDevice}}
@@ -92,7 +93,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 		}
 	}
 	for _, end := range []*qp.Connection{{QP: q}, {}} { // made up for a datagram within this urdmad
-		s := engine.Sight{Our: us, Peer: us, Local: true, Conn: &qp.Connection{}, Other: end}
+		s := tap.Sight{Our: us, Peer: us, Local: true, Conn: &qp.Connection{}, Other: end}
 		for _, uid := range []int{has, listens, neither} {
 			filter := &capture{w: w, viewer: &account.Owner{UID: uid},
 				filter: abi.CaptureRequest{Device: abi.NoDevice}}

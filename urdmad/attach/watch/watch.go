@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"urdma/urdmad/attach/recorder"
+	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
@@ -40,6 +41,7 @@ type Watch struct {
 // worker is what is watched at a worker; its thread's.
 type worker struct {
 	*control.Worker
+	tap      *tap.Tap
 	clients  []*client
 	captures []*capture // that run
 	warned   uint64     // warnings of pitfalls, ever
@@ -66,7 +68,7 @@ func Attach(s *control.Server, records *Records) *Watch {
 	v := &Watch{Records: records, s: s, workers: map[*control.Worker]*worker{},
 		captures: map[*control.Session][]*capture{}}
 	for _, w := range s.Workers {
-		v.workers[w] = &worker{Worker: w}
+		v.workers[w] = &worker{Worker: w, tap: tap.New(w.Engine)}
 	}
 	s.Attach(&control.Hooks{Came: v.came, Goes: v.goes, Ended: v.endCapture, Answered: v.answered, Deliver: v.deliver,
 		Link: v.linkChanged}, map[abi.Type]control.Request{

@@ -90,7 +90,7 @@ func TestSmallBesideBulk(t *testing.T) {
 func TestPostsWaitForABurst(t *testing.T) {
 	const burst, bursts = 32, 4
 	w := enginetest.New(t, enginetest.Options{Seed: 92})
-	tap := record(t, w.B)
+	tap := enginetest.Record(t, w.B)
 	k := newBulk(w)
 	to, small := w.Pair(false, nil)
 	from, at := small.Client.Register(64, enginetest.ReadWrite), to.Client.Register(64, enginetest.ReadWrite)
@@ -104,12 +104,12 @@ func TestPostsWaitForABurst(t *testing.T) {
 			w.Net.Advance(int64(w.Now()) + 500)
 		}
 		small.Post(enginetest.Write(1, at, 0), from.SGE(0, 8))
-		tap.frames = tap.frames[:0]
+		tap.Frames = tap.Frames[:0]
 		w.B.Engine.Turn(w.Now())
-		if got := len(tap.went(false)); got != burst*bursts {
+		if got := len(tap.Went(false)); got != burst*bursts {
 			t.Errorf("a turn took %d packets, want %d", got, burst*bursts)
 		}
-		before := slices.IndexFunc(tap.frames, func(f seen) bool { return f.Out && f.Conn != nil && f.Conn.QP == small.Q })
+		before := slices.IndexFunc(tap.Frames, func(f enginetest.Seen) bool { return f.Out && f.Conn != nil && f.Conn.QP == small.Q })
 		if before != burst {
 			t.Errorf("what was posted left behind %d packets, want %d", before, burst)
 		}

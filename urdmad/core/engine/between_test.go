@@ -58,7 +58,7 @@ func TestFaultBetweenBursts(t *testing.T) {
 func TestManyPostsBetweenBursts(t *testing.T) {
 	const burst, posts = 32, 32
 	w := enginetest.New(t, enginetest.Options{Seed: 97})
-	tap := record(t, w.B)
+	tap := enginetest.Record(t, w.B)
 	c, to := w.B.NewClient(), w.A.NewClient().NewDatagramQP(enginetest.QKey)
 	source := c.Register(64, enginetest.ReadWrite)
 	var all []*enginetest.QP
@@ -76,11 +76,11 @@ func TestManyPostsBetweenBursts(t *testing.T) {
 			post(q)
 		}
 	}
-	tap.frames = tap.frames[:0]
+	tap.Frames = tap.Frames[:0]
 	w.B.Engine.Turn(w.Now())
 	in, out := 0, 0
-	for i := range tap.frames {
-		switch f := &tap.frames[i]; {
+	for i := range tap.Frames {
+		switch f := &tap.Frames[i]; {
 		case f.Local:
 		case f.Out:
 			out++

@@ -6,11 +6,10 @@
 // (mpa), fallback jobs (qp), doorbells (doorbell.go), timers (clock), the queue pairs
 // in line (qp and their carriers), the interfaces' transmit side, and clients that
 // wait. engine.go makes an engine and adds ports; client.go adds clients and queue
-// pairs. tap.go shows frames to captures, tap_local.go makes up those that
-// messages within one urdmad do without.
+// pairs. tap.go has what captures are told of.
 //
 // Everything here runs on the worker's thread; other goroutines come in through
 // Engine.Do. The package must not know the control protocol, rdma_cm ids or
 // configuration files; packages connect and control drive it. Its tests are those of
-// the turn, its clients and taps; enginetest serves those of other packages as well.
+// the turn and its clients; enginetest serves those of other packages as well.
 package engine

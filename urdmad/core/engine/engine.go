@@ -59,7 +59,7 @@ type Engine struct {
 	log     *slog.Logger
 	ports   []*ifPort
 	clients []*Client
-	taps    taps
+	tap     Tap                 // nil: nobody looks
 	calls   mailbox.Box[func()] // Do
 	core    uint32              // CPU the worker runs on
 	blocked int                 // turns in a row that could send nothing of what there is
@@ -123,7 +123,6 @@ func New(cfg Config) *Engine {
 	e.SameHost.SetDeathTimeout(cmp.Or(cfg.DeathTimeout, reliable.DefaultDeathTimeout))
 	e.Datagrams = datagram.NewStack(e.QPs, trp.Datagrams{})
 	e.RoCE = roce.NewStack(e.QPs, cfg.Log, numbers)
-	e.taps.e = e
 	return e
 }
 

@@ -32,7 +32,7 @@ func newScribbler(t testing.TB, seed uint64, local bool) *scribbler {
 	s.secret = s.b.Client.Register(1<<16, abi.AccessLocalWrite)
 	s.foreign = w.A.NewClient().Register(1<<16, enginetest.ReadWrite)
 	if seed%2 == 0 {
-		record(t, w.A) // who captures is shown all of it
+		enginetest.Record(t, w.A) // who captures is shown all of it
 	}
 	for i := range s.foreign.Bytes {
 		s.foreign.Bytes[i], s.secret.Bytes[i] = 0x5e, 0x5e

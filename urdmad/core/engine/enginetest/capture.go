@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"urdma/urdmad/core/engine"
+	"urdma/urdmad/attach/tap"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
 	"urdma/wire"
@@ -30,7 +30,7 @@ func newCapture(t testing.TB, h *Host) {
 	if err := c.r.Init(mem, &l); err != nil {
 		t.Fatal(err)
 	}
-	h.Engine.AddTap(c)
+	h.Tap.Add(c)
 	t.Cleanup(func() {
 		if len(c.begun) != 0 || c.r.Lost() != 0 {
 			t.Errorf("capture of host %s: %d frames have not ended, %d are lost", c.host, len(c.begun), c.r.Lost())
@@ -38,8 +38,8 @@ func newCapture(t testing.TB, h *Host) {
 	})
 }
 
-// Begin is engine.Tap's.
-func (c *capture) Begin(s *engine.Sight) bool {
+// Begin is tap.Viewer's.
+func (c *capture) Begin(s *tap.Sight) bool {
 	if s.Out || s.Local {
 		c.check(s)
 	}
@@ -51,7 +51,7 @@ func (c *capture) Begin(s *engine.Sight) bool {
 }
 
 // check holds that a frame of ours is one that others can read.
-func (c *capture) check(s *engine.Sight) {
+func (c *capture) check(s *tap.Sight) {
 	var f wire.Frame
 	if err := f.Parse(s.Frame, len(s.Frame)); err != nil {
 		c.t.Errorf("capture of host %s: %v in %+v", c.host, err, s)
@@ -83,7 +83,7 @@ func (c *capture) check(s *engine.Sight) {
 // plain is an end with an IPv4 address as such, also where an IPv6 frame maps it.
 func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// End is engine.Tap's.
+// End is tap.Viewer's.
 func (c *capture) End(note string) {
 	last := len(c.begun) - 1
 	c.w.End(c.begun[last], note)

@@ -7,6 +7,7 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/test/linked"
+	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
@@ -20,6 +21,7 @@ type Host struct {
 	World   *World
 	Name    string
 	Engine  *engine.Engine
+	Tap     *tap.Tap
 	CM      *cm.Manager
 	Numbers *connect.Numbers
 	Port    *linked.Port
@@ -56,6 +58,7 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 		set.Numbers, managing.Shared = w.numbers.Of(number), w.numbers.Of(number)
 	}
 	h.Engine = engine.New(set)
+	h.Tap = tap.New(h.Engine)
 	h.CM, h.Numbers = connect.New(h.Engine, managing)
 	return h
 }

@@ -1,16 +1,16 @@
-package engine
+package tap
 
 import (
 	"urdma/urdmad/core/mpa"
 	"urdma/wire"
 )
 
-// This file makes up the frames of connections over TCP, for taps. The kernel's own
+// This file makes up the frames of connections over TCP. The kernel's own
 // frames are not seen: it cuts streams elsewhere and may send again. Sequence numbers
 // begin at 0 where a tap began to look.
 
 // Stream is mpa.Observer's.
-func (v *taps) Stream(c *mpa.Conn, out bool, seq, ack uint32, parts [][]byte, n int) {
+func (v *Tap) Stream(c *mpa.Conn, out bool, seq, ack uint32, parts [][]byte, n int) {
 	all := v.madeUp.stream[:0]
 	for _, b := range parts {
 		b = b[:min(n, len(b))]
@@ -26,11 +26,11 @@ func (v *taps) Stream(c *mpa.Conn, out bool, seq, ack uint32, parts [][]byte, n 
 }
 
 // StreamEnd is mpa.Observer's.
-func (v *taps) StreamEnd(c *mpa.Conn, out bool, seq, ack uint32) {
+func (v *Tap) StreamEnd(c *mpa.Conn, out bool, seq, ack uint32) {
 	v.showTCP(c, out, seq, ack, wire.TCPAck|wire.TCPFin, nil)
 }
 
-func (v *taps) showTCP(c *mpa.Conn, out bool, seq, ack uint32, flags uint8, payload []byte) {
+func (v *Tap) showTCP(c *mpa.Conn, out bool, seq, ack uint32, flags uint8, payload []byte) {
 	n := v.e.Interface(c.Dev)
 	t := wire.TCP{SrcMAC: n.MAC(), Src: c.Local, Dst: c.Peer, Seq: seq, Ack: ack, Flags: flags}
 	if !out {

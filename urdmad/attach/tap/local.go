@@ -1,4 +1,4 @@
-package engine
+package tap
 
 import (
 	"net/netip"
@@ -12,7 +12,7 @@ import (
 )
 
 // This file makes up the frames that a wire would carry for messages within this
-// engine, for taps: datagrams, and of a connection (package samehost) handshake, every message's segments,
+// engine: datagrams, and of a connection (package samehost) handshake, every message's segments,
 // the Terminate and the fins. There is no loss, so there are no
 // acknowledgements; each frame acknowledges all that the other side sent.
 // Sequence numbers begin at 0 and cookies are 0.
@@ -54,25 +54,24 @@ func (m *madeUp) room(n *netif.Interface) []byte {
 	return m.frame[:cap(m.frame)]
 }
 
-// ShowHandshake shows a control packet between two ids of this engine; q, if
-// there is one, is what its sender wants to connect.
-func (e *Engine) ShowHandshake(p *trp.ControlPacket, q *qp.QP) {
-	n := e.Interface(p.Dev)
+// Handshake is engine.Tap's.
+func (v *Tap) Handshake(p *trp.ControlPacket, q *qp.QP) {
+	n := v.e.Interface(p.Dev)
 	if q != nil {
-		p.Connect.HasExt, p.Connect.Ext = true, e.TRP.Offer(p.Dev, q)
+		p.Connect.HasExt, p.Connect.Ext = true, v.e.TRP.Offer(p.Dev, q)
 	}
-	frame := e.taps.madeUp.room(n)
+	frame := v.madeUp.room(n)
 	path := n.FramePath(n.Link(), p.Local, p.Peer)
 	size, err := p.Put(path.Payload(frame))
 	if err != nil {
 		return // nor would it have been sent
 	}
-	e.taps.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer}, "")
+	v.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer}, "")
 }
 
 // Request is samehost.Observer's. A message is shown as far as it was carried,
 // so that a long one does not hold up the turn.
-func (v *taps) Request(c *samehost.Conn, i uint32) {
+func (v *Tap) Request(c *samehost.Conn, i uint32) {
 	s, sq, own := v.segmenter(c), &c.QP.SQ, v.madeUp.of(c)
 	wr := sq.At(i)
 	limit := s.Payload(wr)
@@ -94,7 +93,7 @@ func (v *taps) Request(c *samehost.Conn, i uint32) {
 }
 
 // Immediate is samehost.Observer's.
-func (v *taps) Immediate(c *samehost.Conn, i uint32) {
+func (v *Tap) Immediate(c *samehost.Conn, i uint32) {
 	s, sq := v.segmenter(c), &c.QP.SQ
 	v.showSegment(c, wire.OpData, func(b []byte) int {
 		n, _ := s.BuildRequest(b, rdmap.ImmediateToken(sq, i))
@@ -103,7 +102,7 @@ func (v *taps) Immediate(c *samehost.Conn, i uint32) {
 }
 
 // Original is samehost.Observer's.
-func (v *taps) Original(c *samehost.Conn, i uint32, value uint64) {
+func (v *Tap) Original(c *samehost.Conn, i uint32, value uint64) {
 	from := c.Other()
 	own := v.madeUp.of(from)
 	own.atomics++
@@ -114,7 +113,7 @@ func (v *taps) Original(c *samehost.Conn, i uint32, value uint64) {
 
 // Response is samehost.Observer's. A segment ends where what was carried in a
 // turn does.
-func (v *taps) Response(c *samehost.Conn, i uint32, src []byte) {
+func (v *Tap) Response(c *samehost.Conn, i uint32, src []byte) {
 	from := c.Other()
 	s, sq := v.segmenter(from), &c.QP.SQ
 	off := sq.At(i).Got() - uint32(len(src))
@@ -129,14 +128,14 @@ func (v *taps) Response(c *samehost.Conn, i uint32, src []byte) {
 
 // Refusal is samehost.Observer's: the first segment of what was refused, or the
 // immediate data for which there was no receive, and the Terminate.
-func (v *taps) Refusal(c *samehost.Conn, i uint32, code rdmap.Code) {
+func (v *Tap) Refusal(c *samehost.Conn, i uint32, code rdmap.Code) {
 	s, sq := v.segmenter(c), &c.QP.SQ
 	wr := sq.At(i)
 	token := rdmap.Token(sq, i, 0)
 	if wr.ImmediateNext() {
 		token = rdmap.ImmediateToken(sq, i)
 	}
-	refused := make([]byte, v.e.ports[c.Dev].MaxSegment())
+	refused := make([]byte, v.e.TRP.Port(c.Dev).MaxSegment())
 	n, _ := s.BuildRequest(refused, token)
 	refused = refused[:n]
 	if wr.Offset() == 0 || wr.ImmediateNext() { // else it was shown already
@@ -148,18 +147,18 @@ func (v *taps) Refusal(c *samehost.Conn, i uint32, code rdmap.Code) {
 }
 
 // End is samehost.Observer's.
-func (v *taps) End(c *samehost.Conn) {
+func (v *Tap) End(c *samehost.Conn) {
 	v.showSegment(c, wire.OpFin, func([]byte) int { return 0 })
 	delete(v.madeUp.ends, c)
 }
 
-func (v *taps) segmenter(c *samehost.Conn) rdmap.Segmenter {
-	port := v.e.ports[c.Dev]
+func (v *Tap) segmenter(c *samehost.Conn) rdmap.Segmenter {
+	port := v.e.TRP.Port(c.Dev)
 	return rdmap.NewSegmenter(c.QP, port.MaxSegment(), port.WholeLines())
 }
 
 // showSegment shows a frame of c with the segment that build writes.
-func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) int) {
+func (v *Tap) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) int) {
 	n := v.e.Interface(c.Dev)
 	frame := v.madeUp.room(n)
 	path := n.FramePath(n.Link(), c.Local, c.Peer)
@@ -181,7 +180,7 @@ func (v *taps) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte)
 }
 
 // Packet is datagram.Observer's.
-func (v *taps) Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int) {
+func (v *Tap) Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int) {
 	n := v.e.Interface(from.Dev)
 	frame := v.madeUp.room(n)
 	s := Sight{Dev: from.Dev, Local: true, Conn: from, Other: to, Our: from.Local, Peer: netip.AddrPortFrom(dst, wire.DatagramPort)}

@@ -1,4 +1,4 @@
-package engine_test
+package tap_test
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
@@ -18,52 +17,13 @@ import (
 	"urdma/wire"
 )
 
-// recorder is a tap that keeps everything.
+// recorder keeps everything that it is shown.
 type recorder struct {
-	t      testing.TB
-	frames []seen
-	open   []int // frames that have not ended
+	*enginetest.Recorder
+	t testing.TB
 }
 
-type seen struct {
-	engine.Sight
-	note string
-}
-
-func record(t testing.TB, h *enginetest.Host) *recorder {
-	r := &recorder{t: t}
-	h.Do(func() { h.Engine.AddTap(r) })
-	t.Cleanup(func() {
-		if len(r.open) != 0 {
-			t.Errorf("%d frames never ended", len(r.open))
-		}
-	})
-	return r
-}
-
-func (r *recorder) Begin(s *engine.Sight) bool {
-	copied := *s
-	copied.Frame = bytes.Clone(s.Frame)
-	r.open = append(r.open, len(r.frames))
-	r.frames = append(r.frames, seen{copied, "not ended"})
-	return true
-}
-
-func (r *recorder) End(note string) {
-	last := len(r.open) - 1
-	r.frames[r.open[last]].note = note
-	r.open = r.open[:last]
-}
-
-// went are the frames that went one way.
-func (r *recorder) went(out bool) (list [][]byte) {
-	for _, f := range r.frames {
-		if f.Out == out && !f.Local {
-			list = append(list, f.Frame)
-		}
-	}
-	return list
-}
+func record(t testing.TB, h *enginetest.Host) *recorder { return &recorder{enginetest.Record(t, h), t} }
 
 // TestTapSeesBothDirections: what one side's tap saw leave, the other's saw
 // come, byte for byte and in order; whose each frame is is right.
@@ -73,14 +33,14 @@ func TestTapSeesBothDirections(t *testing.T) {
 	x, y := w.Pair(false, nil)
 	w.NewTraffic(x, y, enginetest.Load{Ops: 200, MaxSize: 40000}).Run(60 * time.Second)
 	w.Pass(10 * time.Millisecond)
-	for _, way := range [2][2][][]byte{{a.went(true), b.went(false)}, {b.went(true), a.went(false)}} {
+	for _, way := range [2][2][][]byte{{a.Went(true), b.Went(false)}, {b.Went(true), a.Went(false)}} {
 		if !slices.EqualFunc(way[0], way[1], bytes.Equal) || len(way[0]) < 500 {
 			t.Errorf("%d frames left and %d came, or they differ", len(way[0]), len(way[1]))
 		}
 	}
 	mine := 0
-	for _, f := range a.frames {
-		if f.Foreign || f.Local || f.note != "" {
+	for _, f := range a.Frames {
+		if f.Foreign || f.Local || f.Note != "" {
 			t.Fatalf("frame %+v of a clean wire", f)
 		}
 		if f.Conn == nil {
@@ -109,13 +69,13 @@ func TestTapNotes(t *testing.T) {
 	d.Put(message)
 	expect := func(note string, send func()) {
 		t.Helper()
-		from := len(r.frames)
+		from := len(r.Frames)
 		send()
 		w.Pass(time.Millisecond)
-		for _, f := range r.frames[from:] {
+		for _, f := range r.Frames[from:] {
 			if !f.Out {
-				if f.note != note {
-					t.Errorf("note %q, expected %q", f.note, note)
+				if f.Note != note {
+					t.Errorf("note %q, expected %q", f.Note, note)
 				}
 				return
 			}
@@ -152,7 +112,7 @@ func TestTapNotes(t *testing.T) {
 	other[33]++ // the address
 	s.SendFrame(other)
 	w.Pass(time.Millisecond)
-	if last := r.frames[len(r.frames)-1]; !last.Foreign {
+	if last := r.Frames[len(r.Frames)-1]; !last.Foreign {
 		t.Errorf("another host's frame is taken for ours: %+v", last.Sight)
 	}
 }
@@ -193,7 +153,7 @@ func (r *recorder) segments(ours *qp.Connection) (sides [2][]string) {
 	t := r.t
 	var next [2]wire.PSN
 	var begun [2]bool
-	for _, f := range r.frames {
+	for _, f := range r.Frames {
 		if f.Conn == nil {
 			continue
 		}
@@ -295,7 +255,7 @@ func TestTapOfDatagramsBetweenFamilies(t *testing.T) {
 	u.A.Do(func() { u.A.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(six, 64)}) })
 	r := record(t, u.A)
 	u.Send(enginetest.To(enginetest.Send(1), six, 1, enginetest.QKey), 4096)
-	if f := r.frames[len(r.frames)-1]; len(f.Frame) != wire.UDP6HeaderLen+wire.DatagramLen+4096 || f.Peer.Addr() != six {
+	if f := r.Frames[len(r.Frames)-1]; len(f.Frame) != wire.UDP6HeaderLen+wire.DatagramLen+4096 || f.Peer.Addr() != six {
 		t.Errorf("a frame of %d bytes to %v", len(f.Frame), f.Peer)
 	}
 }
@@ -312,13 +272,13 @@ func TestTapOfLocalDatagrams(t *testing.T) {
 				r := record(t, u.A)
 				say(u, name)
 				carried[i] = r.messages(local, u.QA.Q)
-				if note := r.frames[len(r.frames)-1].note; local && name == "UD" && note != "dropped: no receive is posted" {
+				if note := r.Frames[len(r.Frames)-1].Note; local && name == "UD" && note != "dropped: no receive is posted" {
 					t.Errorf("of the last one it says %q", note)
 				}
-				u.A.Do(func() { u.A.Engine.RemoveTap(r) })
-				before := len(r.frames)
+				u.A.Do(func() { u.A.Tap.Remove(r.Recorder) })
+				before := len(r.Frames)
 				say(u, name)
-				if len(r.frames) != before {
+				if len(r.Frames) != before {
 					t.Error("shown after the tap was removed")
 				}
 			}
@@ -360,7 +320,7 @@ func say(u *enginetest.DatagramPair, kind string) {
 // messages describes the packets without a connection that from has sent: what of
 // them does not depend on chance.
 func (r *recorder) messages(local bool, from *qp.QP) (list []string) {
-	for _, f := range r.frames {
+	for _, f := range r.Frames {
 		if f.Local != local || !local && !f.Out {
 			continue
 		}
@@ -446,7 +406,7 @@ func TestIPv6Capture(t *testing.T) {
 		a, b := w.Pair(local, nil)
 		w.NewTraffic(a, b, enginetest.Load{Ops: 20, MaxSize: 5000}).Run(60 * time.Second)
 		found := 0
-		for _, s := range seen.frames {
+		for _, s := range seen.Frames {
 			var f wire.Frame
 			if err := f.Parse(s.Frame, len(s.Frame)); err != nil || f.Type != wire.EtherTypeIPv6 || f.Proto != wire.ProtoUDP {
 				t.Fatalf("local %v: %v, %+v", local, err, f)
@@ -462,7 +422,7 @@ func TestIPv6Capture(t *testing.T) {
 			}
 		}
 		if found < 20 {
-			t.Errorf("local %v: %d of %d frames belong to a connection", local, found, len(seen.frames))
+			t.Errorf("local %v: %d of %d frames belong to a connection", local, found, len(seen.Frames))
 		}
 	}
 }

@@ -1,0 +1,150 @@
+// Package tap shows frames to captures: those that an engine's ports receive and send, and
+// those that a wire would carry for connections within the engine (local.go) and over TCP
+// (tcp.go), which it makes up. It must not know who looks.
+package tap
+
+import (
+	"net/netip"
+	"slices"
+
+	"urdma/urdmad/core/engine"
+	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/qp"
+	"urdma/wire"
+)
+
+// Viewer is shown the frames of the engine's ports, on the worker's thread, in the
+// order in which they were received or sent.
+type Viewer interface {
+	// Begin shows a frame before anything is done with it. s and its frame are
+	// valid during the call only. False: the viewer doesn't care for the end.
+	Begin(s *Sight) bool
+	// End says what became of the last frame for which Begin was true and that
+	// has not ended; sent frames may begin and end within a received one. The
+	// note is empty if nothing remarkable happened.
+	End(note string)
+}
+
+// Sight is a frame as a viewer sees it.
+type Sight struct {
+	Dev     int
+	Out     bool   // sent, not received
+	Local   bool   // made up for a connection within this engine, see local.go
+	Foreign bool   // none of ours: another protocol's or another host's
+	Frame   []byte // from the Ethernet header on
+	// Conn is the connection that it belongs to, or nil; Other the other end of
+	// one within this engine.
+	Conn, Other *qp.Connection
+
+	// Our and the peer's address, invalid if the frame has none; port number 0
+	// in frames that are neither UDP nor TCP.
+	Our, Peer netip.AddrPort
+}
+
+// Tap shows an engine's frames to those that look: engine.Tap, while anybody does.
+type Tap struct {
+	e      *engine.Engine
+	list   []viewing
+	sight  Sight // being shown
+	madeUp madeUp
+}
+
+// viewing is a viewer that looks now.
+type viewing struct {
+	viewer Viewer
+	waits  bool // for the end of the frame being received
+}
+
+// New returns a Tap of an engine, at which nobody looks.
+func New(e *engine.Engine) *Tap { return &Tap{e: e} }
+
+// Add shows frames to a viewer from now on; on the worker's thread.
+func (v *Tap) Add(w Viewer) {
+	v.list = append(v.list, viewing{viewer: w})
+	v.e.SetTap(v)
+}
+
+// Remove stops that; on the worker's thread, between frames.
+func (v *Tap) Remove(w Viewer) {
+	v.list = slices.DeleteFunc(v.list, func(one viewing) bool { return one.viewer == w })
+	if len(v.list) == 0 {
+		v.e.SetTap(nil)
+		v.madeUp = madeUp{}
+	}
+}
+
+// Received is netif.Tap's.
+func (v *Tap) Received(n *netif.Interface, frame []byte) {
+	v.sight = v.sightOf(n, frame, false)
+	for i := range v.list {
+		v.list[i].waits = v.list[i].viewer.Begin(&v.sight)
+	}
+}
+
+// Handled is netif.Tap's.
+func (v *Tap) Handled(note string) {
+	for i := range v.list {
+		if v.list[i].waits {
+			v.list[i].waits = false
+			v.list[i].viewer.End(note)
+		}
+	}
+}
+
+// Sent is netif.Tap's.
+func (v *Tap) Sent(n *netif.Interface, frame []byte) { v.show(v.sightOf(n, frame, true), "") }
+
+func (v *Tap) show(s Sight, note string) {
+	v.sight = s
+	for i := range v.list {
+		if v.list[i].viewer.Begin(&v.sight) {
+			v.list[i].viewer.End(note)
+		}
+	}
+}
+
+// sightOf finds out whose a frame is.
+func (v *Tap) sightOf(n *netif.Interface, frame []byte, out bool) Sight {
+	s := Sight{Dev: n.Dev, Out: out, Frame: frame}
+	var private [wire.MaxHeaderLen]byte
+	head := private[:copy(private[:], frame)]
+	var f wire.Frame
+	if f.Parse(head, len(frame)) != nil {
+		return s
+	}
+	switch f.Type {
+	case wire.EtherTypeARP:
+		s.sightARP(head[f.PayloadOff:])
+		return s
+	case wire.EtherTypeIPv4, wire.EtherTypeIPv6:
+	default:
+		s.Foreign = true
+		return s
+	}
+	s.Peer, s.Our = f.Addrs()
+	if out {
+		s.Our, s.Peer = s.Peer, s.Our
+	}
+	s.Foreign = s.Our.Addr() != n.IP() || f.Proto != wire.ProtoUDP && f.Proto != wire.ProtoICMP
+	if f.Proto == wire.ProtoUDP && !s.Foreign {
+		if c := v.e.TRP.Port(n.Dev).Conn(s.Our.Port()); c != nil {
+			s.Conn = &c.Connection
+		}
+	}
+	return s
+}
+
+func (s *Sight) sightARP(b []byte) {
+	var a wire.ARP
+	if _, err := a.Parse(b); err != nil {
+		return
+	}
+	s.Our, s.Peer = addrPort(a.TargetIP, 0), addrPort(a.SenderIP, 0)
+	if s.Out {
+		s.Our, s.Peer = s.Peer, s.Our
+	}
+}
+
+func addrPort(ip wire.IPv4, number uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), number)
+}
