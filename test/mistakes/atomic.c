@@ -1,4 +1,4 @@
-/* atomic.c - adds to a counter that does not lie at a multiple of 8. */
+/* atomic.c - adds to a counter at an address that is not a multiple of 8. */
 #include "mistakes.h"
 
 int main(void)

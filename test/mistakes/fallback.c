@@ -1,4 +1,4 @@
-/* fallback.c - registers a megabyte of a file that is open for reading alone. */
+/* fallback.c - registers a megabyte of a file that is open for reading only. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

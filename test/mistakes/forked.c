@@ -1,4 +1,4 @@
-/* forked.c - forks, and sends in the child by the queue pair of the parent. */
+/* forked.c - forks, and sends in the child with the parent's queue pair. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* full.c - posts on and on, and never polls. */
+/* full.c - posts without end, and never polls. */
 #include "mistakes.h"
 
 int main(void)

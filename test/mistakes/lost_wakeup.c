@@ -1,4 +1,4 @@
-/* lost_wakeup.c - arms and waits: what came before the arming wakes nobody. */
+/* lost_wakeup.c - arms and waits: completions before the arming wake nobody. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* no_receive.c - the peer posts no receive, and the sender has little patience. */
+/* no_receive.c - the peer posts no receive, and the sender retries for a short time only. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* no_right.c - registers memory for itself alone, and has the peer write to it. */
+/* no_right.c - registers memory without remote access, and lets the peer write to it. */
 #include "mistakes.h"
 
 int main(void)

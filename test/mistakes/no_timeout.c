@@ -1,4 +1,4 @@
-/* no_timeout.c - waits for ever for a peer that is gone. */
+/* no_timeout.c - waits for ever for a peer that has ended. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* other_domain.c - has two protection domains, and takes the wrong one for its memory. */
+/* other_domain.c - has two protection domains, and registers its memory in the wrong one. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* private_data.c - hands more over with rdma_connect than InfiniBand carries. */
+/* private_data.c - passes more private data to rdma_connect than InfiniBand carries. */
 #include "mistakes_cm.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* reads.c - has more Reads at once than its peer serves. */
+/* reads.c - has more Reads outstanding than its peer serves. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* registers.c - registers its memory anew for each message. */
+/* registers.c - registers its memory again for each message. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* rkey_for_lkey.c - gives a key of nothing for an lkey. */
+/* rkey_for_lkey.c - uses a key that belongs to nothing as lkey. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* swapped_rkey.c - sends the rkey through htonl, and the peer does not turn it back. */
+/* swapped_rkey.c - sends the rkey through htonl, and the peer does not convert it back. */
 #include "mistakes.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* unacknowledged.c - takes an event, and destroys its completion queue. */
+/* unacknowledged.c - gets an event, and destroys the completion queue without acknowledging it. */
 #include "mistakes.h"
 
 int main(void)

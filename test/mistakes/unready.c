@@ -1,4 +1,4 @@
-/* unready.c - posts its receive when the peer's message is there already. */
+/* unready.c - posts its receive after the peer's message has arrived. */
 #include <unistd.h>
 
 #include "mistakes.h"
