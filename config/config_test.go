@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares text with a golden file beside the input.
+// golden compares text with the golden file next to the input.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -35,7 +35,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// inFolder changes the directory, so that messages name the file alone.
+// inFolder changes the directory, so that messages contain only the file name.
 func inFolder(t *testing.T, dir string) []string {
 	t.Helper()
 	t.Chdir(dir)

@@ -37,7 +37,7 @@ func (c *Config) JSON() []byte {
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", "  "); err != nil {
-		panic(fmt.Sprintf("config: settings gave no JSON: %v", err)) // likewise
+		panic(fmt.Sprintf("config: settings gave no JSON: %v", err)) // the same
 	}
 	b.WriteByte('\n')
 	return b.Bytes()

@@ -16,7 +16,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// ErrNotRunning says that nobody listens on the control socket.
+// ErrNotRunning says that no process listens on the control socket.
 var ErrNotRunning = errors.New("no urdmad is running")
 
 // ErrStopped says that a signal or a debugger has stopped urdmad.

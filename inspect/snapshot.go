@@ -53,7 +53,7 @@ type Warning struct {
 	Command string    `json:"command"`
 	QPN     uint32    `json:"qpn"` // 0: no queue pair
 	What    string    `json:"what"`
-	Text    string    `json:"text"` // where the mistake is, and what is wrong
+	Text    string    `json:"text"` // place and description of the mistake
 }
 
 // Injection is a fault injected on purpose (urdma inject).
@@ -94,7 +94,7 @@ type Scheduling struct {
 
 	AloneNs    int64 `json:"alone_ns"`     // during a shorter yield no other thread ran
 	YieldForNs int64 `json:"yield_for_ns"` // how long an idle worker yields before it sleeps
-	MinSleepNs int64 `json:"min_sleep_ns"` // the worker waits awake for what is due sooner
+	MinSleepNs int64 `json:"min_sleep_ns"` // the worker stays awake if something is due sooner
 	CrowdNs    int64 `json:"crowd_ns"`     // how long it sleeps instead of yielding if a program polls on its core
 	// number of yields in a row that did not run that program before the worker sleeps
 	Misses int `json:"misses"`

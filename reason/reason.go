@@ -1,4 +1,4 @@
-// Package reason has the numbers of failures that a program can meet. What a number means says package words.
+// Package reason has the numbers of failures that a program can meet. Package words has the meaning of each number.
 //
 // The number is in a completion's vendor_err, in the error of a queue pair in urdma show qp, and in urdmad's flight
 // recorder, there with a text that names the objects concerned. The package knows neither texts nor these objects,

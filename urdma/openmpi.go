@@ -23,12 +23,13 @@ func openMPIFiles(env []string) []string {
 // launchers start MPI programs and pass their environment on.
 var launchers = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi"}
 
-// openMPI adds what Open MPI's openib component needs besides a library.
-//
-// An InfiniBand device, because of the way it connects. Permission to use InfiniBand, which is off by default. No
-// warning about missing parameters for this device. Ranks that yield when they fill all processors, because urdmad
-// needs one, too. A lock for UCX on which threads sleep: UCX polls with its lock held, and our poll yields, so
-// threads that spin for the lock would keep the processor from its holder.
+// openMPI adds what Open MPI's openib component needs besides a library:
+//   - an InfiniBand device, because of the way it connects
+//   - permission to use InfiniBand, which is off by default
+//   - no warning about missing parameters for this device
+//   - ranks that yield when they fill all processors, because urdmad needs one, too
+//   - a lock for UCX on which threads sleep: UCX polls with its lock held, and our poll yields, so threads that spin
+//     for the lock would keep the processor from its holder
 //
 // It sets only what the user did not set, and returns what it set.
 func openMPI(env []string, args []string) (_ []string, set []string) {

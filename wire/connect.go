@@ -43,7 +43,7 @@ type TRPExtension struct {
 	Capabilities uint32 // CapImmediate and so on
 
 	// Fields for connections by queue pair number (docs/WIRE.md chapter 9).
-	Target      QPN    // the queue pair it is for; 0: the block is not that of such a connection
+	Target      QPN    // the queue pair to connect to; 0: the block is not for such a connection
 	Echo        uint32 // the cookie last received from the peer, or 0; in a retry the token (chapter 3)
 	MinRNRTimer uint8  // minimum RNR timer of the sender's queue pair
 	PathMTU     uint8  // path MTU of the sender's queue pair, enum ibv_mtu; 0: unknown, and so is RQPSN

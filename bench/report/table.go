@@ -157,7 +157,7 @@ func firstLine(s string) string {
 // CSV prints every measured value, one per line.
 func CSV(to io.Writer, r *results.Run) error {
 	w := csv.NewWriter(to)
-	_ = w.Write([]string{"commit", "started", "figure", "title", "unit", "round", "value"}) // Error tells
+	_ = w.Write([]string{"commit", "started", "figure", "title", "unit", "round", "value"}) // w.Error reports a failure
 	for _, f := range r.Figures {
 		for _, v := range f.Values {
 			_ = w.Write([]string{r.Commit, r.Started.Format("2006-01-02T15:04:05Z"), f.ID, f.Title, f.Unit,

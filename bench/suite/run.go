@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Build   string         // directory with urdmad, urdma and liburdma.so
 	Rounds  int            // how often each figure is measured
-	Seconds float64        // length of one measurement, if its program can be told
+	Seconds float64        // length of one measurement, if its program has an option for it
 	Only    *regexp.Regexp // names of measures to select; nil: all
 	Sweeps  bool           // also measure over sizes and numbers of queue pairs
 	Limit   time.Duration  // no round begins that would end later; 0: no limit

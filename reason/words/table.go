@@ -75,7 +75,8 @@ var table = []Reason{
 		"compare with the table of operations and types", "ibv_post_send(3)"},
 	{reason.TooManySGEs, "the work request has more scatter/gather elements than its queue was created for", "",
 		"ask for as many in cap.max_send_sge or cap.max_recv_sge", "ibv_create_qp(3)"},
-	{reason.InlineTooLong, "the inline data of the work request is longer than max_inline_data, or its operation takes none", "",
+	{reason.InlineTooLong, "the inline data of the work request is longer than max_inline_data, or its operation takes " +
+		"none", "",
 		"ask for as much in cap.max_inline_data, or post without IBV_SEND_INLINE", "ibv_create_qp(3), ibv_post_send(3)"},
 	{reason.MessageTooLong, "the message is longer than the port allows", "max_msg_sz of ibv_query_port is the limit",
 		"send it in parts", "ibv_query_port(3)"},
@@ -159,7 +160,8 @@ var table = []Reason{
 		"rdma_resolve_addr(3)"},
 	{reason.Aborted, "the connection ended before it was established",
 		"the peer gave up, or ended, between its request and our accept", "", "rdma_accept(3)"},
-	{reason.NoListener, "the peer's host rejected the connection: nobody listens there, or the program that does rejected it " +
+	{reason.NoListener, "the peer's host rejected the connection: nobody listens there, or the program that does " +
+		"rejected it " +
 		"without private data", "its program has not called rdma_listen yet, listens on another port number or address, " +
 		"or its backlog is full", "start the server first; urdma show listener at the peer lists who listens",
 		"rdma_listen(3)"},
