@@ -183,10 +183,10 @@ func (e *Engine) Renumber(dev int, a netip.Prefix) {
 			q.If.AddOwn(other.If.IP())
 		}
 	}
-	p.Forsake(old)
+	p.EndFrom(old)
 	p.datagrams.Renumbered()
 	if p.roce != nil {
-		p.roce.Forsake(old)
+		p.roce.EndFrom(old)
 	}
 }
 

@@ -2,31 +2,31 @@ package rc
 
 import "urdma/wire/roce"
 
-// answer is what the peer is owed, or was given, for a Read or an atomic. It is kept
-// until so many others have come that the peer must have it: until then it may ask again.
+// answer is the response to a Read or an atomic, sent or still to send. It is kept until enough later
+// answers show that the peer has received it: until then the peer may repeat its request.
 type answer struct {
-	first   Sequence // of all the packets that the request asked for
+	first   Sequence // number of the first packet that answers the request
 	packets uint32
-	length  uint32 // bytes
+	length  uint32 // of the whole answer, in bytes
 	va      uint64
 	rkey    uint32
 	atomic  bool
 
-	open   bool   // there are packets to be sent
-	before bool   // it was answered whole before
-	next   uint32 // packet
-	// Of what is being answered: a peer that has part of it asks for the rest.
+	open   bool   // packets are still to be sent
+	before bool   // the whole answer was sent once before
+	next   uint32 // next packet to send
+	// The requested part: a peer that has received some packets requests the rest.
 	from, until uint32
-	asked       uint32 // bytes
+	asked       uint32 // length of the requested part, in bytes
 }
 
-// answers is a ring: the last of them are at tail-1. A slot's number is an index & mask.
+// answers is a ring: the newest answer is at tail-1. A slot's number is its index & mask.
 type answers struct {
 	ring       []answer
 	mask       int
 	tail       int
 	limit      int
-	open, once int // answers with packets to be sent; of them, those never answered whole
+	open, once int // answers with packets to be sent; answers that were never sent whole
 }
 
 func (v *answers) init(limit int) {
@@ -39,10 +39,10 @@ func (v *answers) init(limit int) {
 
 func (v *answers) at(i int) *answer { return &v.ring[i&v.mask] }
 
-// room reports whether the peer may ask for another.
+// room reports whether the peer may request another.
 func (v *answers) room() bool { return v.once < v.limit }
 
-// owe appends the answer to the request at s, and returns how many numbers it takes.
+// owe appends the answer to the request at s, and returns how many sequence numbers it uses.
 func (v *answers) owe(s Sequence, a *Arrival, mtu uint32) Sequence {
 	if v.ring == nil {
 		v.ring = make([]answer, v.mask+1)
@@ -52,7 +52,7 @@ func (v *answers) owe(s Sequence, a *Arrival, mtu uint32) Sequence {
 		n.packets = packets(a.Length, mtu)
 	}
 	n.open, n.until, n.asked = true, n.packets, n.length
-	if old := v.at(v.tail); old.open { // the peer asks for more than before: it has this one
+	if old := v.at(v.tail); old.open { // the peer's request shows that it has the old answer
 		v.open--
 	}
 	*v.at(v.tail) = n
@@ -62,11 +62,10 @@ func (v *answers) owe(s Sequence, a *Arrival, mtu uint32) Sequence {
 	return Sequence(n.packets)
 }
 
-// oldest is the index of the oldest answer in the ring.
+// oldest returns the index of the oldest answer in the ring.
 func (v *answers) oldest() int { return max(0, v.tail-len(v.ring)) }
 
-// after is the first number behind s that an answer begins with, if s lies before it;
-// else limit.
+// after returns the first sequence number of the first answer after s if it is before limit, else limit.
 func (v *answers) after(s, limit Sequence) Sequence {
 	for i := v.oldest(); i < v.tail; i++ {
 		if v.at(i).first > s {
@@ -76,13 +75,13 @@ func (v *answers) after(s, limit Sequence) Sequence {
 	return limit
 }
 
-// packets is how many a Read of so many bytes is answered with.
+// packets returns how many packets answer a Read of a length.
 func packets(length, mtu uint32) uint32 {
 	return max(1, uint32((uint64(length)+uint64(mtu)-1)/uint64(mtu)))
 }
 
-// find is the slot of the answer to a request that came before, or to a part of it; ok is
-// false if there is none.
+// find returns the slot of the answer to an earlier request, or of an answer that contains the requested
+// part; ok is false if there is none.
 func (v *answers) find(s Sequence, a *Arrival, mtu uint32) (slot int, ok bool) {
 	for i := v.oldest(); i < v.tail; i++ {
 		n := v.at(i)
@@ -99,8 +98,8 @@ func (v *answers) find(s Sequence, a *Arrival, mtu uint32) (slot int, ok bool) {
 	return 0, false
 }
 
-// Repeated: the request that Judge has named for Answer is to be answered again from a slot,
-// as far as it asks.
+// Repeated answers again, from a slot, the request for which Judge returned Answer: only the requested
+// part.
 func (r *Responder) Repeated(a *Arrival, slot int) {
 	v := &r.answers
 	n := &v.ring[slot]
@@ -115,20 +114,20 @@ func (r *Responder) Repeated(a *Arrival, slot int) {
 	}
 }
 
-// Packet is one that answers a Read or an atomic.
+// Packet is a packet that answers a Read or an atomic.
 type Packet struct {
 	Slot   int
 	Atomic bool
 	Opcode roce.Opcode // operation
 	PSN    roce.PSN
 	MSN    uint32
-	Offset uint32 // of its bytes, from where the request asked
+	Offset uint32 // of its bytes, relative to the start of the requested part
 	Length uint32
-	Last   bool // of what the request asked for
+	Last   bool // last packet of the requested part
 }
 
-// NextAnswer is the packet of an answer to be sent next; ok is false if none is owed.
-// Answered notes that it left.
+// NextAnswer returns the next packet of an answer; ok is false if there is none to send. The caller calls
+// Answered once the packet is sent.
 func (r *Responder) NextAnswer() (p Packet, ok bool) {
 	v := &r.answers
 	if v.open == 0 {
@@ -159,7 +158,7 @@ func (r *Responder) NextAnswer() (p Packet, ok bool) {
 	return p, true
 }
 
-// Answered notes that the packet which NextAnswer has named left.
+// Answered records that the packet returned by NextAnswer was sent.
 func (r *Responder) Answered(p *Packet) {
 	v := &r.answers
 	for i := v.oldest(); i < v.tail; i++ {
@@ -179,10 +178,10 @@ func (r *Responder) Answered(p *Packet) {
 	}
 }
 
-// Owed is how many Reads and atomics have answers that are not all sent.
+// Owed returns how many Reads and atomics have answers with packets to be sent.
 func (r *Responder) Owed() int { return r.answers.open }
 
-// owed is the first number whose answer is not sent; limit if there is none before it.
+// owed returns the first sequence number whose answer is not sent, or limit if there is none before it.
 func (v *answers) owed(limit Sequence) Sequence {
 	if v.open == 0 {
 		return limit

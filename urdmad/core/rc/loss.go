@@ -2,42 +2,41 @@ package rc
 
 import "urdma/urdmad/core/clock"
 
-// loss is what a requester knows of time: when nothing was heard for how long, and
-// until when it must not send.
+// loss has the timers of a requester: how long nothing was heard, and until when nothing may be sent.
 //
-// The time-out of the queue pair says how often to count a try. A lost last packet
-// draws no NAK, so it is sent again sooner, after a few round trips, without counting.
+// The queue pair's time-out decides how often a retry is counted. A lost last packet draws no NAK, so it is
+// sent again sooner, after a few round trips, without counting as a retry.
 type loss struct {
-	pause         clock.Time // nothing is sent before: the receiver was not ready
-	again         clock.Time // when what is under way is sent again; Never: nothing is
-	wait          clock.Time // how long was waited for that; it doubles
-	counted       clock.Time // when the last try was counted, or something was heard
+	pause         clock.Time // nothing is sent before this time: the receiver was not ready
+	again         clock.Time // when outstanding packets are sent again; Never if there are none
+	wait          clock.Time // the interval before again; it doubles
+	counted       clock.Time // when the last retry was counted, or something was heard
 	tries         int
-	notReadyAt    Sequence // the packet that found its receiver not ready
+	notReadyAt    Sequence // the packet whose receiver was not ready
 	notReadyTries int
-	went          clock.Time // when we last went back for an answer that is missing
-	wentTo        Sequence   // what was under way then ends here
+	went          clock.Time // when we last went back for a missing answer
+	wentTo        Sequence   // end of the packets that were outstanding then
 
-	missed bool // the peer's NAK has us go back, not a time-out
+	missed bool // we went back because of a NAK, not a time-out
 
-	// After a time-out one request leaves, to learn what the peer has: it may have all, and
-	// be late.
+	// After a time-out only one request is sent, to learn what the peer has: it may have everything, and
+	// only answer late.
 	asking bool
-	asked  Sequence // the end of that request; 0: it has not left
+	asked  Sequence // the end of that request; 0: it was not sent yet
 
-	rtt       clock.Time // smoothed; 0: nothing was measured
-	measured  Sequence   // answered, it gives the time of a round trip; 0: none does
+	rtt       clock.Time // smoothed round-trip time; 0: not measured yet
+	measured  Sequence   // the answer up to this number gives the next measurement; 0: none is in progress
 	measuring clock.Time
 }
 
 const (
-	firstWait = 20 * clock.Millisecond // before a round trip was measured
+	firstWait = 20 * clock.Millisecond // before a round trip is measured
 	leastWait = 4 * clock.Millisecond  // peers are processes, which may not run for a while
 )
 
 func (l *loss) init() { *l = loss{again: clock.Never} }
 
-// begin: something is under way from now on.
+// begin starts the timers: packets are outstanding from now on.
 func (l *loss) begin(now clock.Time) {
 	if l.wait == 0 || l.rtt != 0 {
 		l.wait = l.firstWait()
@@ -52,14 +51,14 @@ func (l *loss) firstWait() clock.Time {
 	return leastWait + 4*l.rtt
 }
 
-// measure has the answer to a packet that ends at s measured.
+// measure starts a measurement, which ends with the answer to the packet that ends at s.
 func (l *loss) measure(s Sequence, now clock.Time) {
 	if l.measured == 0 {
 		l.measured, l.measuring = s, now
 	}
 }
 
-// progress: all before s has arrived.
+// progress records that everything before s has arrived.
 func (l *loss) progress(now clock.Time, s Sequence) {
 	if l.measured != 0 && s >= l.measured {
 		took := max(now-l.measuring, 1)
@@ -69,7 +68,7 @@ func (l *loss) progress(now clock.Time, s Sequence) {
 		l.rtt += (took - l.rtt) / 8
 		l.measured = 0
 	}
-	if l.rtt != 0 { // before, what is sent again too early would never be measured (RFC 6298 section 5)
+	if l.rtt != 0 { // without a measurement the wait must stay long: a packet sent again is never measured (RFC 6298 section 5)
 		l.wait = l.firstWait()
 	}
 	l.tries, l.counted = 0, now
@@ -79,7 +78,8 @@ func (l *loss) progress(now clock.Time, s Sequence) {
 	}
 }
 
-// notReady: the receiver of the packet s was not ready. False: the tries are used up.
+// notReady records that the receiver of the packet s was not ready. It returns false if no retries are
+// left.
 func (l *loss) notReady(now clock.Time, s Sequence, pause clock.Time, tries int) bool {
 	if s != l.notReadyAt {
 		l.notReadyAt, l.notReadyTries = s, 0
@@ -95,7 +95,7 @@ func (l *loss) notReady(now clock.Time, s Sequence, pause clock.Time, tries int)
 	return true
 }
 
-// goBack has everything that is not acknowledged sent again.
+// goBack makes everything unacknowledged be sent again.
 func (r *Requester) goBack() {
 	r.next, r.reads, r.unasked = r.acked, 0, 0
 	r.loss.measured, r.loss.missed, r.loss.asking = 0, false, false
@@ -111,12 +111,12 @@ func (r *Requester) ask() {
 	r.loss.asking, r.loss.asked = true, 0
 }
 
-// asks reports whether nothing else leaves before that request is answered.
+// asks reports whether nothing else may be sent before that request is answered.
 func (l *loss) asks(acked Sequence) bool { return l.asking && acked < l.asked }
 
-// answered: the peer has all before s, as it says when it is asked after a time-out.
+// answered records that the peer has everything before s, by its answer to the request after a time-out.
 func (r *Requester) answered(s Sequence) {
-	if s > r.next || s == r.sent { // also what has not been sent again, or there was no more
+	if s > r.next || s == r.sent { // packets not sent again yet are answered too, or there were no others
 		r.loss.asking = false
 		r.window.restore()
 	} else if s == r.next {
@@ -124,7 +124,7 @@ func (r *Requester) answered(s Sequence) {
 	}
 }
 
-// gap goes back for an answer that others have overtaken: it is lost, unless those were
+// gap goes back for an answer that later answers have overtaken: it is lost, unless the later ones were
 // sent before we last went back.
 func (r *Requester) gap(now clock.Time) {
 	l := &r.loss
@@ -137,7 +137,7 @@ func (r *Requester) gap(now clock.Time) {
 	r.goBack()
 }
 
-// Deadline is when to call Tick.
+// Deadline returns when to call Tick.
 func (r *Requester) Deadline() clock.Time {
 	l := &r.loss
 	at := clock.Never
@@ -153,7 +153,7 @@ func (r *Requester) Deadline() clock.Time {
 	return at
 }
 
-// Tick looks at what is due; Waiting says then whether there is something to be sent.
+// Tick handles expired timers. Afterwards Waiting reports whether there is something to send.
 func (r *Requester) Tick(now clock.Time) (h Heard) {
 	l := &r.loss
 	if l.pause > 0 && now >= l.pause {
@@ -172,7 +172,7 @@ func (r *Requester) Tick(now clock.Time) (h Heard) {
 	if now >= l.again {
 		r.Stats.Timeouts++
 		l.wait = min(2*l.wait, clock.Second)
-		if r.cfg.Timeout > 0 { // each try is one to be sent in
+		if r.cfg.Timeout > 0 { // after each counted retry packets are sent once more
 			l.wait = min(l.wait, max(r.cfg.Timeout, firstWait))
 		}
 		l.again = now + l.wait
@@ -181,6 +181,6 @@ func (r *Requester) Tick(now clock.Time) (h Heard) {
 	return h
 }
 
-// Times are a round trip as it was measured, 0 if none was, and how long an answer is
-// waited for before packets are sent again.
+// Times returns the measured round-trip time, 0 if there is none, and the time without an answer after
+// which packets are sent again.
 func (r *Requester) Times() (roundTrip, wait clock.Time) { return r.loss.rtt, r.loss.wait }

@@ -2,13 +2,13 @@ package rc
 
 import "urdma/wire/roce"
 
-// reply is the acknowledgement that the peer is to get: one for all that has come since
-// the last, or a NAK in its place.
+// reply is the next acknowledgement for the peer: it covers everything that has arrived since the last, or
+// is a NAK.
 type reply struct {
 	due      bool
-	to       Sequence      // all before it is acknowledged
-	said     Sequence      // as far as the last that left
-	syndrome roce.Syndrome // of a NAK of the request at to; 0: an acknowledgement
+	to       Sequence      // everything before it is acknowledged
+	said     Sequence      // the value of to in the last reply that was sent
+	syndrome roce.Syndrome // of a NAK for the request at to; 0: an acknowledgement
 	final    bool          // the NAK ends the connection
 }
 
@@ -24,14 +24,14 @@ func (p *reply) refuse(at Sequence, s roce.Syndrome) {
 	}
 }
 
-// withdraw turns a NAK that is out of date into an acknowledgement.
+// withdraw replaces an obsolete NAK by an acknowledgement.
 func (p *reply) withdraw(to Sequence) {
 	if !p.final {
 		p.due, p.to, p.syndrome = true, to, 0
 	}
 }
 
-// repeat acknowledges again, as far as to.
+// repeat sends an acknowledgement up to to again.
 func (p *reply) repeat(to Sequence) {
 	if p.syndrome == 0 && (!p.due || to < p.to) {
 		p.due, p.to = true, to
@@ -39,9 +39,9 @@ func (p *reply) repeat(to Sequence) {
 	}
 }
 
-// Reply is the acknowledgement or NAK to be sent now; ok is false if there is none.
-// limit is the first number that must not be acknowledged yet: what was placed is still
-// to be written. A NAK waits for what is before it. Replied notes that it left.
+// Reply returns the acknowledgement or NAK to send now; ok is false if there is none. limit is the first
+// number that must not be acknowledged yet, because its data are not written yet. A NAK waits until
+// everything before it may be acknowledged. The caller calls Replied once the reply is sent.
 func (r *Responder) Reply(limit uint64) (p roce.PSN, a roce.AETH, ok bool) {
 	if !r.reply.due {
 		return p, a, false
@@ -56,8 +56,8 @@ func (r *Responder) Reply(limit uint64) (p roce.PSN, a roce.AETH, ok bool) {
 	return (to - 1).PSN(), a, to > r.reply.said
 }
 
-// Replied notes that the reply of that PSN left. final reports that it was a NAK which
-// ends the connection.
+// Replied records that the reply with that PSN was sent. final reports that it was a NAK that ends the
+// connection.
 func (r *Responder) Replied(p roce.PSN) (final bool) {
 	v := &r.reply
 	if v.syndrome != 0 {
@@ -70,5 +70,5 @@ func (r *Responder) Replied(p roce.PSN) (final bool) {
 	return false
 }
 
-// Refusing reports whether a NAK that ends the connection waits to be sent.
+// Refusing reports whether a NAK that ends the connection is still to be sent.
 func (r *Responder) Refusing() bool { return r.reply.due && r.reply.final }

@@ -5,32 +5,32 @@ import (
 	"urdma/wire/roce"
 )
 
-// Kind is what a message asks for.
+// Kind is the type of a message.
 type Kind uint8
 
 // Kinds of messages.
 const (
 	Data   Kind = iota // a Send or a Write: each of its packets carries a part
-	Read               // the responder's packets do
-	Atomic             // likewise, one
+	Read               // the responder's packets carry the data
+	Atomic             // the responder's packet carries the result
 )
 
-// Config is what is agreed on for a connection.
+// Config has the parameters of a connection.
 type Config struct {
-	PSN     roce.PSN // of the first request
-	MTU     uint32   // bytes of payload of every packet but a message's last
-	Window  int      // packets under way at most; 0: as the package has it
-	Reads   int      // requests for Reads and atomics that the responder serves at a time
+	PSN     roce.PSN // of our first request
+	MTU     uint32   // payload of every packet except the last of a message, in bytes
+	Window  int      // most packets in flight; 0: the package's default
+	Reads   int      // Reads and atomics that the responder accepts at a time
 	Timeout clock.Time
-	// Retries are how often in a row the time-out may pass without an answer, RNRRetries
-	// how often a message may find its receiver not ready; NoLimit stands for ever.
+	// Retries is how often in a row the time-out may pass without an answer, RNRRetries how often a message
+	// may find its receiver not ready; NoLimit means for ever.
 	Retries, RNRRetries int
 }
 
-// NoLimit is the number of tries that have no end.
+// NoLimit is the number of retries if they are unlimited.
 const NoLimit = -1
 
-// message is one of ours that is not all acknowledged.
+// message is a message of ours that is not wholly acknowledged.
 type message struct {
 	token   uint32
 	kind    Kind
@@ -41,42 +41,42 @@ type message struct {
 
 func (m *message) end() Sequence { return m.first + Sequence(m.packets) }
 
-// Request is a packet to be sent.
+// Request is a packet to send.
 type Request struct {
-	Token       uint32 // of the message, as Begin named it
+	Token       uint32 // of the message, from Begin
 	Kind        Kind
 	PSN         roce.PSN
-	Offset      uint32 // in the message, of the packet's part, or of what a Read asks for
-	Length      uint32 // of that
-	First, Last bool   // packet of the message, of one that carries data
+	Offset      uint32 // in the message: of the packet's data, or of the part that a Read requests
+	Length      uint32 // of that data or part
+	First, Last bool   // first or last packet of a message that carries data
 	Again       bool   // it was sent before
-	Missed      bool   // likewise, and the peer has said that it or what was sent before it is missing
+	Missed      bool   // it was sent before, and the peer has reported it or an earlier packet missing
 	AckReq      bool
 
 	at, next Sequence
 }
 
-// End is the number behind the packet, or behind the last that answers it.
+// End returns the number after the packet, or after the last packet that answers it.
 func (r *Request) End() uint64 { return uint64(r.next) }
 
 // Requester is the sending side of a connection.
 type Requester struct {
 	cfg      Config
-	messages []message // from the oldest that is not all acknowledged; messages[head:] count
+	messages []message // from the oldest that is not wholly acknowledged; messages[head:] are in use
 	head     int
-	acked    Sequence // all before it were carried out, or answered
-	next     Sequence // to be sent
-	sent     Sequence // all before it were sent at least once
-	end      Sequence // of all messages
-	reads    int      // requests for Reads and atomics sent, and not all answered
-	unasked  int      // packets since an acknowledgement was asked for
+	acked    Sequence // everything before it was executed or answered
+	next     Sequence // next to be sent
+	sent     Sequence // everything before it was sent at least once
+	end      Sequence // end of all messages
+	reads    int      // Reads and atomics sent and not wholly answered
+	unasked  int      // packets since we last asked for an acknowledgement
 	window   window
 	loss     loss
 
 	Stats *Stats
 }
 
-// Stats counts over all connections that share it.
+// Stats has counters of all connections that share it.
 type Stats struct {
 	Sent       uint64 `counter:"roce_requests_sent"`
 	SentAgain  uint64 `counter:"roce_requests_sent_again"`
@@ -90,7 +90,7 @@ type Stats struct {
 	Ghosts     uint64 `counter:"roce_ghost_packets"`
 }
 
-// Init begins a connection.
+// Init starts a connection.
 func (r *Requester) Init(c Config, stats *Stats) {
 	first := sequenceOf(c.PSN)
 	*r = Requester{cfg: c, acked: first, next: first, sent: first, end: first, Stats: stats}
@@ -98,18 +98,18 @@ func (r *Requester) Init(c Config, stats *Stats) {
 	r.loss.init()
 }
 
-// Limits changes what Config has of time and tries.
+// Limits changes the time-out and retries of Config.
 func (r *Requester) Limits(timeout clock.Time, retries, rnrRetries int) {
 	r.cfg.Timeout, r.cfg.Retries, r.cfg.RNRRetries = timeout, retries, rnrRetries
 }
 
-// Packets is how many packets a message of a length takes, or its answer.
+// Packets returns how many packets a message of a length, or its answer, takes.
 func (r *Requester) Packets(length uint32) uint32 {
 	return max(1, uint32((uint64(length)+uint64(r.cfg.MTU)-1)/uint64(r.cfg.MTU)))
 }
 
-// Begin appends a message. It may be called when Waiting is false. The number behind its
-// last packet is returned.
+// Begin appends a message and returns the number after its last packet. It may be called when Waiting
+// returns false.
 func (r *Requester) Begin(token uint32, kind Kind, length uint32) (end uint64) {
 	m := message{token: token, kind: kind, length: length, first: r.end, packets: r.Packets(length)}
 	if r.head > 0 && len(r.messages) == cap(r.messages) {
@@ -121,17 +121,17 @@ func (r *Requester) Begin(token uint32, kind Kind, length uint32) (end uint64) {
 	return uint64(r.end)
 }
 
-// Waiting reports whether packets of messages that have begun are still to be sent, for
-// the first time or again.
+// Waiting reports whether packets of the current messages are still to be sent, for the first time or
+// again.
 func (r *Requester) Waiting() bool { return r.next != r.end }
 
-// Idle reports whether nothing is under way or to be sent.
+// Idle reports whether nothing is in flight or waits to be sent.
 func (r *Requester) Idle() bool { return r.acked == r.end }
 
-// Acked is the number behind the last packet that was carried out, or answered.
+// Acked returns the number after the last packet that was executed or answered.
 func (r *Requester) Acked() uint64 { return uint64(r.acked) }
 
-// at is the message with a number. There is one: it is between acked and end.
+// at returns the message with a number, which must be between acked and end.
 func (r *Requester) at(s Sequence) *message {
 	low, high := r.head, len(r.messages)
 	for low+1 < high {
@@ -144,7 +144,7 @@ func (r *Requester) at(s Sequence) *message {
 	return &r.messages[low]
 }
 
-// Next is the packet to be sent next; ok is false if there is none, or if it must wait.
+// Next returns the next packet to send; ok is false if there is none, or if it must wait.
 func (r *Requester) Next(now clock.Time) (p Request, ok bool) {
 	if r.next == r.end || r.next-r.acked >= Sequence(r.window.size) || now < r.loss.pause || r.loss.asks(r.acked) {
 		return p, false
@@ -163,7 +163,7 @@ func (r *Requester) Next(now clock.Time) (p Request, ok bool) {
 		p.First, p.Last = n == 0, n+1 == m.packets
 		p.AckReq = p.Last || r.unasked+1 >= r.window.size/4 || r.loss.asking
 		p.next = r.next + 1
-	case Read: // parts begin where they did the first time
+	case Read: // parts begin where they began the first time
 		packets = min(readPackets-n%readPackets, m.packets-n)
 		p.Length = min(packets*r.cfg.MTU, m.length-p.Offset)
 		p.next = r.next + Sequence(packets)
@@ -174,13 +174,13 @@ func (r *Requester) Next(now clock.Time) (p Request, ok bool) {
 	return p, true
 }
 
-// Sent notes that the packet which Next has named left.
+// Sent records that the packet returned by Next was sent.
 func (r *Requester) Sent(now clock.Time, p *Request) {
 	r.Stats.Sent++
 	if p.Again {
 		r.Stats.SentAgain++
 	}
-	if r.sent == r.acked { // nothing was under way
+	if r.sent == r.acked { // nothing was in flight
 		r.loss.begin(now)
 	}
 	if !p.Again && (p.AckReq || p.Kind != Data) {
@@ -203,7 +203,7 @@ func (r *Requester) Sent(now clock.Time, p *Request) {
 	r.sent = max(r.sent, r.next)
 }
 
-// advance notes that all before s were carried out, or answered.
+// advance records that everything before s was executed or answered.
 func (r *Requester) advance(now clock.Time, s Sequence) {
 	if s <= r.acked {
 		return
@@ -213,7 +213,7 @@ func (r *Requester) advance(now clock.Time, s Sequence) {
 		r.answered(s)
 	}
 	r.acked = s
-	r.next = max(r.next, s) // what was to be sent again has arrived
+	r.next = max(r.next, s) // packets that were to be sent again have arrived
 	for r.head < len(r.messages) && r.messages[r.head].end() <= s {
 		r.head++
 	}
@@ -223,33 +223,33 @@ func (r *Requester) advance(now clock.Time, s Sequence) {
 	r.loss.progress(now, s)
 }
 
-// Failure is the end of a connection that the requester finds.
+// Failure is the reason why the requester ends a connection.
 type Failure uint8
 
 // Failures.
 const (
 	None           Failure = iota
 	NoAnswer               // the retries are used up
-	NotReady               // those for a receiver that is not ready
-	InvalidRequest         // NAKs of the responder, about the message Token
+	NotReady               // the RNR retries are used up
+	InvalidRequest         // this and the following: NAKs from the responder for the message Token
 	AccessError
 	OperationalError
 )
 
-// Heard is what came of an acknowledgement or a response.
+// Heard is the result of an acknowledgement or a response.
 type Heard struct {
 	Failure Failure
 	Token   uint32 // of the message that failed
-	// Of a response: Take says that its data belong at Offset of the answer to Token, and
-	// Done that they are the last of it.
+	// For a response: Take means that its data belong at Offset of the answer to Token, Done that they are
+	// the last of that answer.
 	Take, Done bool
 	Offset     uint32
-	// Refused: what came can't be an answer of the peer's. It is dropped.
+	// Refused: the packet can't be an answer from the peer; it is dropped.
 	Refused bool
 }
 
-// firstUnanswered is the first number from acked up to limit whose request has an answer
-// that is not all here; limit if there is none.
+// firstUnanswered returns the first number from acked up to limit whose request is not wholly answered, or
+// limit if there is none.
 func (r *Requester) firstUnanswered(limit Sequence) Sequence {
 	for i := r.head; i < len(r.messages); i++ {
 		m := &r.messages[i]
@@ -263,14 +263,14 @@ func (r *Requester) firstUnanswered(limit Sequence) Sequence {
 	return limit
 }
 
-// plausible turns the PSN of an answer into a number, and says whether something with
-// that number is under way, or behind is the last that was acknowledged.
+// plausible converts the PSN of an answer into a sequence number. ok means that a packet with that number
+// is in flight, or that it is the last acknowledged.
 func (r *Requester) plausible(p roce.PSN) (s Sequence, ok bool) {
 	s = r.acked.near(p)
 	return s, s+1 >= r.acked && s < r.sent
 }
 
-// Acknowledgement takes an acknowledgement packet.
+// Acknowledgement processes an acknowledgement packet.
 func (r *Requester) Acknowledgement(now clock.Time, p roce.PSN, syndrome roce.Syndrome) (h Heard) {
 	s, ok := r.plausible(p)
 	if !ok {
@@ -279,8 +279,8 @@ func (r *Requester) Acknowledgement(now clock.Time, p roce.PSN, syndrome roce.Sy
 	}
 	switch syndrome.Kind() {
 	case roce.ACK:
-		// One that passes over a Read which has no answer says that the answer is lost
-		// (InfiniBand vol. 1).
+		// An acknowledgement past a Read without an answer means that the answer is lost (InfiniBand vol.
+		// 1).
 		have := r.firstUnanswered(s + 1)
 		r.advance(now, have)
 		if have <= s {
@@ -303,7 +303,7 @@ func (r *Requester) Acknowledgement(now clock.Time, p roce.PSN, syndrome roce.Sy
 	return Heard{Refused: true}
 }
 
-// refused takes a NAK of the packet s, the oldest that is not acknowledged.
+// refused processes a NAK for the packet s, the oldest unacknowledged.
 func (r *Requester) refused(now clock.Time, s Sequence, syndrome roce.Syndrome) (h Heard) {
 	h.Token = r.at(s).token
 	switch {
@@ -328,8 +328,8 @@ func (r *Requester) refused(now clock.Time, s Sequence, syndrome roce.Syndrome) 
 	return h
 }
 
-// Response takes a packet that answers a Read or an atomic, of n bytes of payload. What
-// it says to take has to be taken, or the connection ends.
+// Response processes a packet that answers a Read or an atomic, with n bytes of payload. If it returns
+// Take, the caller must place the data or end the connection.
 func (r *Requester) Response(now clock.Time, p roce.PSN, n uint32) (h Heard) {
 	s, ok := r.plausible(p)
 	if !ok || s < r.acked {
@@ -347,7 +347,7 @@ func (r *Requester) Response(now clock.Time, p roce.PSN, n uint32) (h Heard) {
 		return h
 	}
 	h = Heard{Take: true, Token: m.token, Offset: at, Done: s+1 == m.end()}
-	part := uint32(s+1-m.first) % readPackets // 0: the last of its part
+	part := uint32(s+1-m.first) % readPackets // 0: the last packet of its part
 	if (h.Done || m.kind == Atomic || part == 0) && r.reads > 0 {
 		r.reads--
 	}
@@ -355,8 +355,7 @@ func (r *Requester) Response(now clock.Time, p roce.PSN, n uint32) (h Heard) {
 	return h
 }
 
-// KindAt is what the message asks for to which the answer p belongs; ok is false if none
-// is under way.
+// KindAt returns the type of the message that the answer p belongs to; ok is false if none is in flight.
 func (r *Requester) KindAt(p roce.PSN) (kind Kind, ok bool) {
 	s, ok := r.plausible(p)
 	if !ok || s < r.acked {

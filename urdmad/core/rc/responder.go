@@ -2,14 +2,14 @@ package rc
 
 import "urdma/wire/roce"
 
-// Judgement is what to do with a request that has arrived.
+// Judgement says how to handle a request that has arrived.
 type Judgement uint8
 
 // Judgements.
 const (
-	Drop    Judgement = iota // nothing, or an acknowledgement: Reply has it
-	Deliver                  // carry it out, then call Delivered, NotReady or Refuse, or nothing if it is as good as lost
-	Answer                   // carry an earlier Read out again, or repeat what an atomic has found, then call Repeated or Refuse, or nothing
+	Drop    Judgement = iota // do nothing; Reply may have an acknowledgement
+	Deliver                  // execute it, then call Delivered, NotReady or Refuse, or nothing to treat it as lost
+	Answer                   // execute an earlier Read again or repeat an atomic's result, then call Repeated or Refuse, or nothing
 )
 
 // Arrival is a request that has arrived.
@@ -17,16 +17,16 @@ type Arrival struct {
 	Opcode roce.Opcode // operation
 	PSN    roce.PSN
 	Size   uint32 // bytes of payload
-	VA     uint64 // of a Read
-	Length uint32 // of a Read, or of a Write's first packet: bytes of all of it
+	VA     uint64 // address of a Read
+	Length uint32 // bytes of a Read, or of the whole Write in a Write's first packet
 	RKey   uint32
 	AckReq bool
 }
 
-// message of the peer's that is under way.
+// incoming is the peer's message that is arriving.
 type incoming struct {
-	traits roce.Traits // Send or Write; 0: none is
-	rest   uint32      // of a Write: bytes to come
+	traits roce.Traits // Send or Write; 0: none is arriving
+	rest   uint32      // of a Write: bytes not received yet
 }
 
 // Responder is the receiving side of a connection.
@@ -35,30 +35,30 @@ type Responder struct {
 	expected Sequence
 	msn      uint32
 	in       incoming
-	nakSent  bool // the peer was told, by a NAK, from where to send again
+	nakSent  bool // a NAK told the peer from where to send again
 	answers  answers
 	reply    reply
 
 	Stats *Stats
 }
 
-// Init begins a connection: first is the PSN of the peer's first request, reads how many
-// of its Reads and atomics may be open.
+// Init starts a connection: first is the PSN of the peer's first request, reads how many Reads and atomics
+// it may have outstanding.
 func (r *Responder) Init(first roce.PSN, mtu uint32, reads int, stats *Stats) {
 	*r = Responder{mtu: mtu, expected: sequenceOf(first), Stats: stats}
 	r.answers.init(max(reads, 1))
 }
 
-// Expected is the number of the next request in order.
+// Expected returns the number of the next request in order.
 func (r *Responder) Expected() uint64 { return uint64(r.expected) }
 
-// farthest is how far ahead of the next in order a request must be to draw no NAK, in
-// packets. Peers have less under way; a stranger who guesses draws fewer. A peer that has
-// asked for longer Reads, whose request was lost, notices by its time-out.
+// farthest is the distance from the next request in order, in packets, from which on a request draws no
+// NAK. Peers have fewer packets in flight; a stranger who guesses PSNs draws fewer NAKs. A peer whose lost
+// request was for a longer Read notices the loss by its time-out.
 const farthest = 1 << 16
 
-// Judge says what to do with a request. slot is that of the answer that a Read or an
-// atomic is owed, for Answer and for Deliver.
+// Judge decides how to handle a request. For Answer and for Deliver of a Read or atomic, slot is the slot
+// of its answer.
 func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 	s := r.expected.near(a.PSN)
 	switch {
@@ -82,8 +82,8 @@ func (r *Responder) Judge(a *Arrival) (do Judgement, slot int) {
 	return Deliver, r.answers.tail & r.answers.mask
 }
 
-// wrong checks a request's place in its message and its length, and returns what it is
-// refused with; 0: it is right.
+// wrong checks a request's place in its message and its length, and returns the NAK code to refuse it with,
+// or 0.
 func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	t := a.Opcode.Traits()
 	kind := t & (roce.Send | roce.Write)
@@ -108,8 +108,8 @@ func (r *Responder) wrong(a *Arrival) roce.Syndrome {
 	return 0
 }
 
-// tooFar reports a request behind more unanswered packets of Reads than PSNs tell apart, half of
-// what there are (InfiniBand vol. 1).
+// tooFar reports whether a request follows more unanswered Read packets than PSNs can distinguish, half of
+// the PSN space (InfiniBand vol. 1).
 func (r *Responder) tooFar(a *Arrival) bool {
 	n := Sequence(1)
 	if a.Opcode == roce.ReadRequest {
@@ -118,7 +118,7 @@ func (r *Responder) tooFar(a *Arrival) bool {
 	return r.expected+n-r.answers.owed(r.expected) > base/2
 }
 
-// maxMessage is the longest message.
+// maxMessage is the greatest length of a message.
 const maxMessage = 1 << 31
 
 func (r *Responder) wrongRead(a *Arrival) roce.Syndrome {
@@ -128,8 +128,7 @@ func (r *Responder) wrongRead(a *Arrival) roce.Syndrome {
 	return 0
 }
 
-// Rest is how many bytes of the peer's Write are still to come, those of the packet that
-// is being delivered included.
+// Rest returns how many bytes of the peer's Write are outstanding, including the packet being delivered.
 func (r *Responder) Rest(a *Arrival) uint32 {
 	if a.Opcode.Traits().Is(roce.First) {
 		return a.Length
@@ -137,7 +136,7 @@ func (r *Responder) Rest(a *Arrival) uint32 {
 	return r.in.rest
 }
 
-// Delivered: the request that Judge has named was carried out.
+// Delivered records that the request for which Judge returned Deliver was executed.
 func (r *Responder) Delivered(a *Arrival) {
 	t := a.Opcode.Traits()
 	n := Sequence(1)
@@ -150,7 +149,7 @@ func (r *Responder) Delivered(a *Arrival) {
 		r.in = incoming{kind, r.Rest(a) - a.Size}
 	}
 	r.expected += n
-	if r.nakSent { // what is behind the gap may come with it
+	if r.nakSent { // the packets after the gap may follow at once
 		r.nakSent = false
 		r.reply.withdraw(r.expected)
 	}
@@ -162,15 +161,15 @@ func (r *Responder) Delivered(a *Arrival) {
 	}
 }
 
-// NotReady: the request finds no receive, and is to come again after a time.
+// NotReady records that the request found no receive and is to be sent again after a time.
 func (r *Responder) NotReady(timer uint8) {
 	r.nakSent = true
 	r.Stats.RNRSaid++
 	r.reply.refuse(r.expected, roce.NotReady(timer))
 }
 
-// Refuse refuses the request p for good, or one that came before: what answers it, or what is
-// behind it, is sent no more.
+// Refuse refuses the request p permanently; it may be an earlier request. Its answer, and answers after it,
+// are not sent any more.
 func (r *Responder) Refuse(p roce.PSN, syndrome roce.Syndrome) {
 	v, at := &r.answers, r.expected.near(p)
 	for i := v.oldest(); i < v.tail; i++ {
@@ -183,11 +182,11 @@ func (r *Responder) Refuse(p roce.PSN, syndrome roce.Syndrome) {
 	r.reply = reply{due: true, to: at, said: r.reply.said, syndrome: syndrome, final: true}
 }
 
-// duplicate takes a request that was carried out before.
+// duplicate handles a request that was executed before.
 func (r *Responder) duplicate(s Sequence, a *Arrival) (Judgement, int) {
 	r.Stats.Duplicates++
 	if a.Opcode.Traits()&(roce.Send|roce.Write) != 0 {
-		// Answers to what is behind it are still to come, or the peer has lost them.
+		// Answers after it are still to be sent, or the peer has lost them.
 		r.reply.repeat(r.answers.after(s, r.expected))
 		return Drop, 0
 	}
@@ -198,5 +197,5 @@ func (r *Responder) duplicate(s Sequence, a *Arrival) (Judgement, int) {
 	return Answer, slot
 }
 
-// Slots is how many answers are kept; Judge and NextAnswer number them from 0.
+// Slots returns how many answers are kept; Judge and NextAnswer number their slots from 0.
 func (r *Responder) Slots() int { return r.answers.mask + 1 }

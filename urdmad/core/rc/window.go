@@ -1,34 +1,33 @@
 package rc
 
 const (
-	// mostUnderWay and leastUnderWay bound, in packets, what is sent before it is
-	// acknowledged, or asked for before it has come.
+	// mostUnderWay and leastUnderWay bound how many packets may be sent, or requested by Reads, before they
+	// are acknowledged or have arrived.
 	mostUnderWay  = 256
 	leastUnderWay = 8
-	// readPackets is how many packets one request for a part of a Read asks for: a
-	// long Read is asked for in parts, so that the window bounds it too.
+	// readPackets is how many packets one request for a part of a Read asks for: a long Read is divided, so
+	// that the window bounds it too.
 	readPackets = 32
 )
 
-// window is how many packets may be under way. It grows by one for each window that has
-// arrived. Loss halves it, once for all that was under way. A notice of congestion takes
-// away half of the share of windows with notices lately, as DCTCP does with marks
-// (RFC 8257): the first one halves it, and where they are rare they cost little.
+// window is how many packets may be in flight. It grows by one for each window that was acknowledged. Loss
+// halves it, once for all packets in flight. A congestion notification takes away half of the recent share
+// of windows with notifications, as DCTCP does with marks (RFC 8257): the first one halves the window, and
+// where notifications are rare they cost little.
 type window struct {
 	size, most int
-	credit     int      // packets that have arrived since it grew
-	until      Sequence // what was under way at the last loss ends here; 0: nothing was lost yet
+	credit     int      // packets acknowledged since it last grew
+	until      Sequence // end of the packets in flight at the last loss; 0: nothing was lost yet
 
-	saved      int // size and until before what may have been no loss
+	saved      int // size and until before a loss that may be undone
 	savedUntil Sequence
 
-	noticed bool     // in this window
-	share   int      // of windows with notices, of shareOne
-	eased   Sequence // what was under way at the last notice that counted ends here; 0: there was none
+	noticed bool     // a notification arrived in this window
+	share   int      // share of windows with notifications, in units of shareOne
+	eased   Sequence // end of the packets in flight at the last notification that counted; 0: there was none
 }
 
-// shareOne is a share of all, and shareGain by which part of the difference each window
-// moves it.
+// shareOne is a share of 100 %; 1/shareGain is the weight of each window in the average.
 const (
 	shareOne  = 1024
 	shareGain = 16
@@ -65,12 +64,12 @@ func (w *window) lost(oldest, next Sequence) {
 	}
 }
 
-// save keeps the window for restore, which takes a loss back that was none.
+// save keeps the window for restore, which undoes a presumed loss.
 func (w *window) save() { w.saved, w.savedUntil = w.size, w.until }
 
 func (w *window) restore() { w.size, w.until = w.saved, w.savedUntil }
 
-// notice takes a notice of congestion, once for all that was under way.
+// notice handles a congestion notification, once for all packets in flight.
 func (w *window) notice(oldest, next Sequence) {
 	w.noticed = true
 	if oldest >= w.eased {
@@ -81,13 +80,13 @@ func (w *window) notice(oldest, next Sequence) {
 	}
 }
 
-// Congested notes that packets of the connection meet a queue on their way.
+// Congested records that packets of the connection met a queue in the network.
 func (r *Requester) Congested() {
 	if r.acked != r.sent {
 		r.window.notice(r.acked, r.sent)
 	}
 }
 
-// UnderWay is how many packets were sent, or asked for, and not acknowledged, and how
-// many may be.
+// UnderWay returns how many packets are in flight (sent or requested, and not acknowledged), and how many
+// may be.
 func (r *Requester) UnderWay() (n, most int) { return int(r.next - r.acked), r.window.size }

@@ -6,7 +6,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// answer is what a Read is answered from, or what an atomic has found.
+// answer is the memory that a Read is answered from, or an atomic's result.
 type answer struct {
 	source qp.Source
 	atomic *original
@@ -14,7 +14,7 @@ type answer struct {
 
 type original struct {
 	value uint64
-	done  bool // the operation was carried out
+	done  bool // the operation was executed
 }
 
 // sendAnswer sends the next packet that answers a Read or an atomic, if there is one.
@@ -54,8 +54,8 @@ func (c *Conn) sendAnswer(frame []byte) bool {
 	return true
 }
 
-// sentAnswer lets go of what the packet was read from: a peer that asks again has it read
-// anew.
+// sentAnswer releases the memory from which the packet was read: for a repeated request it is looked up
+// again.
 func (c *Conn) sentAnswer(v *answer, p *rc.Packet) {
 	end := p.Offset + p.Length
 	v.source.Sent(end, uint64(end))

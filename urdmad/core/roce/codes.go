@@ -9,10 +9,9 @@ import (
 	"urdma/wire/roce"
 )
 
-// This file says what NAK codes stand for: which check yields which, and what a client
-// is told (InfiniBand vol. 1).
+// This file maps failures to NAK codes, and NAK codes to what a client is told (InfiniBand vol. 1).
 
-// nakOf is what refuses a request, for a verdict of the message core about it.
+// nakOf returns the NAK code that refuses a request, from the message core's verdict.
 func nakOf(v qp.Verdict) roce.Syndrome {
 	switch {
 	case v.Is == qp.Denied && v.Why == mem.Misaligned, v.Is == qp.TooLong, v.Is == qp.NoRoom, v.Is == qp.NoQueue:
@@ -23,7 +22,7 @@ func nakOf(v qp.Verdict) roce.Syndrome {
 	return roce.NAKOperational
 }
 
-// eventOf is the asynchronous event that tells the cause to the end that refused, and its reason.
+// eventOf returns the asynchronous event for the refusing side's client, and its reason.
 func eventOf(s roce.Syndrome) (event uint32, why reason.Number) {
 	switch s {
 	case roce.NAKInvalid:
@@ -34,8 +33,7 @@ func eventOf(s roce.Syndrome) (event uint32, why reason.Number) {
 	return qp.EventAccess, reason.NAKFailed
 }
 
-// failures are the completion status (enum ibv_wc_status) of the work request to blame,
-// and its reason.
+// failures has the completion status (enum ibv_wc_status) of the failed work request, and its reason.
 var failures = [...]struct {
 	status uint32
 	why    reason.Number

@@ -8,20 +8,20 @@ import (
 	"urdma/wire/roce"
 )
 
-// This file is about congestion as routers tell of it (annex A17.9): they mark packets, who
-// gets them says so to their sender by a packet of its own (CNP), and that one sends less
-// (rc/window.go, pace.go).
+// This file implements congestion notification (annex A17.9): routers mark packets, the receiver tells the
+// sender by a congestion notification packet (CNP), and the sender reduces its rate (rc/window.go,
+// pace.go).
 
-// capable says that a packet's marks are looked at (RFC 3168, ECT(0)); the other bits of a
-// traffic class are the program's.
+// capable is the ECN codepoint ECT(0) (RFC 3168), which allows routers to mark a packet. The other six bits
+// of a traffic class belong to the program.
 const capable = 2
 
-// noticeEvery is how often a queue pair's peer is told of marks at most.
+// noticeEvery is the least interval between CNPs to a queue pair's peer.
 const noticeEvery = 50 * clock.Microsecond
 
-// congested: a packet that counts came with a mark.
+// congested handles a marked packet that was accepted.
 func (c *Conn) congested(h *roce.Header) {
-	if h.Opcode.Traits().Is(roce.Response) { // the answer to a Read of ours: we ask for less
+	if h.Opcode.Traits().Is(roce.Response) { // it answers our Read: we request less
 		c.req.Congested()
 	}
 	if now := c.now(); c.live() && now >= c.noticeAfter {
@@ -29,7 +29,7 @@ func (c *Conn) congested(h *roce.Header) {
 	}
 }
 
-// reserved are the bytes of a CNP's payload.
+// reserved is the length of a CNP's payload.
 const reserved = 16
 
 // sendNotice sends the CNP that is due, unless the port is full.
@@ -47,10 +47,10 @@ func (c *Conn) sendNotice() (n int) {
 	return 1
 }
 
-// marked: a packet of type UC or UD came with a mark; its sender is told.
+// marked handles a marked packet of type UC or UD: it sends a CNP to the sender.
 func (p *Port) marked(d *netif.Datagram) {
 	f, uc := p.datagrams.Flow(p.head.Dst)
-	if f == nil { // a group's
+	if f == nil { // it was sent to a multicast group
 		return
 	}
 	if v, now := f.(*flow), p.s.clock.Now; now >= v.noted {
@@ -75,7 +75,7 @@ func (p *Port) marked(d *netif.Datagram) {
 	p.s.Stats.CNPSent++
 }
 
-// noticed takes a CNP for a queue pair of type UC or UD.
+// noticed handles a CNP for a queue pair of type UC or UD.
 func (p *Port) noticed(d *netif.Datagram) (why string) {
 	if !p.sealed(d) {
 		p.s.Stats.WrongICRC++

@@ -13,8 +13,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// Conn is one connection: a qp.Carrier whose peer is the queue pair that its program has
-// named.
+// Conn is one connection: a qp.Carrier whose peer is the queue pair that the program named.
 type Conn struct {
 	qp.Connection
 
@@ -25,8 +24,8 @@ type Conn struct {
 	transport roce.Opcode // RC or XRC
 
 	path      netif.Path
-	class     uint8 // of its packets: the bits that are not for congestion
-	open      bool  // the way to the peer is known
+	class     uint8 // traffic class of its packets, without the ECN bits
+	open      bool  // the path to the peer is known
 	resolving bool
 
 	req     rc.Requester
@@ -34,33 +33,32 @@ type Conn struct {
 	mtu     uint32
 	answers []answer // by slot
 	write   write
-	placing bool // memory is being written for the peer
+	placing bool // memory is being written by the peer's request
 
-	shake *handshake // of rdma_cm; nil: by number
-	psn   roce.PSN   // of the peer's first request, as we tell it (InfiniBand vol. 1)
+	shake *handshake // state of a connection of rdma_cm; nil: by number
+	psn   roce.PSN   // of the peer's first request, which we choose (InfiniBand vol. 1)
 
 	head        roce.Header // of the packet that is being built
-	answered    bool        // the last packet was an answer's: answers and requests take turns
-	notice      bool        // of congestion, to be sent to the peer
-	noticeAfter clock.Time  // no other is before
+	answered    bool        // the last packet was an answer; answers and requests alternate
+	notice      bool        // a CNP is to be sent to the peer
+	noticeAfter clock.Time  // the next CNP is not sent earlier
 	timer       *clock.Timer
-	unwritten   qp.Unwritten // by number of the peer's request
+	unwritten   qp.Unwritten // writes to memory in progress, by number of the peer's request
 	closed      bool
 }
 
-// write is the peer's Write that is under way.
+// write is the peer's Write that is arriving.
 type write struct {
 	stag   mem.STag
 	va     uint64
-	length uint32 // of all of it
+	length uint32 // of the whole Write
 }
 
-// mostReads stands for the Reads that a peer serves which has not said how many: what its program
-// sets as max_rd_atomic counts.
+// mostReads is the assumed number of outstanding Reads that a peer accepts if it states none: the program's
+// max_rd_atomic limits them.
 const mostReads = 255
 
-// Serve connects a queue pair that has entered RTR with the one that its attributes name,
-// at an address.
+// Serve connects a queue pair that has entered RTR with the queue pair in its attributes, at an address.
 func (s *Stack) Serve(q *qp.QP, dev int, peer netip.Addr) {
 	p, a := s.ports[dev], &q.Attr
 	c := &Conn{s: s, port: p, peer: wire.QPN(a.DestQPNum), mtu: uint32(MTUs[a.PathMTU-1])}
@@ -76,7 +74,7 @@ func (s *Stack) Serve(q *qp.QP, dev int, peer netip.Addr) {
 	c.resolve()
 }
 
-// transportOf is what a queue pair's packets go by: those of XRC domains, and their peers,
+// transportOf returns the transport of a queue pair's packets: queue pairs of XRC domains and their peers
 // have one of their own.
 func transportOf(q *qp.QP) roce.Opcode {
 	if q.Type == abi.QPTypeXRCSend || q.Type == abi.QPTypeXRCRecv {
@@ -92,30 +90,29 @@ func (c *Conn) speak(transport roce.Opcode) {
 	}
 }
 
-// serve readies the responder: so many Reads of the peer's are served at a time, and its
-// first request has a PSN.
+// serve starts the responder: it accepts a number of Reads at a time, and the peer's first request has the
+// PSN first.
 func (c *Conn) serve(reads int, first roce.PSN) {
 	c.resp.Init(first, c.mtu, reads, &c.s.Stats.RC)
 	c.answers = make([]answer, c.resp.Slots())
 	c.unwritten.Init(c.QP)
 }
 
-// begin readies the requester. The queue pair has what it needs in RTS, and sends nothing
-// before.
+// begin starts the requester. A queue pair has its parameters in RTS, and sends nothing before.
 func (c *Conn) begin() {
 	a := &c.QP.Attr
 	c.req.Init(rc.Config{PSN: roce.PSN(a.SQPSN), MTU: c.mtu, Window: c.window(), Reads: int(a.MaxRdAtomic)}, &c.s.Stats.RC)
 	c.limits()
 }
 
-// window is how many packets may be under way: no more than wait in a port like ours.
+// window returns how many packets may be in flight: at most as many as a port like ours can queue.
 func (c *Conn) window() int { return c.port.If.ReceiveWindow() / 4 }
 
 func (c *Conn) limits() {
 	a := &c.QP.Attr
 	timeout, rnr := clock.Time(0), int(a.RNRRetry)
 	if a.Timeout != 0 {
-		timeout = max(4*clock.Time(4096)<<a.Timeout, leastTimeout) // up to four times as long (InfiniBand vol. 1)
+		timeout = max(4*clock.Time(4096)<<a.Timeout, leastTimeout) // a time-out may take up to four times as long (InfiniBand vol. 1)
 	}
 	if rnr == qp.RNRForever {
 		rnr = rc.NoLimit
@@ -123,11 +120,11 @@ func (c *Conn) limits() {
 	c.req.Limits(timeout, int(a.RetryCnt), rnr)
 }
 
-// leastTimeout is what shorter time-outs are raised to: peers may be processes, and the
-// scheduler may keep one from running for longer than a wire takes.
+// leastTimeout is the least time-out of a queue pair: peers may be processes, and the scheduler may suspend
+// one for longer than the network takes.
 const leastTimeout = 60 * clock.Millisecond
 
-// Changed: the queue pair's attributes were changed. entered: it has entered RTS from RTR.
+// Changed applies changed attributes of the queue pair. entered means that it has entered RTS from RTR.
 func (s *Stack) Changed(c *Conn, entered bool) {
 	if entered {
 		c.begin()
@@ -136,7 +133,7 @@ func (s *Stack) Changed(c *Conn, entered bool) {
 	}
 }
 
-// resolve finds the way to the peer.
+// resolve finds the path to the peer.
 func (c *Conn) resolve() {
 	n := c.port.If
 	hop, ok := n.NextHop(c.Peer.Addr())
@@ -157,7 +154,7 @@ func (c *Conn) resolve() {
 	})
 }
 
-// reach has packets leave by a link.
+// reach makes packets leave by a link.
 func (c *Conn) reach(l netif.Link) {
 	c.open = true
 	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), roce.SourcePort(c.peer)), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
@@ -174,11 +171,11 @@ func (c *Conn) ready() {
 	}
 }
 
-// live reports whether messages come and go.
+// live reports whether data flows.
 func (c *Conn) live() bool { return !c.closed && c.QP != nil }
 
-// Serving is qp.Carrier's.
+// Serving implements qp.Carrier.
 func (c *Conn) Serving() int { return c.resp.Owed() }
 
-// Faulted is qp.Carrier's: what was being placed is not acknowledged.
+// Faulted implements qp.Carrier: the data being placed is not acknowledged.
 func (c *Conn) Faulted() bool { return c.placing }

@@ -9,14 +9,14 @@ import (
 	"urdma/wire/roce"
 )
 
-// datagrams is the form of messages of queue pairs of types UD and UC in RoCEv2: a
+// datagrams is the format of messages of queue pairs of types UD and UC in RoCEv2; it implements
 // datagram.Form.
 type datagrams struct{}
 
-// Port is datagram.Form's.
+// Port implements datagram.Form.
 func (datagrams) Port() uint16 { return roce.Port }
 
-// Len is datagram.Form's.
+// Len implements datagram.Form.
 func (datagrams) Len(m datagram.Message, n uint32) int {
 	return (&roce.Header{Opcode: opcode(&m)}).Len() + ended(n)
 }
@@ -28,12 +28,12 @@ func opcode(m *datagram.Message) roce.Opcode {
 	return roce.UD | roce.SendOnly
 }
 
-// ended is the length of a payload of n bytes with what stands behind it.
+// ended returns the length of a payload of n bytes with its padding and CRC.
 func ended(n uint32) int { return int(n) + roce.Padding(int(n)) + roce.ICRCLen }
 
 func pad(payload []byte, n uint32) { clear(payload[n : int(n)+roce.Padding(int(n))]) }
 
-// Put is datagram.Form's.
+// Put implements datagram.Form.
 func (datagrams) Put(b []byte, m datagram.Message, n uint32) (at int) {
 	h := roce.Header{Opcode: opcode(&m), Solicited: m.Solicited, Migrated: true, Pad: uint8(roce.Padding(int(n))),
 		PKey: roce.DefaultPKey, Dst: m.Dst, PSN: roce.PSN(m.PSN), QKey: m.QKey, Src: m.Src, Immediate: m.Immediate}
@@ -42,13 +42,13 @@ func (datagrams) Put(b []byte, m datagram.Message, n uint32) (at int) {
 	return at
 }
 
-// PartLen is datagram.Form's.
+// PartLen implements datagram.Form.
 func (datagrams) PartLen(q *qp.QP, _ bool, _ int) uint32 { return pathMTU(q) }
 
-// pathMTU is how many bytes of a message each packet has but the last.
-func pathMTU(q *qp.QP) uint32 { return 128 << q.Attr.PathMTU } // as enum ibv_mtu
+// pathMTU returns how many bytes of a message each packet except the last carries.
+func pathMTU(q *qp.QP) uint32 { return 128 << q.Attr.PathMTU } // Attr.PathMTU is an enum ibv_mtu
 
-// PutPart is datagram.Form's.
+// PutPart implements datagram.Form.
 func (datagrams) PutPart(b []byte, p datagram.Part, n, whole uint32) (at, length int) {
 	op := roce.SendFirst
 	if p.Write {
@@ -73,37 +73,37 @@ func (datagrams) PutPart(b []byte, p datagram.Part, n, whole uint32) (at, length
 	return at, at + ended(n)
 }
 
-// NewFlow is datagram.Form's.
+// NewFlow implements datagram.Form.
 func (datagrams) NewFlow() datagram.Flow { return &flow{} }
 
-// flow is what is kept about a queue pair of type UD or UC: a datagram.Flow.
+// flow is the state of a queue pair of type UD or UC; it implements datagram.Flow.
 type flow struct {
 	pace
 	target target
-	noted  clock.Time // the peer is told of congestion no sooner
+	noted  clock.Time // the next CNP to the peer is not sent earlier
 }
 
-// target is where the Write under way goes, which its first packet alone says.
+// target is the destination of the Write in progress, which is stated only in its first packet.
 type target struct {
 	stag   wire.STag
 	to     uint64
-	length uint32 // of all of it
+	length uint32 // of the whole Write
 }
 
-// Class is datagram.Flow's: routers may mark the packets.
+// Class implements datagram.Flow: it lets routers mark the packets.
 func (*flow) Class(wanted uint8) uint8 { return wanted&^3 | capable }
 
-// Holds is datagram.Flow's.
+// Holds implements datagram.Flow.
 func (f *flow) Holds(now clock.Time) (until clock.Time, ok bool) { return f.holds(now) }
 
-// Leaves is datagram.Flow's.
+// Leaves implements datagram.Flow.
 func (f *flow) Leaves(now clock.Time, path *netif.Path, to wire.QPN, n int, class uint8) {
 	path.SetTrafficClass(f.Class(class))
 	path.SetSource(roce.SourcePort(to))
 	f.left(now, n)
 }
 
-// message takes a message to queue pairs of type UD. Else it says why not.
+// message handles a message for a queue pair of type UD. If it drops the message, it returns the reason.
 func (p *Port) message(d *netif.Datagram, data []byte) (why string) {
 	h := &p.head
 	if d.Dst.Addr().IsMulticast() && h.Dst != wire.MulticastQPN {
@@ -116,7 +116,7 @@ func (p *Port) message(d *netif.Datagram, data []byte) (why string) {
 		HasImmediate: h.Opcode.Traits().Is(roce.HasImmediate), Solicited: h.Solicited}, p.If.Class(d), data)
 }
 
-// part takes a packet between queue pairs of type UC. Else it says why not.
+// part handles a packet for a queue pair of type UC. If it drops the packet, it returns the reason.
 func (p *Port) part(d *netif.Datagram, data []byte) (why string) {
 	h := &p.head
 	to, why := p.datagrams.UC(h.Dst, d.Src.Addr(), datagram.Unstated)
@@ -133,7 +133,7 @@ func (p *Port) part(d *netif.Datagram, data []byte) (why string) {
 	if t.Is(roce.First) {
 		target.stag, target.to, target.length, before = h.RKey, h.VA, h.Length, 0
 	}
-	// What does not fit its message makes it torn (InfiniBand vol. 1).
+	// A packet that does not fit its message invalidates the message (InfiniBand vol. 1).
 	last, write := t.Is(roce.Last), t.Is(roce.Write)
 	mtu, rest := pathMTU(to.QP), target.length-before
 	if n > mtu || !last && n != mtu || write && (n > rest || last != (n == rest)) {

@@ -6,24 +6,24 @@ import (
 	"urdma/wire/ibcm"
 )
 
-// This file ends connections of rdma_cm: in good order, given up, or rejected.
+// This file ends connections of rdma_cm: by disconnection, by giving up, or by a reject.
 
 const (
-	drainTime  = clock.Second // longest that Disconnect waits for posted work
+	drainTime  = clock.Second // longest time that Disconnect waits for posted work
 	drainCheck = clock.Millisecond
 	dreqEvery  = 200 * clock.Millisecond
 	dreqTries  = 5
 )
 
-// Disconnect ends the connection in good order: work already posted goes out (for a second
-// at most), then the peer is told. One that was never started is given up.
+// Disconnect ends the connection gracefully: it sends the work already posted (for at most a second), then
+// a DREQ. A connection that was never started is given up.
 func (c *Conn) Disconnect() {
 	h := c.shake
 	switch {
 	case !c.live():
 		c.Release()
 	case h.until == 0:
-		c.QP.Post() // its bell may not be answered yet
+		c.QP.Post() // the doorbell may not have been processed
 		h.until = c.now() + drainTime
 		c.drain()
 	}
@@ -42,7 +42,7 @@ func (c *Conn) drain() {
 	c.s.clock.Set(h.timer, min(h.until, c.now()+drainCheck))
 }
 
-// Release gives up a connection that was never started, and tells the peer if it knows of it.
+// Release gives up a connection that was never started, and informs the peer if it knows of the connection.
 func (c *Conn) Release() {
 	h := c.shake
 	switch h.state {
@@ -61,13 +61,13 @@ func (c *Conn) Release() {
 	}
 }
 
-// Withdrawn reports whether the peer has given up its request.
+// Withdrawn reports whether the peer has withdrawn its request.
 func (c *Conn) Withdrawn() bool { return c.shake.withdrawn }
 
 // Abort ends a connection whose peer never answered.
 func (c *Conn) Abort() { c.end(qp.CloseDead) }
 
-// left tells the manager of connections of the end, and the peer unless it knows.
+// left reports the end to the connection manager, and to the peer unless it knows.
 func (c *Conn) left(why qp.CloseReason) {
 	h := c.shake
 	c.s.handler.Closed(&c.Connection, why)
@@ -84,7 +84,7 @@ func (c *Conn) left(why qp.CloseReason) {
 	c.tick()
 }
 
-// tick is the timer of a connection that waits for its end, or is rejected.
+// tick is the timer function of a connection that is ending or rejected.
 func (c *Conn) tick() {
 	switch h := c.shake; h.state {
 	case disconnecting:
@@ -102,7 +102,7 @@ func (c *Conn) tick() {
 	}
 }
 
-// forget lets go of the connection's communication ID and its way.
+// forget releases the connection's communication ID and path.
 func (c *Conn) forget() {
 	h := c.shake
 	h.state = over

@@ -11,8 +11,8 @@ import (
 	"urdma/wire"
 )
 
-// fail ends the connection for what the requester has found: the work request to blame
-// fails, those before it were carried out.
+// fail ends the connection because of a failure found by the requester: the failed work request completes
+// with an error, those before it with success.
 func (c *Conn) fail(h rc.Heard) {
 	q := c.QP
 	q.CompleteBefore(h.Token)
@@ -24,8 +24,8 @@ func (c *Conn) fail(h rc.Heard) {
 	}
 }
 
-// end ends the connection for a reason, and flushes the queue pair. By number the peer
-// hears of nothing: its requests draw no answer any more, as from an adapter.
+// end ends the connection for a reason, and flushes the queue pair. The peer of a connection by number is
+// not informed: its requests are no longer answered, as with an adapter.
 func (c *Conn) end(why qp.CloseReason) {
 	if c.closed {
 		return
@@ -49,19 +49,19 @@ func (c *Conn) end(why qp.CloseReason) {
 	}
 }
 
-// forsakenPerTurn bounds the connections that end in a turn because of their address.
-const forsakenPerTurn = 64
+// endPerTurn bounds the connections that one turn ends because their address was removed.
+const endPerTurn = 64
 
-// Forsake ends the connections from an address that is the port's no more, some in each
+// EndFrom ends the connections whose local address was removed from the port, a bounded number in each
 // turn.
-func (p *Port) Forsake(local netip.Addr) {
+func (p *Port) EndFrom(local netip.Addr) {
 	n := 0
 	for _, c := range p.s.conns {
 		if c.port != p || c.Local.Addr() != local {
 			continue
 		}
-		if n++; n > forsakenPerTurn {
-			p.s.clock.Set(clock.NewTimer(func() { p.Forsake(local) }), p.s.clock.Now+1)
+		if n++; n > endPerTurn {
+			p.s.clock.Set(clock.NewTimer(func() { p.EndFrom(local) }), p.s.clock.Now+1)
 			return
 		}
 		c.QP.FailOldest(abi.StatusRetryExcErr, reason.AddressGone)
@@ -69,10 +69,10 @@ func (p *Port) Forsake(local netip.Addr) {
 	}
 }
 
-// Failed is qp.Carrier's.
+// Failed implements qp.Carrier.
 func (c *Conn) Failed() { c.end(qp.CloseLocal) }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (c *Conn) Detach() {
 	if c.QP == nil {
 		return

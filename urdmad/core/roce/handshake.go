@@ -11,66 +11,68 @@ import (
 	"urdma/wire/roce"
 )
 
-// This file sets up connections of rdma_cm (InfiniBand vol. 1): a request, a
-// reply and an acknowledgement of that. Requests and replies are repeated by the manager of
-// connections, which calls Request and Accept again until it hears of an answer.
+// This file sets up connections of rdma_cm (InfiniBand vol. 1): by a request, a reply and an
+// acknowledgement of the reply. The connection manager repeats requests and replies: it calls Request and
+// Accept again until there is an answer.
 
-// Handler manages connections of rdma_cm. Calls come on the worker's thread.
+// Handler is the manager of rdma_cm connections. It is called on the worker's thread.
 type Handler interface {
 	qp.Manager
-	// AskedFor: a peer asks for a connection; Start and Accept, Reject or Release answer.
+	// AskedFor: a peer requests a connection; Start and Accept, Reject or Release answer it.
 	AskedFor(c *Conn, m *ibcm.Message, private []byte)
 	// Answered: the peer has accepted or rejected our request; Start or Release follows,
 	// unless it is a reject.
 	Answered(c *Conn, m *ibcm.Message)
-	// Asked: a peer asks for a queue pair of type UD, or answers; Stack.Say asks and answers.
+	// Asked: a peer asks for a queue pair of type UD, or answers such a question; both are sent by
+	// Stack.Say.
 	Asked(q *Question)
 }
 
-// shakeState is how far a connection of rdma_cm has come.
+// shakeState is the state of the setup of an rdma_cm connection.
 type shakeState uint8
 
 const (
-	opening       shakeState = iota // active: not asked for yet
-	requesting                      // active: the answer is to come
-	replied                         // active: accepted, Start is to come
-	requested                       // passive: the program is to answer
-	accepted                        // passive: the peer has said nothing since
+	opening       shakeState = iota // active: no request sent yet
+	requesting                      // active: waiting for the answer
+	replied                         // active: accepted, waiting for Start
+	requested                       // passive: waiting for the program's answer
+	accepted                        // passive: accepted, no message from the peer since
 	established                     // data flows
-	disconnecting                   // our DREQ is to be answered
-	rejected                        // passive: kept for requests that are repeated
+	disconnecting                   // waiting for the answer to our DREQ
+	rejected                        // passive: kept to answer repeated requests
 	over
 )
 
-// handshake is what a connection of rdma_cm has beside one by number.
+// handshake is the state that a connection of rdma_cm has in addition to that of one by number.
 type handshake struct {
 	state         shakeState
 	local, remote uint32 // communication IDs
 	tid           uint64
 	service       uint16
 	theirs        ibcm.Message // the peer's request or reply
-	ours          ibcm.Message // what is repeated
-	asked         bool         // active: the peer's host has the request
-	withdrawn     bool         // passive: the peer has given its request up
+	ours          ibcm.Message // our message, which may be repeated
+	asked         bool         // active: the peer's host has received the request
+	withdrawn     bool         // passive: the peer has withdrawn its request
 	qpn           wire.QPN     // of our queue pair
 	timer         *clock.Timer
 	tries         int
-	until         clock.Time // of drain
+	until         clock.Time // end of the time for drain
 }
 
-// requestKey recognises another copy of a request by its communication ID. peers has queue pair
-// numbers in its place. Networks at two ports may have hosts of the same address.
+// requestKey identifies a connection by the peer's host and its communication ID, so that copies of a
+// request are recognised; in peers it has the queue pair number instead of the ID. Networks at two ports
+// may have hosts with the same address.
 type requestKey struct {
 	port *Port
 	peer netip.Addr
 	id   uint32
 }
 
-// SetHandler names the manager of connections; before the first packet.
+// SetHandler sets the connection manager; call it before the first packet.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
-// Open returns the active side of a connection from a port number of rdma_cm to another,
-// which is nothing but an intention until Request.
+// Open returns the active side of a connection between two port numbers of rdma_cm. Nothing is sent before
+// Request.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	c := s.newConn(s.ports[dev], local, peer)
 	c.shake.service = peer.Port()
@@ -90,28 +92,29 @@ func (s *Stack) newConn(p *Port, local, peer netip.AddrPort) *Conn {
 	return c
 }
 
-// Offer is what our side brings to a connection.
+// Offer has our side's parameters of a connection.
 type Offer struct {
 	QP          *qp.QP
-	IRD, ORD    uint16 // Reads we serve at once, Reads we want to have open
-	RNRRetry    uint8  // how often the peer is to try for a receive of ours
+	IRD, ORD    uint16 // Reads that we accept at a time, Reads that we want outstanding
+	RNRRetry    uint8  // how often the peer is to retry for a receive of ours
 	PrivateData []byte
-	// TrafficClass is that of both sides' packets; who accepts has the one that was asked for.
+	// TrafficClass is the traffic class of both sides' packets; the accepting side uses the class
+	// requested.
 	TrafficClass uint8
 }
 
-// acknowledgeTimeout is the time-out of connections of rdma_cm: 134 ms, of which four times
-// as much counts as a try. peerTimeout is that of peers that don't count so: 1.1 s, as
-// between Linux's, so that either side bears an outage of some seconds.
+// acknowledgeTimeout is the time-out of rdma_cm connections: 134 ms; a retry counts after four times as
+// long. peerTimeout is for peers that count after one time-out: 1.1 s, the same as between Linux hosts, so
+// that both sides survive an outage of some seconds.
 const (
 	acknowledgeTimeout = 15
 	peerTimeout        = 18
 )
 
-// tries are how often it does.
+// tries is the number of retries.
 const tries = 7
 
-// Request asks for the connection, first or again, by a link.
+// Request sends the connection request, first or again, by a link.
 func (c *Conn) Request(o Offer, l netif.Link) {
 	h := c.shake
 	switch h.state {
@@ -135,15 +138,15 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 	c.manage(&h.ours)
 }
 
-// transports are those of packets as requests have them.
+// transports has the transports as numbered in requests.
 var transports = map[roce.Opcode]uint8{roce.RC: 0, roce.XRC: ibcm.XRC}
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
-// Asked reports whether the peer's host has the request and its program is to answer.
+// Asked reports whether the peer's host has received the request and its program is to answer.
 func (c *Conn) Asked() bool { return c.shake.state == requesting && c.shake.asked }
 
-// Accept answers the request, first or again; Start has named the queue pair.
+// Accept answers the request, first or again; Start has set the queue pair.
 func (c *Conn) Accept(o Offer) {
 	h := c.shake
 	switch {
@@ -165,7 +168,8 @@ func (c *Conn) Accept(o Offer) {
 	c.manage(&h.ours)
 }
 
-// rejectTime is how long a reject is repeated to a peer that asks again, maxRejected how many are.
+// rejectTime is how long a reject is repeated to a peer that repeats its request; maxRejected bounds such
+// rejects.
 const (
 	rejectTime  = 10 * clock.Second
 	maxRejected = 4096
@@ -218,18 +222,18 @@ func (c *Conn) Start(q *qp.QP) {
 	q.Attach(c)
 }
 
-// connectedRNRTimer is the min_rnr_timer of a connection of rdma_cm whose program has set
-// none: 0.64 ms, where 0 stands for 655 ms.
+// connectedRNRTimer is the min_rnr_timer of an rdma_cm connection whose program has set none: 0.64 ms; the
+// value 0 would mean 655 ms.
 const connectedRNRTimer = 12
 
 func (c *Conn) use() *ibcm.Message {
 	return &ibcm.Message{Kind: ibcm.RTU, TID: c.shake.theirs.TID, Local: c.shake.local, Remote: c.shake.remote}
 }
 
-// waits reports whether the peer may not know yet that the connection stands.
+// waits reports whether the peer may not know yet that the connection is established.
 func (c *Conn) waits() bool { return c.shake != nil && c.shake.state < established }
 
-// used: the peer's next request came by a link.
+// used handles the peer's RTU, or its first request, which arrived by a link.
 func (c *Conn) used(l netif.Link) {
 	if !c.open {
 		c.reach(l)
@@ -237,7 +241,7 @@ func (c *Conn) used(l netif.Link) {
 	c.known()
 }
 
-// known: the peer knows that the connection stands.
+// known records that the peer knows that the connection is established.
 func (c *Conn) known() {
 	if h := c.shake; h != nil && h.state == accepted {
 		h.state = established
@@ -247,9 +251,9 @@ func (c *Conn) known() {
 	}
 }
 
-// supersede ends the connection that the peer's queue pair had before: it is stale, as where the
-// peer's machine was switched off (InfiniBand vol. 1). The peer has answered what a
-// stranger can't see, so it is no one else. The request itself is not proof of that.
+// supersede ends the peer's queue pair's previous connection, which is stale, for example because the
+// peer's machine was switched off (InfiniBand vol. 1). The peer has answered a message that a stranger
+// can't see, so its address is proven; a request alone is no proof.
 func (c *Conn) supersede() {
 	key := requestKey{c.port, c.Peer.Addr(), uint32(c.peer)}
 	if old := c.s.peers[key]; old != nil {

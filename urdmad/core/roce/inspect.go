@@ -2,16 +2,16 @@ package roce
 
 import "urdma/urdmad/core/clock"
 
-// State is a connection as it is now.
+// State is the present state of a connection.
 type State struct {
 	State            string
 	Payload          int // bytes in a packet
-	PathMTU          int // bytes of the largest IP packet that the path is known to take
+	PathMTU          int // largest IP packet that the path is known to carry, in bytes
 	InFlight, Window int // packets
 	SRTT, Timeout    clock.Time
 }
 
-// Inspect returns a connection's state; ok is false before the way to the peer is known.
+// Inspect returns a connection's state; ok is false before the path to the peer is known.
 func (c *Conn) Inspect() (s State, ok bool) {
 	if !c.open {
 		return s, false

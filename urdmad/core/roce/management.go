@@ -9,12 +9,12 @@ import (
 	"urdma/wire/roce"
 )
 
-// This file takes and sends the messages of communication management (InfiniBand vol. 1),
-// which come as management datagrams.
+// This file sends and handles the messages of communication management (InfiniBand vol. 1), which are
+// management datagrams.
 
-// messageArrived takes a management datagram.
+// messageArrived handles a management datagram.
 func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
-	var b [ibcm.Len]byte // its sender may still change it
+	var b [ibcm.Len]byte // a copy: the sender may still change the original
 	var m ibcm.Message
 	if err := m.Parse(b[:copy(b[:], data)]); err != nil {
 		p.s.Stats.Malformed++
@@ -59,7 +59,7 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 		h.theirs, h.remote, h.state = *m, m.Local, replied
 		c.s.handler.Answered(c, m)
 	case m.Kind == ibcm.REP && h.state == established:
-		c.manage(c.use()) // the first was lost
+		c.manage(c.use()) // our first RTU was lost
 	case m.Kind == ibcm.REJ && h.state == requesting:
 		c.forget()
 		c.s.handler.Answered(c, m)
@@ -83,7 +83,7 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 	}
 }
 
-// requestArrived takes a request for a connection.
+// requestArrived handles a connection request.
 func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	s, key := p.s, requestKey{p, d.Src.Addr(), m.Local}
 	if c := s.asked[key]; c != nil && c.shake.theirs.TID == m.TID {
@@ -125,7 +125,7 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	return ""
 }
 
-// askedAgain answers a request that came before.
+// askedAgain answers a repeated request.
 func (c *Conn) askedAgain(m *ibcm.Message) {
 	switch h := c.shake; h.state {
 	case requested:
@@ -135,18 +135,18 @@ func (c *Conn) askedAgain(m *ibcm.Message) {
 	}
 }
 
-// acceptTimeout is how long a program may take to answer a request, as peers are told: 4.3
-// seconds, and again at each further request.
+// acceptTimeout is the time that peers allow a program to answer a request: 4.3 seconds, and again after
+// each repeated request.
 const acceptTimeout = 20
 
 func (p *Port) refuse(d *netif.Datagram, m *ibcm.Message, why ibcm.Reason) {
 	p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Remote: m.Local, Reason: why})
 }
 
-// manage sends a message to the peer; a full port loses it, as a network may.
+// manage sends a message to the peer. A full port drops it, as a network may.
 func (c *Conn) manage(m *ibcm.Message) { c.port.manage(&c.path, m) }
 
-// answer sends a message where a datagram came from.
+// answer sends a message to the sender of a datagram.
 func (p *Port) answer(d *netif.Datagram, m *ibcm.Message) {
 	path := p.If.Path(d.Link, netip.AddrPortFrom(p.If.IP(), roce.Port), netip.AddrPortFrom(d.Src.Addr(), roce.Port))
 	p.manage(&path, m)
@@ -161,14 +161,14 @@ func (p *Port) manage(path *netif.Path, m *ibcm.Message) {
 	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, PSN: p.psn, QKey: ibcm.QKey, Src: ibcm.QP}
 	p.psn = p.psn.Add(1)
 	n := h.Put(b)
-	if err := m.Put(b[n:]); err != nil { // the manager of connections has bounded private data
+	if err := m.Put(b[n:]); err != nil { // the connection manager has bounded the private data
 		p.s.log.Error("management datagram not sent", "error", err)
 		return
 	}
 	path.Send(frame, n+ibcm.Len+roce.ICRCLen)
 }
 
-// guid is the port's as a channel adapter: its Ethernet address (EUI-64).
+// guid returns the port's GUID as a channel adapter, from its Ethernet address (EUI-64).
 func (p *Port) guid() uint64 {
 	m := p.If.MAC()
 	return uint64(m[0]^2)<<56 | uint64(m[1])<<48 | uint64(m[2])<<40 | 0xfffe<<24 | uint64(m[3])<<16 | uint64(m[4])<<8 | uint64(m[5])

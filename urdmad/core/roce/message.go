@@ -8,12 +8,12 @@ import (
 	"urdma/wire/roce"
 )
 
-// sendRequest sends the next packet of our messages, if one may go.
+// sendRequest sends the next packet of our messages if the window allows it.
 func (c *Conn) sendRequest(frame []byte) bool {
 	q, now := c.QP, c.now()
 	ready := q.Ready()
 	if !c.live() {
-		return false // what it completed has ended the connection
+		return false // completing earlier work has ended the connection
 	}
 	if !c.req.Waiting() {
 		if !ready {
@@ -36,7 +36,7 @@ func (c *Conn) sendRequest(frame []byte) bool {
 			return false
 		}
 	}
-	if p.Missed { // a peer that does not run for a while has lost nothing
+	if p.Missed { // not after time-outs: a peer that is suspended for a while has lost nothing
 		c.path.Again()
 	}
 	if p.Again {
@@ -50,7 +50,7 @@ func (c *Conn) sendRequest(frame []byte) bool {
 	return true
 }
 
-// beginMessage begins that of the work request at Next.
+// beginMessage begins the message of the work request at Next.
 func (c *Conn) beginMessage() {
 	sq := &c.QP.SQ
 	wr := sq.At(sq.Next())
@@ -80,7 +80,7 @@ func (c *Conn) describe(p *rc.Request, wr *qp.SendWR) {
 	}
 }
 
-// opcodeOf is the opcode of a packet.
+// opcodeOf returns the opcode of a packet.
 func opcodeOf(wr *qp.SendWR, p *rc.Request) roce.Opcode {
 	switch {
 	case p.Kind == rc.Read:

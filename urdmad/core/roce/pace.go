@@ -2,33 +2,33 @@ package roce
 
 import "urdma/urdmad/core/clock"
 
-// pace is how fast a queue pair of type UD or UC sends over RoCEv2 once it was told that
-// routers mark its packets (annex A17.9). Nothing is acknowledged, so there is no window
-// that could shrink: a notice halves the rate, and as with DCQCN half of the difference
-// comes back with each step without one, a few times, then a little more with each.
+// pace is the sending rate of a queue pair of type UD or UC after congestion notifications (annex A17.9).
+// Nothing is acknowledged, so there is no window to shrink: a notification halves the rate. As with DCQCN,
+// each step without a notification restores half of the difference, a few times, and later steps add a
+// constant.
 type pace struct {
-	rate, target float64    // bytes a nanosecond; 0: it is not held back
-	next         clock.Time // when the next packet may leave
-	heard        clock.Time // the last notice that counted
+	rate, target float64    // bytes per nanosecond; 0: not limited
+	next         clock.Time // when the next packet may be sent
+	heard        clock.Time // when the last notification counted
 	stepped      clock.Time
-	steps        int // since the last notice
+	steps        int // since the last notification
 
-	since clock.Time // what has left since
+	since clock.Time // when the measurement of sent bytes began
 	bytes int
 }
 
 const (
-	paceQuiet = noticeEvery             // a notice within this after another does not count
-	paceStep  = 300 * clock.Microsecond // between steps
-	paceHalf  = 5                       // steps that bring back half of the difference
-	paceMore  = 0.005                   // what later ones add: 5 MB/s
-	paceEnd   = 100 * clock.Millisecond // without notices: it is not held back any longer
-	paceLeast = 0.001                   // 1 MB/s
-	paceSlack = 20 * clock.Microsecond  // how far packets may leave ahead of time
-	paceSpan  = clock.Millisecond       // over which what leaves is measured
+	paceQuiet = noticeEvery             // a notification this soon after another does not count
+	paceStep  = 300 * clock.Microsecond // interval between steps
+	paceHalf  = 5                       // steps that restore half of the difference
+	paceMore  = 0.005                   // rate added by later steps: 5 MB/s
+	paceEnd   = 100 * clock.Millisecond // time without notifications after which the limit ends
+	paceLeast = 0.001                   // least rate: 1 MB/s
+	paceSlack = 20 * clock.Microsecond  // how early packets may be sent
+	paceSpan  = clock.Millisecond       // interval over which the sending rate is measured
 )
 
-// noticed takes a notice.
+// noticed handles a notification.
 func (p *pace) noticed(now clock.Time) {
 	if p.rate != 0 && now < p.heard+paceQuiet {
 		return
@@ -42,7 +42,7 @@ func (p *pace) noticed(now clock.Time) {
 	p.heard, p.stepped, p.steps = now, now, 0
 }
 
-// recover takes the steps that are due.
+// recover applies the steps that are due.
 func (p *pace) recover(now clock.Time) {
 	if p.rate == 0 {
 		return
@@ -58,13 +58,13 @@ func (p *pace) recover(now clock.Time) {
 	}
 }
 
-// holds says until when nothing may leave; ok is false if something may.
+// holds returns until when nothing may be sent; ok is false if a packet may be sent now.
 func (p *pace) holds(now clock.Time) (until clock.Time, ok bool) {
 	p.recover(now)
 	return p.next - paceSlack, p.rate != 0 && p.next > now+paceSlack
 }
 
-// left notes that a packet of n bytes did.
+// left records that a packet of n bytes was sent.
 func (p *pace) left(now clock.Time, n int) {
 	if p.rate != 0 {
 		p.next = max(p.next, now) + clock.Time(float64(n)/p.rate)

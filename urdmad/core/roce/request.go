@@ -8,7 +8,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// request takes a packet of a message of the peer's, which came by a link.
+// request handles a packet of the peer's message, which arrived by a link.
 func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) (why string) {
 	if c.resp.Refusing() {
 		return "a request before it is refused"
@@ -22,7 +22,7 @@ func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) (why string
 		a.Length = mem.WordLen
 	}
 	do, slot := c.resp.Judge(&a)
-	if do == rc.Deliver || c.resp.Refusing() { // a stranger would have to guess the PSN
+	if do == rc.Deliver || c.resp.Refusing() { // the PSN is right, which a stranger would have to guess
 		c.used(link)
 	}
 	switch do {
@@ -40,14 +40,14 @@ func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) (why string
 
 func isAtomic(o roce.Opcode) bool { return o == roce.CompareSwap || o == roce.FetchAdd }
 
-// deliver carries out the next request in order.
+// deliver executes the next request in order.
 func (c *Conn) deliver(h *roce.Header, a *rc.Arrival, slot int, data []byte) (why string) {
 	number := c.resp.Expected()
 	c.placing = true
 	v := c.step(h, a, slot, data)
 	c.placing = false
 	if !c.live() {
-		return "" // what it completed has ended the connection
+		return "" // completing it has ended the connection
 	}
 	c.unwritten.Placed(number)
 	switch v.Is {
@@ -72,7 +72,7 @@ func (c *Conn) refused() {
 	c.s.log.Info("request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.Addr().String(), "peer_qpn", uint32(c.peer))
 }
 
-// step has the message core carry a request out.
+// step makes the message core execute a request.
 func (c *Conn) step(h *roce.Header, a *rc.Arrival, slot int, data []byte) qp.Verdict {
 	switch t := h.Opcode.Traits(); {
 	case t.Is(roce.Send):
@@ -87,7 +87,7 @@ func (c *Conn) step(h *roce.Header, a *rc.Arrival, slot int, data []byte) qp.Ver
 
 func (c *Conn) placeSend(h *roce.Header, t roce.Traits, data []byte) qp.Verdict {
 	q := c.QP
-	if active, _ := q.Recv.Active(); !active { // else its first packet came when memory was slow
+	if active, _ := q.Recv.Active(); !active { // active if its first packet arrived while access to memory was slow
 		if v := q.BeginReceive(h.SRQ, 0); v.Is != qp.Done {
 			return v
 		}
@@ -129,13 +129,13 @@ func (c *Conn) read(a *rc.Arrival, slot int) qp.Verdict {
 	return v
 }
 
-// again answers a Read that came before, from memory as it is now; an atomic's answer is
-// what it found then.
+// again answers a repeated request: a Read with the present contents of memory, an atomic with its first
+// result.
 func (c *Conn) again(a *rc.Arrival, slot int) (why string) {
 	if !isAtomic(a.Opcode) {
 		switch v := c.read(a, slot); v.Is {
 		case qp.Done:
-		case qp.NoReceive, qp.Busy: // it is asked for again
+		case qp.NoReceive, qp.Busy: // the peer will repeat the request
 			return "not ready; it is taken for lost"
 		default:
 			c.resp.Refuse(a.PSN, nakOf(v))

@@ -8,7 +8,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// response takes an acknowledgement, or a packet that answers a Read or an atomic.
+// response handles an acknowledgement, or a packet that answers a Read or an atomic.
 func (c *Conn) response(h *roce.Header, data []byte) (why string) {
 	if c.QP.State() == abi.QPSRTR {
 		return "nothing was sent yet"
@@ -43,7 +43,7 @@ func (c *Conn) answerArrived(h *roce.Header, data []byte) (heard rc.Heard, why s
 	return c.req.Response(c.now(), h.PSN, uint32(len(data))), ""
 }
 
-// take places what answers a Read or an atomic; false: the connection has ended.
+// take places the data of an answer to a Read or atomic. It returns false if the connection has ended.
 func (c *Conn) take(heard *rc.Heard, h *roce.Header, data []byte) bool {
 	q, atomic := c.QP, h.Opcode == roce.AtomicAcknowledge
 	wr := q.AwaitsAnswer(heard.Token, atomic)

@@ -7,14 +7,14 @@ import (
 	"urdma/wire/roce"
 )
 
-// Receive handles a datagram of the interface's.
+// Receive handles a datagram from the interface.
 func (p *Port) Receive(d *netif.Datagram) {
 	if why := p.receive(d); why != "" {
 		p.If.Note("dropped: " + why)
 	}
 }
 
-// receive says why a packet is dropped.
+// receive handles a datagram. If it drops it, it returns the reason.
 func (p *Port) receive(d *netif.Datagram) (why string) {
 	s, h := p.s, &p.head
 	if d.Dst.Port() != roce.Port && !netif.OfDatagrams(p.If) {
@@ -67,7 +67,7 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 	return why
 }
 
-// unreliable takes a packet of a queue pair of type UD or UC.
+// unreliable handles a packet for a queue pair of type UD or UC.
 func (p *Port) unreliable(d *netif.Datagram, data []byte) (why string) {
 	s, h := p.s, &p.head
 	switch {
@@ -88,14 +88,14 @@ func (p *Port) unreliable(d *netif.Datagram, data []byte) (why string) {
 	return p.messageArrived(d, data)
 }
 
-// sealed reports whether the CRC is right.
+// sealed reports whether the CRC is correct.
 func (p *Port) sealed(d *netif.Datagram) bool {
 	heads := p.If.Heads(d)
 	switch {
 	case netif.OfDatagrams(p.If):
 		return p.come.RightUnseen(heads, d.Data)
 	case len(heads) != headsLen(heads[0]>>4):
-		return false // options, or extension headers
+		return false // the packet has IP options or extension headers
 	}
 	return p.come.Right(heads, d.Data)
 }

@@ -9,24 +9,23 @@ import (
 	"urdma/wire/roce"
 )
 
-// Question asks which queue pair of type UD stands behind a port number of RDMA_PS_UDP
-// (InfiniBand vol. 1), or answers that. It is a message by itself: the asking and the
-// answering side repeat it. What an answer has of its question is Dev, Link, the addresses, ID
-// and TID.
+// Question asks for the queue pair of type UD at a port number of RDMA_PS_UDP (InfiniBand vol. 1), or
+// answers such a question. Each message is independent: the asking side and the answering side repeat it.
+// An answer has the Dev, Link, addresses, ID and TID of its question.
 type Question struct {
 	Dev         int
 	Link        netif.Link
 	Local, Peer netip.AddrPort
 	ID          uint32
-	TID         uint64 // set by Say in a question
+	TID         uint64 // in a question, set by Say
 	Answer      bool
-	Status      uint8    // of an answer; 0: QPN and QKey count
-	QPN         wire.QPN // likewise
+	Status      uint8    // of an answer; 0: QPN and QKey are valid
+	QPN         wire.QPN // of an answer
 	QKey        uint32
 	Private     []byte
 }
 
-// Say sends a question or an answer. A full port loses it, as a network may.
+// Say sends a question or an answer. A full port drops it, as a network may.
 func (s *Stack) Say(q *Question) {
 	p := s.ports[q.Dev]
 	m := ibcm.Message{Kind: ibcm.SIDRReply, Local: q.ID, TID: q.TID, Service: ibcm.UDPService(q.Local.Port()),
@@ -42,7 +41,7 @@ func (s *Stack) Say(q *Question) {
 	p.manage(&path, &m)
 }
 
-// asked takes a question.
+// asked handles a question.
 func (p *Port) asked(d *netif.Datagram, m *ibcm.Message) (why string) {
 	var a ibcm.Addresses
 	service, ok := m.Service.UDPPort()
@@ -56,7 +55,7 @@ func (p *Port) asked(d *netif.Datagram, m *ibcm.Message) (why string) {
 	return ""
 }
 
-// answered takes an answer.
+// answered handles an answer.
 func (p *Port) answered(d *netif.Datagram, m *ibcm.Message) {
 	asking, asked := ibcm.Numbers(m.TID)
 	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), asking), Peer: netip.AddrPortFrom(d.Src.Addr(), asked),

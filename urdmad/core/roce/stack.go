@@ -14,7 +14,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// Stack is all connections over RoCEv2 of one worker.
+// Stack has all RoCEv2 connections of one worker.
 type Stack struct {
 	Stats Stats
 
@@ -26,34 +26,34 @@ type Stack struct {
 
 	handler  Handler
 	rand     *rand.Rand
-	ids      map[uint32]*Conn // of rdma_cm, by our communication ID
+	ids      map[uint32]*Conn // connections of rdma_cm, by our communication ID
 	asked    map[requestKey]*Conn
-	peers    map[requestKey]*Conn // of rdma_cm and established, by the peer's queue pair
-	rejected int                  // of them
+	peers    map[requestKey]*Conn // established connections of rdma_cm, by the peer's queue pair
+	rejected int                  // the number of rejected connections in ids
 }
 
-// Stats counts what no queue pair counts.
+// Stats counts events that belong to no queue pair.
 type Stats struct {
-	Malformed   uint64 `counter:"roce_malformed"`        // packets with a wrong header
-	WrongICRC   uint64 `counter:"roce_wrong_icrc"`       // with a wrong CRC
-	NoQueuePair uint64 `counter:"roce_no_queue_pair"`    // for a queue pair that takes none, or not from there
-	Unsupported uint64 `counter:"roce_not_supported"`    // of a transport that we do not speak
-	Unreachable uint64 `counter:"roce_no_neighbour"`     // sends that failed because nobody answers for the next hop
-	Refused     uint64 `counter:"roce_requests_refused"` // that were wrong: a NAK ended the connection
-	CNPSent     uint64 `counter:"roce_cnp_sent"`         // notices of congestion
+	Malformed   uint64 `counter:"roce_malformed"`        // packets with an invalid header
+	WrongICRC   uint64 `counter:"roce_wrong_icrc"`       // packets with a wrong CRC
+	NoQueuePair uint64 `counter:"roce_no_queue_pair"`    // packets to a queue pair number that is unused or doesn't accept this sender
+	Unsupported uint64 `counter:"roce_not_supported"`    // packets of an unsupported transport
+	Unreachable uint64 `counter:"roce_no_neighbour"`     // sends that failed because the next hop's address was not resolved
+	Refused     uint64 `counter:"roce_requests_refused"` // invalid requests: a NAK ended the connection
+	CNPSent     uint64 `counter:"roce_cnp_sent"`         // congestion notification packets sent
 	CNPHeard    uint64 `counter:"roce_cnp_heard"`
 	RC          rc.Stats
 }
 
-// Port is an interface that speaks RoCEv2.
+// Port is an interface that uses RoCEv2.
 type Port struct {
 	If *netif.Interface
 
 	s         *Stack
 	datagrams *datagram.Port
-	sent      roce.Sums   // of packets that leave
-	come      roce.Sums   // and of those that have come
-	head      roce.Header // of the packet that has come
+	sent      roce.Sums   // checksums of outgoing packets
+	come      roce.Sums   // checksums of received packets
+	head      roce.Header // of the received packet
 	psn       roce.PSN    // of the next management datagram
 }
 
@@ -62,7 +62,7 @@ func NewStack(t *qp.Table, log *slog.Logger, r *rand.Rand) *Stack {
 	return &Stack{clock: t.Clock, table: t, log: log, rand: r, ports: map[int]*Port{}, conns: map[wire.QPN]*Conn{}, ids: map[uint32]*Conn{}, asked: map[requestKey]*Conn{}, peers: map[requestKey]*Conn{}}
 }
 
-// AddPort has an interface speak RoCEv2, before its first Poll.
+// AddPort makes an interface use RoCEv2; call it before the first Poll.
 func (s *Stack) AddPort(d *datagram.Port) *Port {
 	n := d.If
 	p := &Port{If: n, s: s, datagrams: d}
@@ -72,13 +72,13 @@ func (s *Stack) AddPort(d *datagram.Port) *Port {
 	return p
 }
 
-// MTUs are those that paths have, in bytes of payload; enum ibv_mtu numbers them from 1.
+// MTUs are the possible path MTUs, in bytes of payload; enum ibv_mtu numbers them from 1.
 var MTUs = [...]int{256, 512, 1024, 2048, 4096}
 
-// overhead is the most that stands around a payload, IP and UDP headers apart.
+// overhead is the greatest number of bytes around a payload, without IP and UDP headers.
 const overhead = roce.MaxHeaderLen + roce.ICRCLen
 
-// MaxMTU is the number of the largest path MTU that a port's packets have room for.
+// MaxMTU returns the number of the largest path MTU whose packets fit the port's.
 func (p *Port) MaxMTU() (number uint32) {
 	for _, mtu := range MTUs {
 		if mtu+overhead <= p.If.MaxDatagram() {
@@ -88,8 +88,8 @@ func (p *Port) MaxMTU() (number uint32) {
 	return max(number, 1)
 }
 
-// MaxMTU is that of a device's port.
+// MaxMTU returns the MaxMTU of a device's port.
 func (s *Stack) MaxMTU(dev int) uint32 { return s.ports[dev].MaxMTU() }
 
-// local is our end of a connection, peer the other's.
+// local returns our end of a connection.
 func (p *Port) local() netip.AddrPort { return netip.AddrPortFrom(p.If.IP(), roce.Port) }

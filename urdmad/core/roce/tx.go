@@ -10,12 +10,12 @@ import (
 // sendBudget bounds the packets that one connection sends in a turn.
 const sendBudget = 64
 
-// Transmit is qp.Carrier's: an acknowledgement of what has come, before what the program has
-// posted because of it; answers and requests in turn; an acknowledgement of what waited for
-// those.
+// Transmit implements qp.Carrier. It sends first an acknowledgement of received requests, before the work
+// posted because of them; then answers and requests alternately; then an acknowledgement that had to wait
+// for those answers.
 func (c *Conn) Transmit() int {
 	if !c.live() || c.waits() {
-		return 0 // ended, or the peer may not know yet that the connection stands
+		return 0 // ended, or the peer may not know yet that the connection is established
 	}
 	if !c.open {
 		c.resolve()
@@ -55,7 +55,7 @@ func (c *Conn) Transmit() int {
 	return n
 }
 
-// sendNext sends one packet, if one may go.
+// sendNext sends one packet if the window allows it.
 func (c *Conn) sendNext(frame []byte) bool {
 	if c.answered = !c.answered; c.answered {
 		return c.sendAnswer(frame) || c.sendRequest(frame)
@@ -63,7 +63,7 @@ func (c *Conn) sendNext(frame []byte) bool {
 	return c.sendRequest(frame) || c.live() && c.sendAnswer(frame)
 }
 
-// reply sends the acknowledgement or the NAK that is due, unless the port is full.
+// reply sends the acknowledgement or NAK that is due, unless the port is full.
 func (c *Conn) reply() (n int, full bool) {
 	limit := ^uint64(0)
 	if first, ok := c.unwritten.First(); ok {
@@ -88,8 +88,7 @@ func (c *Conn) reply() (n int, full bool) {
 	return 1, false
 }
 
-// send completes a packet whose header is in c.head and whose payload of n bytes is in
-// place.
+// send completes and sends a packet whose header is in c.head and whose payload of n bytes is in place.
 func (c *Conn) send(frame []byte, n int) {
 	h, b := &c.head, c.path.Payload(frame)
 	pad := roce.Padding(n)
@@ -99,7 +98,7 @@ func (c *Conn) send(frame []byte, n int) {
 	c.path.Send(frame, at+pad+roce.ICRCLen)
 }
 
-// headsLen is the length of an IP header of a version without options, and a UDP header.
+// headsLen returns the length of an IP header without options, for an IP version, and a UDP header.
 func headsLen(version uint8) int {
 	if version == 4 {
 		return wire.IPv4Len + wire.UDPLen

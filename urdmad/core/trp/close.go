@@ -12,29 +12,29 @@ import (
 const (
 	finEvery   = 100 * clock.Millisecond // between repeated fins
 	finTries   = 5
-	finWait    = 5 * finEvery / 2 // a fin waits so long for a gap in front of it to close
-	drainTime  = clock.Second     // longest that Disconnect waits for posted work
+	finWait    = 5 * finEvery / 2 // longest time that a fin waits for missing segments before it
+	drainTime  = clock.Second     // longest time that Disconnect waits for posted work
 	drainCheck = clock.Millisecond
-	lingerTime = clock.Second // a closed connection keeps its port number
+	lingerTime = clock.Second // time for which a closed connection keeps its port number
 )
 
-// ending is how far a connection's end has come.
+// ending is the progress of a connection's end.
 type ending struct {
 	reason     qp.CloseReason
 	reported   bool // Manager.Closed was called
 	tries      int
 	drainUntil clock.Time
-	finPending bool // a fin arrived before the data in front of it
+	finPending bool // a fin arrived before data that precedes it
 	finPSN     wire.PSN
-	finUntil   clock.Time // then it counts all the same: its sender repeats nothing
-	answerFrom clock.Time // no earlier is a late fin answered
+	finUntil   clock.Time // then the fin ends the connection despite missing data: its sender resends nothing
+	answerFrom clock.Time // a late fin is not answered before this time
 }
 
-// Disconnect ends the connection in good order: work already posted goes out
-// (for a second at most), then a fin.
+// Disconnect ends the connection gracefully: it sends the work already posted (for at most a second), then
+// a fin.
 func (c *Conn) Disconnect() {
 	if c.state == connOpen && c.QP != nil {
-		c.QP.Post() // its bell may not be answered yet; a send queue that is wrong ends the connection
+		c.QP.Post() // the doorbell may not have been processed; an invalid send queue ends the connection
 	}
 	switch c.state {
 	case connOpening:
@@ -67,7 +67,7 @@ func (c *Conn) Abort() {
 	}
 }
 
-// Failed is qp.Carrier's.
+// Failed implements qp.Carrier.
 func (c *Conn) Failed() {
 	if c.live() {
 		c.end.reason = qp.CloseLocal
@@ -75,7 +75,7 @@ func (c *Conn) Failed() {
 	}
 }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (c *Conn) Detach() {
 	c.Failed()
 	if c.QP != nil {
@@ -85,12 +85,12 @@ func (c *Conn) Detach() {
 	}
 }
 
-// cutPerTurn bounds the connections that end in a turn because their port is cut off.
+// cutPerTurn bounds the connections that one turn ends because their port lost its address or link.
 const cutPerTurn = 64
 
-// Forsake ends the connections from an address that is the port's no more, or from which it
-// can send nothing, some in each turn, and returns how many there are.
-func (p *Port) Forsake(local netip.Addr) (n int) {
+// EndFrom ends the connections whose local address was removed from the port or can send nothing any more,
+// a bounded number in each turn, and returns the number that it found.
+func (p *Port) EndFrom(local netip.Addr) (n int) {
 	over := func(c *Conn) bool { return c != nil && c.live() && c.Local.Addr() == local }
 	for _, c := range p.conns {
 		if over(c) {
@@ -102,7 +102,7 @@ func (p *Port) Forsake(local netip.Addr) (n int) {
 	timer = clock.NewTimer(func() {
 		for n := 0; next < len(p.conns) && n < cutPerTurn; next++ {
 			if c := p.conns[next]; over(c) {
-				c.giveUp(qp.CloseMoved)
+				c.endUnreachable(qp.CloseMoved)
 				n++
 			}
 		}
@@ -114,14 +114,14 @@ func (p *Port) Forsake(local netip.Addr) (n int) {
 	return n
 }
 
-// die ends a connection whose peer is silent.
-func (c *Conn) die() {
+// endSilent ends a connection whose peer is silent.
+func (c *Conn) endSilent() {
 	c.s.log.Info("peer is silent, connection ends", "peer", c.Peer.String(), "qpn", c.QP.QPN)
-	c.giveUp(qp.CloseDead)
+	c.endUnreachable(qp.CloseDead)
 }
 
-// giveUp ends a connection whose peer can't be reached.
-func (c *Conn) giveUp(why qp.CloseReason) {
+// endUnreachable ends a connection whose peer can't be reached.
+func (c *Conn) endUnreachable(why qp.CloseReason) {
 	c.end.reason = why
 	c.QP.FailOldest(abi.StatusRetryExcErr, why.Why())
 	c.finish()
@@ -146,9 +146,9 @@ func (c *Conn) finish() {
 	}
 	c.sendFin()
 	if c.passive && !c.heard && !c.ByNumber {
-		// Nothing shows that the peer is where its request said, so it gets one
-		// fin (docs/WIRE.md chapter 3). If that is lost, its next packet draws
-		// another, be it the probe of an idle connection.
+		// Nothing proves that the peer is at the address in its request, so the address gets only one fin
+		// (docs/WIRE.md chapter 3). If that fin is lost, the peer's next packet draws another; an idle peer
+		// sends keep-alive probes.
 		c.close()
 		c.end.tries = 1
 		c.s.clock.Set(c.timer, c.now()+c.s.cfg.DeathTimeout)
@@ -157,8 +157,7 @@ func (c *Conn) finish() {
 	c.s.clock.Set(c.timer, c.now()+finEvery)
 }
 
-// leaveQP flushes the queue pair, or leaves it as it is if it outlives the
-// connection.
+// leaveQP flushes the queue pair, or leaves it unchanged if it outlives the connection.
 func (s *Stack) leaveQP(c *Conn) {
 	switch q := c.QP; {
 	case q == nil:
@@ -170,7 +169,7 @@ func (s *Stack) leaveQP(c *Conn) {
 	}
 }
 
-// sendFin sends a fin, and the Terminate in front of it if there is one.
+// sendFin sends a fin, preceded by the Terminate if there is one.
 func (c *Conn) sendFin() {
 	c.sendTerminate()
 	if c.port.If.Alloc() != nil {
@@ -187,21 +186,21 @@ func (c *Conn) tickFin() {
 	c.s.clock.Set(c.timer, c.now()+finEvery)
 }
 
-// close waits for late packets before the port number is free again.
+// close keeps the port number for lingerTime, to answer late packets.
 func (c *Conn) close() {
 	c.state = connClosed
 	c.dropKept()
 	c.s.clock.Set(c.timer, c.now()+lingerTime)
 }
 
-// fin: the peer will send nothing more. Data in front of it that is still
-// missing is waited for, within the peer's patience.
+// fin handles the peer's fin: the peer sends no more data. If data that precedes the fin is missing, the
+// connection waits for it, at most as long as the peer would resend it.
 func (c *Conn) fin(t *wire.TRP) {
 	if !c.inWindow(t.PSN) {
 		return
 	}
 	if c.passive && !c.heard {
-		c.heard = true // a peer that no longer wants the connection: not established
+		c.heard = true // the peer has given up the connection: it was not established
 	}
 	if !c.acknowledged(t) {
 		return
@@ -225,7 +224,7 @@ func (c *Conn) endByFin() {
 	c.close()
 }
 
-// late answers packets of a connection that has ended here.
+// late answers a packet of a connection that has ended on this side.
 func (c *Conn) late(t *wire.TRP) {
 	switch {
 	case t.Op == wire.OpFin && c.state == connFin:
@@ -239,9 +238,9 @@ func (c *Conn) late(t *wire.TRP) {
 	}
 }
 
-// answerFin repeats our fin, which the peer's says was lost: no oftener than a
-// peer repeats its own, for if someone forged a fin to each end both would
-// answer the other's answers as fast as they can.
+// answerFin repeats our fin: a fin from the peer shows that ours was lost. It answers no more often than a
+// peer repeats its fin. Otherwise a forged fin to each end would make both answer each other as fast as
+// they can.
 func (c *Conn) answerFin() {
 	if c.now() >= c.end.answerFrom {
 		c.end.answerFrom = c.now() + finEvery/2

@@ -15,20 +15,20 @@ import (
 type connState uint8
 
 const (
-	connOpening  connState = iota // handshake: the connection manager's
+	connOpening  connState = iota // handshake, run by the connection manager
 	connOpen                      // data flows
-	connDraining                  // Disconnect: what was posted goes out, then the fin
+	connDraining                  // Disconnect was called: posted work is sent, then the fin
 	connFin                       // fin sent, waiting for the peer's
-	connClosed                    // answers late fins until its port number is free again
+	connClosed                    // late fins are answered until the port number is free again
 )
 
 var stateNames = [...]string{connOpening: "opening", connOpen: "open", connDraining: "draining", connFin: "closing",
 	connClosed: "closed"}
 
-// ErrPortInUse says that a connection has a UDP port number.
+// ErrPortInUse reports that another connection has the UDP port number.
 var ErrPortInUse = errors.New("trp: a connection has the UDP port number")
 
-// Conn is one connection: a qp.Carrier over a path.
+// Conn is one connection: a qp.Carrier over TRP.
 type Conn struct {
 	qp.Connection
 	LocalISN    wire.PSN
@@ -41,23 +41,23 @@ type Conn struct {
 	remote
 	rel    reliable.Conn
 	stream rdmap.Stream
-	budget int // packets that a turn may send
+	budget int // packets that one turn may send
 	single singleSegment
 
-	passive bool // wait for the peer's first packet before Established
-	heard   bool // it has come
-	marks   marks
-	held    heldRing
-	rnr     notReady
-	more    bool // Transmit goes on with what was kept
-	heldOff heldOff
-	end     ending
-	term    termination
+	passive      bool // wait for the peer's first packet before Established
+	heard        bool // the first packet has arrived
+	marks        marks
+	held         heldRing
+	rnr          notReady
+	more         bool // Transmit delivers further kept packets
+	peerNotReady peerNotReady
+	end          ending
+	term         termination
 
-	unwritten qp.Unwritten // by PSN: what is acknowledged ends before the first
+	unwritten qp.Unwritten // writes to memory in progress, by PSN; acknowledgements end before the first
 }
 
-// remote is what packets for the peer look like, and the way to it.
+// remote has the headers of packets to the peer, and the path to it.
 type remote struct {
 	Stats ConnStats
 
@@ -65,7 +65,7 @@ type remote struct {
 	peerCookie uint32
 }
 
-// ConnStats counts a connection's packets; reliable.Stats has the rest.
+// ConnStats counts a connection's packets; the other counters are in reliable.Stats.
 type ConnStats struct {
 	TxPackets uint64 `counter:"tx_packets"`
 	RxPackets uint64 `counter:"rx_packets"`
@@ -73,14 +73,14 @@ type ConnStats struct {
 	Duplicates, Held, OutsideWindow uint64
 }
 
-// marks count segments, for the stream: PSNs wrap and begin anywhere.
+// marks count segments for the stream: PSNs wrap and start at an arbitrary number.
 type marks struct {
 	sent     uint64
 	acked    uint64
-	ackedPSN wire.PSN // where acked stands
+	ackedPSN wire.PSN // the PSN that corresponds to acked
 }
 
-// Open reserves our UDP port number for a connection that is being set up.
+// Open reserves a local UDP port number for a connection that is being set up.
 func (s *Stack) Open(dev int, lport uint16, peer netip.AddrPort) (*Conn, error) {
 	p := s.ports[dev]
 	if p.conns[lport] != nil || s.cfg.Numbers != nil && !s.cfg.Numbers.Take(lport) {
@@ -93,7 +93,7 @@ func (s *Stack) Open(dev int, lport uint16, peer netip.AddrPort) (*Conn, error) 
 	return c, nil
 }
 
-// Release gives up a connection that was never started.
+// Release frees a connection that was never started.
 func (c *Conn) Release() {
 	if c.state == connOpening {
 		c.state = connClosed
@@ -101,7 +101,7 @@ func (c *Conn) Release() {
 	}
 }
 
-// free gives back all that the connection has of its port.
+// free releases everything that the connection uses on its port.
 func (p *Port) free(c *Conn) {
 	c.s.clock.Set(c.timer, clock.Never)
 	c.dropKept()
@@ -114,7 +114,7 @@ func (p *Port) free(c *Conn) {
 	}
 }
 
-// Start is what the handshake agreed on.
+// Start has the parameters agreed on in the handshake.
 type Start struct {
 	QP      *qp.QP
 	Link    netif.Link // to the peer or the next hop
@@ -122,12 +122,12 @@ type Start struct {
 	Peer    wire.TRPExtension
 	// Passive: Established is reported when the peer's first packet arrives.
 	Passive bool
-	// Patience is how long a silent peer is waited for; 0: as others are.
+	// Patience is how long a silent peer is tolerated; 0: the stack's death timeout.
 	Patience clock.Time
 }
 
-// Start opens the connection for data and moves the queue pair to RTS. An
-// active side acknowledges the accept with its first packet.
+// Start opens the connection for data and moves the queue pair to RTS. The first packet of an active side
+// acknowledges the accept.
 func (c *Conn) Start(p Start) {
 	c.QP = p.QP
 	c.state, c.passive = connOpen, p.Passive
@@ -153,14 +153,13 @@ func (c *Conn) Start(p Start) {
 	p.QP.Attach(c)
 }
 
-// socketDelay is the queueing delay that a connection over UDP sockets tolerates. Its
-// round trips have the kernel's scheduling of both ends in them: with the target that
-// memory and NICs have, a shared core looks like a long queue, and most of the window
-// stays unused.
+// socketDelay is the queueing delay that a connection over UDP sockets tolerates. Its round trips include
+// the kernel's scheduling of both ends: with the target for memory interfaces and NICs, a shared core would
+// look like a long queue, and most of the window would stay unused.
 const socketDelay = 500 * clock.Microsecond
 
-// reliability is the configuration of a connection's reliability layer. One by
-// number dies as its queue pair's attributes say, and is not kept alive.
+// reliability returns the configuration of a connection's reliability layer. A connection by number ends
+// after the timeouts in its queue pair's attributes, and sends no keep-alive probes.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 	wide := p.Peer.Capabilities&wire.CapCredits != 0
 	sends, holds := c.port.windows(wide)
@@ -181,7 +180,7 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 	return r
 }
 
-// SetPatience has a connection follow a change of its queue pair's attributes.
+// SetPatience applies changed attributes of the queue pair to its connection.
 func (s *Stack) SetPatience(c *Conn) {
 	if c.live() && c.ByNumber {
 		c.rel.SetDeathTimeout(qp.Patience(&c.QP.Attr))
@@ -196,17 +195,17 @@ func (c *Conn) AcknowledgeNow() {
 	}
 }
 
-// Serving is qp.Carrier's.
+// Serving implements qp.Carrier.
 func (c *Conn) Serving() int { return c.stream.Serving() }
 
-// Stalled is for how long the peer has acknowledged nothing of what was resent to it;
-// qp.QP.SendLast asks.
+// Stalled returns how long the peer has acknowledged nothing although segments were resent to it; for
+// qp.QP.SendLast.
 func (c *Conn) Stalled() clock.Time { return c.rel.Stalled(c.now()) }
 
 func (c *Conn) now() clock.Time { return c.s.clock.Now }
 
-// ready puts the queue pair in line: acknowledgements, probes and
-// retransmissions go from there as well.
+// ready puts the queue pair on the list of those that transmit, which also sends acknowledgements, probes
+// and retransmissions.
 func (c *Conn) ready() { c.s.table.Ready(c.QP) }
 
 // live reports whether data flows.
@@ -217,7 +216,7 @@ func (c *Conn) tick() {
 	switch c.state {
 	case connOpen:
 		if !c.tickPeer() {
-			c.ready() // from there the timer is set again
+			c.ready() // Transmit sets the timer again
 		}
 	case connDraining:
 		c.tickDraining()
@@ -228,20 +227,19 @@ func (c *Conn) tick() {
 	}
 }
 
-// tickPeer looks at what the peer has not done in time; true means that the
-// connection has ended.
+// tickPeer handles expired timers for the peer; true means that the connection has ended.
 func (c *Conn) tickPeer() bool {
 	if c.end.finPending && c.now() >= c.end.finUntil {
 		c.endByFin()
 		return true
 	}
 	if c.rel.Tick(c.now()) != nil {
-		c.die()
+		c.endSilent()
 		return true
 	}
-	c.askIfHeldOff()
+	c.askIfPeerNotReady()
 	if c.rel.TimeoutsInRow() > 0 {
-		c.path.Confirm() // the next hop may have another address now
+		c.path.Confirm() // the next hop's link-layer address may have changed
 	}
 	return false
 }
@@ -251,7 +249,7 @@ func (c *Conn) schedule() {
 	if !c.live() {
 		return
 	}
-	c.s.clock.Hasten(c.timer, min(c.rel.Deadline(), c.heldOff.askTime()))
+	c.s.clock.Hasten(c.timer, min(c.rel.Deadline(), c.peerNotReady.askTime()))
 	if c.end.finPending {
 		c.s.clock.Hasten(c.timer, c.end.finUntil)
 	}

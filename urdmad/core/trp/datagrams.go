@@ -7,37 +7,38 @@ import (
 	"urdma/wire"
 )
 
-// Datagrams is the form of messages of queue pairs of types UD and UC on TRP's ports
-// (docs/WIRE.md chapters 10 and 13): a datagram.Form.
+// Datagrams is the format of messages between queue pairs of types UD and UC on TRP's ports (docs/WIRE.md
+// chapters 10 and 13); it implements datagram.Form.
 type Datagrams struct{}
 
-// Port is datagram.Form's.
+// Port implements datagram.Form.
 func (Datagrams) Port() uint16 { return wire.DatagramPort }
 
-// Len is datagram.Form's.
+// Len implements datagram.Form.
 func (Datagrams) Len(_ datagram.Message, n uint32) int { return wire.DatagramLen + int(n) }
 
-// Put is datagram.Form's.
+// Put implements datagram.Form.
 func (Datagrams) Put(b []byte, m datagram.Message, _ uint32) (at int) {
 	(*wire.Datagram)(&m).Put(b)
 	return wire.DatagramLen
 }
 
-// PartLen is datagram.Form's.
+// PartLen implements datagram.Form.
 func (Datagrams) PartLen(_ *qp.QP, write bool, room int) uint32 {
 	return uint32(room - (&wire.UC{Write: write}).Len())
 }
 
-// PutPart is datagram.Form's.
+// PutPart implements datagram.Form.
 func (Datagrams) PutPart(b []byte, p datagram.Part, n, _ uint32) (at, length int) {
 	at = (*wire.UC)(&p).Put(b)
 	return at, at + int(n)
 }
 
-// NewFlow is datagram.Form's.
+// NewFlow implements datagram.Form.
 func (Datagrams) NewFlow() datagram.Flow { return nil }
 
-// datagram takes a packet between queue pairs of types UD and UC. Else it says why not.
+// datagram handles a packet for a queue pair of type UD or UC. If it drops the packet, it returns the
+// reason.
 func (p *Port) datagram(op wire.TRPOp, d *netif.Datagram) (why string) {
 	if d.Dst.Port() != wire.DatagramPort || d.Src.Port() != wire.DatagramPort {
 		p.datagrams.Stats().Malformed++
@@ -54,7 +55,7 @@ func (p *Port) datagram(op wire.TRPOp, d *netif.Datagram) (why string) {
 	return p.datagrams.Arrived(d, datagram.Message(h), 0, d.Data[wire.DatagramLen:])
 }
 
-// part takes a packet between queue pairs of type UC. Else it says why not.
+// part handles a packet for a queue pair of type UC. If it drops the packet, it returns the reason.
 func (p *Port) part(d *netif.Datagram) (why string) {
 	var h wire.UC
 	n, err := h.Parse(d.Head)

@@ -6,8 +6,8 @@ import (
 	"urdma/wire"
 )
 
-// takeInOrder delivers the segment that is the next in order, or keeps it behind
-// a message that waits for a receive. False: there is no memory to keep it.
+// takeInOrder delivers the next segment in order, or keeps it behind a message that waits for a receive. It
+// returns false if there is no memory to keep the segment.
 func (c *Conn) takeInOrder(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
 	behind := c.rnr.Waiting()
 	if !behind && c.deliver(psn, seg) {
@@ -25,12 +25,11 @@ func (c *Conn) takeInOrder(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) 
 	return true
 }
 
-// deliver hands the next segment in order to the stream. It returns false for a
-// message that may wait for a receive, or that waits because the client's memory
-// is slow.
+// deliver passes the next segment in order to the stream. It returns false if the segment's message waits
+// for a receive, or waits because access to the client's memory is slow.
 func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	if c.term.frozen {
-		return true // refused a segment before this one: it is neither placed nor acknowledged
+		return true // an earlier segment was refused: this one is neither placed nor acknowledged
 	}
 	c.term.placing, c.term.placingPSN = true, psn
 	v := c.stream.Deliver(seg)
@@ -40,10 +39,10 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 	case v.Result == rdmap.Placed:
 	case v.Result == rdmap.Busy, v.Result == rdmap.NoReceive && c.unwritten.Waits():
 		c.rnr.Restart(c.now())
-		c.lacks(memory)
+		c.setReason(memory)
 		return false
 	case v.Result == rdmap.NoReceive && c.rnr.Allows(uint64(psn), c.ReceivePatience(), c.now()):
-		c.lacks(receive)
+		c.setReason(receive)
 		return false
 	default:
 		c.refuse(psn, v, seg)

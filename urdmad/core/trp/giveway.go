@@ -2,9 +2,9 @@ package trp
 
 import "urdma/urdmad/core/clock"
 
-// lightSenders are the connections of a port that lately sent single segments: one soon after
-// another, each with nothing else under way. Such a segment waits behind all that others have in
-// the port's ring or queue, so those give way.
+// lightSenders are the last two connections of a port that sent single segments in quick succession, each
+// with nothing else outstanding. Such a segment waits behind all segments of other connections in the
+// port's ring or queue, so those connections reduce their windows (give way).
 type lightSenders struct{ last, before lightSender }
 
 type lightSender struct {
@@ -12,10 +12,11 @@ type lightSender struct {
 	at     clock.Time
 }
 
-// lightPause is how far apart single segments are at most, and how long others give way after one.
+// lightPause is the longest time between single segments of a light sender, and the time for which other
+// connections give way after one.
 const lightPause = 10 * clock.Millisecond
 
-// note takes a single segment.
+// note records that a light sender sent a segment.
 func (v *lightSenders) note(number uint16, now clock.Time) {
 	if v.last.number != number {
 		v.before = v.last
@@ -23,7 +24,7 @@ func (v *lightSenders) note(number uint16, now clock.Time) {
 	v.last = lightSender{number, now}
 }
 
-// other reports whether there is one beside the connection of that number.
+// other reports whether there is a light sender apart from the connection with that port number.
 func (v *lightSenders) other(number uint16, now clock.Time) bool {
 	other := v.last
 	if other.number == number {
@@ -32,10 +33,10 @@ func (v *lightSenders) other(number uint16, now clock.Time) bool {
 	return other.number != 0 && now-other.at < lightPause
 }
 
-// singleSegment is when a connection last sent a segment with no other under way or ready.
+// singleSegment is the time at which a connection last sent a segment with no other outstanding or ready.
 type singleSegment struct{ at clock.Time }
 
-// sent takes another; two within the pause make a light sender.
+// sent records a single segment; two within lightPause make the connection a light sender.
 func (l *singleSegment) sent(v *lightSenders, number uint16, now clock.Time) {
 	if now-l.at < lightPause {
 		v.note(number, now)

@@ -9,14 +9,14 @@ import (
 	"urdma/wire"
 )
 
-// Extension is what we offer a peer for a connection of q.
+// Extension returns our offer to a peer for a connection of q.
 func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 	e := c.s.Offer(c.Dev, q)
 	e.Cookie, e.MaxSegment = c.LocalCookie, uint16(c.port.MaxSegmentTo(c.Peer.Addr()))
 	return e
 }
 
-// Offer is what we offer a peer for a connection of q on a port, cookie apart.
+// Offer returns our offer to a peer for a connection of q on a port, without the cookie.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
 	capabilities := wire.CapImmediate | wire.CapAtomic | wire.CapRetry | wire.CapCredits
@@ -30,7 +30,7 @@ func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 		Capabilities: capabilities}
 }
 
-// messages is what a peer with these capabilities takes.
+// messages returns the message types that a peer with these capabilities accepts.
 func messages(capabilities uint32) (m qp.Messages) {
 	if capabilities&wire.CapImmediate != 0 {
 		m |= qp.ImmediateData
@@ -44,17 +44,17 @@ func messages(capabilities uint32) (m qp.Messages) {
 	return m
 }
 
-// ControlPacket is a request, accept or reject, or the fin of a connection that
-// was never started here.
+// ControlPacket is a request, an accept, a reject, or the fin of a connection that was never started on
+// this side.
 type ControlPacket struct {
 	Dev         int
 	Link        netif.Link // to the peer or the next hop
 	Local, Peer netip.AddrPort
 	TRP         wire.TRP
-	Connect     wire.TRPConnect // not with a fin
+	Connect     wire.TRPConnect // unused in a fin
 }
 
-// SendControl sends a control packet; a full port loses it, as a network may.
+// SendControl sends a control packet. A full port drops the packet, as a network may.
 func (s *Stack) SendControl(p *ControlPacket) {
 	n := s.ports[p.Dev].If
 	frame := n.Alloc()

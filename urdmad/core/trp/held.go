@@ -6,24 +6,24 @@ import (
 	"urdma/wire"
 )
 
-// heldRing keeps packets that came out of order until the gap closes, by PSN modulo
-// the window: in pages, because a peer may be allowed far more than it ever sends, and
-// a page is there while packets are kept in it.
+// heldRing keeps packets that arrived out of order until the gap closes, indexed by PSN modulo the window.
+// It consists of pages, because a peer may be allowed far more packets than it ever sends; a page is
+// allocated only while it holds packets.
 type heldRing struct {
 	pages   []*heldPage // nil until the first packet
 	window  int
 	spare   *heldPages
-	current kept // being delivered
+	current kept // the packet that is being delivered
 	account netif.Account
 }
 
-// kept is a packet whose segment waits for its turn.
+// kept is a packet whose segment is not delivered yet.
 type kept struct {
 	netif.Held
-	placed bool // its segment was placed early
+	placed bool // its segment was placed on arrival
 }
 
-// pageSlots is how many packets a page is for, a power of two.
+// pageSlots is the number of packets in a page, a power of two.
 const pageSlots = 64
 
 type heldPage struct {
@@ -31,21 +31,21 @@ type heldPage struct {
 	used  int
 }
 
-// heldPages are pages that no connection of the worker needs now.
+// heldPages are the worker's unused pages.
 type heldPages struct{ free []*heldPage }
 
-// sparePages bounds them: for a whole wide window.
+// sparePages bounds the unused pages: enough for one whole wide window.
 const sparePages = 1024
 
 func (h *heldRing) init(window int, spare *heldPages) { h.window, h.spare = window, spare }
 
-// place is the page and the slot of a PSN.
+// place returns the page and the slot for a PSN.
 func (h *heldRing) place(psn wire.PSN) (page, slot uint32) {
 	i := uint32(psn) & uint32(h.window-1)
 	return i / pageSlots, i % pageSlots
 }
 
-// slot is where the packet of a PSN that is to be kept goes.
+// slot returns the slot in which to keep the packet with this PSN.
 func (h *heldRing) slot(psn wire.PSN) (*heldPage, *kept) {
 	if h.pages == nil {
 		h.pages = make([]*heldPage, (h.window+pageSlots-1)/pageSlots)
@@ -57,7 +57,7 @@ func (h *heldRing) slot(psn wire.PSN) (*heldPage, *kept) {
 	return h.pages[page], &h.pages[page].slots[slot]
 }
 
-// take takes the packet kept for a PSN out of the ring.
+// take removes the packet with this PSN from the ring.
 func (h *heldRing) take(psn wire.PSN) (packet kept) {
 	page, slot := h.place(psn)
 	if h.pages == nil || h.pages[page] == nil {
@@ -82,15 +82,15 @@ func (s *heldPages) take() *heldPage {
 	return p
 }
 
-// put takes a page back that is empty.
+// put takes back an empty page.
 func (s *heldPages) put(p *heldPage) {
 	if len(s.free) < sparePages {
 		s.free = append(s.free, p)
 	}
 }
 
-// hold keeps the packet of a segment that came out of order. False: there is no
-// memory to keep it.
+// hold keeps the packet of a segment that arrived out of order. It returns false if there is no memory to
+// keep it.
 func (c *Conn) hold(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
 	held, ok := c.keep(d)
 	if !ok {
@@ -120,18 +120,17 @@ func (c *Conn) keep(d *netif.Datagram) (netif.Held, bool) {
 
 func (h *heldRing) release(n *netif.Interface, held *netif.Held) { n.Release(&h.account, held) }
 
-// atOnce bounds the packets of a connection that were kept and are delivered before
-// others have their turn: a gap that closes, or a receive that is posted, may set a whole
-// window free.
-const atOnce = 256
+// deliverBudget bounds the kept packets of one connection that are delivered before other connections get
+// their turn: when a gap closes or a receive is posted, a whole window may become deliverable.
+const deliverBudget = 256
 
-// later has Transmit go on with what was kept.
+// later makes Transmit continue to deliver kept packets.
 func (c *Conn) later() {
 	c.more = true
 	c.ready()
 }
 
-// deliverMore goes on with what was kept.
+// deliverMore continues to deliver kept packets.
 func (c *Conn) deliverMore() {
 	c.more = false
 	if c.rnr.Waiting() {
@@ -144,11 +143,11 @@ func (c *Conn) deliverMore() {
 	}
 }
 
-// deliverHeld takes up what was held, as far as it is in order now; behind a
-// message that waits for its receive it waits with it.
+// deliverHeld delivers the held packets that are now in order. Behind a message that waits for its receive,
+// they wait too.
 func (c *Conn) deliverHeld() {
 	for n := 0; c.live(); n++ {
-		if n == atOnce {
+		if n == deliverBudget {
 			c.later()
 			return
 		}
@@ -161,8 +160,8 @@ func (c *Conn) deliverHeld() {
 	c.finIfWhole()
 }
 
-// deliverSlot delivers the packet held for a PSN, or has it wait. If delivering
-// it ends in a fault of the client's memory, dropKept gives it back.
+// deliverSlot delivers the packet held for a PSN, or appends it to the waiting packets. If delivery faults
+// in the client's memory, dropKept releases the packet.
 func (c *Conn) deliverSlot(psn wire.PSN) {
 	current := &c.held.current
 	*current = c.held.take(psn)
@@ -179,14 +178,13 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 	*current = kept{}
 }
 
-// keptSegment is the segment of a packet that was kept; its TRP header was
-// checked when it arrived.
+// keptSegment returns the segment of a kept packet, whose TRP header was checked when it arrived.
 func (r *remote) keptSegment(k *kept, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
 	private, data := k.Payload(wire.TRPExtLen, head)
 	return rdmap.Segment{Head: private, Data: data, Placed: k.placed}
 }
 
-// dropKept gives back all packets that were kept: the connection is over.
+// dropKept releases all kept packets when the connection ends.
 func (c *Conn) dropKept() {
 	for _, p := range c.held.pages {
 		if p == nil {

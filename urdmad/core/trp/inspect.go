@@ -5,16 +5,16 @@ import (
 	"urdma/urdmad/core/reliable"
 )
 
-// State is a connection as it is now.
+// State is the present state of a connection.
 type State struct {
 	State   string
 	Payload int // bytes in a tagged segment
-	PathMTU int // bytes of the largest IP packet that the path is known to take
+	PathMTU int // largest IP packet that the path is known to carry, in bytes
 	Traffic Traffic
 	Path    reliable.Stats
 }
 
-// Traffic is what a connection has sent and received, in both layers' words.
+// Traffic counts the packets that a connection has sent and received, in both layers.
 type Traffic struct {
 	Conn ConnStats
 	Rel  reliable.Counters
@@ -32,11 +32,11 @@ func (c *Conn) Inspect() (s State, ok bool) {
 	return s, true
 }
 
-// PastTraffic is the traffic on a port of connections that have left their queue
-// pairs. With that of every queue pair's connection it is all there was.
+// PastTraffic is the traffic of a port's connections that have left their queue pairs. Added to the traffic
+// of each queue pair's connection it gives the port's total.
 func (s *Stack) PastTraffic(dev int) Traffic { return s.ports[dev].past }
 
-// remember keeps the counts of a connection that leaves its queue pair.
+// remember adds the counters of a connection that leaves its queue pair to the port's past traffic.
 func (p *Port) remember(c *Conn) {
 	if s, ok := c.Inspect(); ok {
 		traffic.Into(&p.past, &s.Traffic)

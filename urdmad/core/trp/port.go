@@ -9,44 +9,43 @@ import (
 	"urdma/wire"
 )
 
-// Port is the connections over one interface, by our UDP port number.
+// Port has the connections over one interface, by local UDP port number.
 type Port struct {
 	If        *netif.Interface
 	datagrams *datagram.Port
-	// Immediate: RDMA Writes that come out of order are placed as they come.
+	// Immediate: RDMA Writes that arrive out of order are placed on arrival.
 	Immediate bool
 
 	s      *Stack
 	window int
-	wide   int // window to a peer that reads credits of 20 bits
+	wide   int // window to a peer that reads 20-bit credits
 	conns  [1 << 16]*Conn
-	past   Traffic // of connections that left their queue pairs
+	past   Traffic // of connections that have left their queue pairs
 	lightSenders
 }
 
-// Conn is the connection that has a UDP port number, or nil.
+// Conn returns the connection with this local UDP port number, or nil.
 func (p *Port) Conn(number uint16) *Conn { return p.conns[number] }
 
 // MaxSegment is the largest DDP segment that fits the interface's packets, in
 // bytes.
 func (p *Port) MaxSegment() int { return p.If.MaxDatagram() - wire.TRPExtLen }
 
-// MaxSegmentTo is MaxSegment, as far as the path to a peer is known to take it.
+// MaxSegmentTo is MaxSegment limited by the known MTU of the path to a peer.
 func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(peer) - wire.TRPExtLen }
 
-// WholeLines reports whether segments are cut at cache lines. On a port of datagrams
-// their full length counts for more: those of one length, which lie one behind the
-// other, leave as one piece.
+// WholeLines reports whether segments are cut at cache lines. On a port of datagrams they are not: full
+// length matters more there, because consecutive segments of equal length leave in one batch.
 func (p *Port) WholeLines() bool { return !netif.OfDatagrams(p.If) }
 
-// Window is how many segments past what arrived in order a connection holds: what
-// we are configured for, as far as the port holds so many while we are away. Where
-// both sides have credits of 20 bits, it may be more (windows).
+// Window returns how many segments past the last one in order a connection keeps: the configured number,
+// limited by what the port can hold while the worker is away. It may be more if both sides use 20-bit
+// credits (windows).
 func (p *Port) Window() int { return p.window }
 
-// fitWindows sets what connections hold: at most what waits in the port while we are
-// away, and of what a wide window has, no more than one connection can keep while a
-// gap is open (netif.Interface.Keep).
+// fitWindows sets how many packets connections keep: at most as many as the port holds while the worker is
+// away. A wide window is limited to what one connection can keep while a gap is open
+// (netif.Interface.Keep).
 func (p *Port) fitWindows() {
 	room := p.If.ReceiveWindow()
 	if room == 0 {
@@ -61,8 +60,8 @@ func (p *Port) fitWindows() {
 	}
 }
 
-// windows are how many segments a connection has under way at most, and how many it
-// holds; wide: to a peer that reads credits of 20 bits.
+// windows returns how many segments a connection has outstanding at most, and how many it keeps; wide means
+// that the peer reads 20-bit credits.
 func (p *Port) windows(wide bool) (sends, holds int) {
 	if wide {
 		return p.s.cfg.wideWindow(), p.wide
@@ -70,8 +69,8 @@ func (p *Port) windows(wide bool) (sends, holds int) {
 	return p.s.cfg.Window, p.window
 }
 
-// Receive hands a datagram of the interface's to its connection, to the
-// connection manager, or to queue pairs of types UD and UC.
+// Receive passes a datagram from the interface to its connection, to the connection manager, or to a queue
+// pair of type UD or UC.
 func (p *Port) Receive(d *netif.Datagram) {
 	op, ok := wire.PeekOp(d.Head)
 	switch {
@@ -98,7 +97,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 	c.packet(d)
 }
 
-// handshake hands a request, accept or reject to the manager of connections.
+// handshake passes a request, accept or reject to the connection manager.
 func (p *Port) handshake(d *netif.Datagram) {
 	body := append([]byte(nil), d.Data...) // the manager may keep parts of it
 	var t wire.TRP

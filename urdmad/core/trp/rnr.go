@@ -6,38 +6,38 @@ import (
 	"urdma/wire"
 )
 
-// A message for which no receive is posted yet waits here (qp/rnr.go). What
-// arrives behind it waits with it, in order; no credits are given meanwhile.
+// A message for which no receive is posted yet waits here (qp/rnr.go). Segments that arrive after it wait
+// with it, in order; meanwhile no credits are granted.
 //
-// On a connection by number it is the sender that gives up: the receiver waits without
-// end, acknowledges nothing from the message on and states credits of 0.
+// On a connection by number the sender decides when to give up: the receiver waits indefinitely,
+// acknowledges nothing from the message on, and sends credits of 0.
 
-const finMax = clock.Second // a peer that has left is not waited for longer
+const finMax = clock.Second // longest wait for a peer that has sent its fin
 
-// notReady is a connection's wait for a receive.
+// notReady is the state of a connection that waits for a receive.
 type notReady struct {
-	qp.NotReady // the message is named by its first segment
+	qp.NotReady // the message is identified by the PSN of its first segment
 	queue       []waiting
 	timer       *clock.Timer
-	lacks       lack
+	reason      waitReason
 }
 
-// heldOff is, by number, the wait of our message at the peer, which is named by our
-// oldest segment that is not acknowledged.
-type heldOff struct {
+// peerNotReady is the state of a connection by number whose message waits for a receive at the peer. The
+// message is identified by our oldest unacknowledged segment.
+type peerNotReady struct {
 	qp.NotReady
-	askAt clock.Time // when the peer is asked whether it still waits
+	askAt clock.Time // when to ask the peer whether the message still waits
 }
 
-// lack is what a message waits for.
-type lack uint8
+// waitReason is the reason why a message waits.
+type waitReason uint8
 
 const (
-	receive lack = iota
-	memory       // its receive's memory takes no more yet
+	receive waitReason = iota
+	memory             // access to the memory of its receive is not complete yet
 )
 
-// waiting is a packet that was accepted and not delivered.
+// waiting is a packet that was accepted but not delivered.
 type waiting struct {
 	psn    wire.PSN
 	packet kept
@@ -47,7 +47,7 @@ func (w *notReady) append(psn wire.PSN, packet kept) {
 	w.queue = append(w.queue, waiting{psn, packet})
 }
 
-// wait has the message whose first segment is psn wait, or wait on.
+// wait makes the message whose first segment is psn wait, or continue to wait.
 func (c *Conn) wait(psn wire.PSN) {
 	w := &c.rnr
 	another := w.Waiting()
@@ -55,7 +55,7 @@ func (c *Conn) wait(psn wire.PSN) {
 		c.rel.SetCredits(0)
 		c.s.Stats.ReceiverNotReady++
 		c.FoundNoReceive(nil)
-		if another { // and the one before it has its receive
+		if another { // and the previous message has got its receive
 			c.acknowledgeSoon()
 		}
 	}
@@ -70,33 +70,32 @@ func (c *Conn) acknowledgeSoon() {
 	c.ready()
 }
 
-// lacks notes what the next message waits for. The peer, which may give up for want
-// of a receive, hears at once that it is another thing.
-func (c *Conn) lacks(what lack) {
-	if c.rnr.lacks != what && c.rnr.Waiting() {
+// setReason sets the reason why the next message waits. A peer that may give up because of a missing
+// receive is told at once when the reason changes.
+func (c *Conn) setReason(reason waitReason) {
+	if c.rnr.reason != reason && c.rnr.Waiting() {
 		c.acknowledgeSoon()
 	}
-	c.rnr.lacks = what
+	c.rnr.reason = reason
 }
 
-// stated is the credits that a packet states: 0 tells the peer on a connection by
-// number that it waits for a receive. Otherwise it may send the segment again that
-// is kept here.
-func (w *notReady) stated(credits uint32, byNumber bool) uint32 {
-	if w.lacks == memory && byNumber {
+// creditsToSend returns the credits for a packet's header: 0 tells the peer of a connection by number that
+// its message waits for a receive. Otherwise the credits let the peer resend the segment that is kept here.
+func (w *notReady) creditsToSend(credits uint32, byNumber bool) uint32 {
+	if w.reason == memory && byNumber {
 		return max(credits, 1)
 	}
 	return credits
 }
 
-// noteHeldOff takes what a packet of the peer's, by number, says about our message at its
-// ack: credits of 0 say that it waits for a receive. When it has done so for long
-// enough, the send fails. That takes a packet that says so then: one that said that the
-// message has its receive may be lost.
-func (c *Conn) noteHeldOff(ack wire.PSN, credits uint32) {
-	w := &c.heldOff
+// notePeerNotReady processes what a packet from the peer of a connection by number says about our message
+// at ack: credits of 0 mean that it waits for a receive. After it has waited long enough the send fails,
+// but only on a packet that still has credits of 0: an earlier packet which said that the message got its
+// receive may have been lost.
+func (c *Conn) notePeerNotReady(ack wire.PSN, credits uint32) {
+	w := &c.peerNotReady
 	if ack != c.rel.Acked() {
-		return // or the packet was overtaken
+		return // or the packet was overtaken by another
 	}
 	if credits > 0 || ack == c.rel.Next() {
 		w.End()
@@ -113,29 +112,29 @@ func (c *Conn) noteHeldOff(ack wire.PSN, credits uint32) {
 	}
 }
 
-// askTime is when to ask the peer whether our message still waits.
-func (w *heldOff) askTime() clock.Time {
+// askTime returns when to ask the peer whether our message still waits.
+func (w *peerNotReady) askTime() clock.Time {
 	if !w.Waiting() {
 		return clock.Never
 	}
 	return w.askAt
 }
 
-func (c *Conn) askIfHeldOff() {
-	if c.now() >= c.heldOff.askTime() {
-		c.heldOff.askAt = c.now() + c.rel.Timeout()
+func (c *Conn) askIfPeerNotReady() {
+	if c.now() >= c.peerNotReady.askTime() {
+		c.peerNotReady.askAt = c.now() + c.rel.Timeout()
 		c.sendBare(wire.OpData, wire.FlagAckRequested, nil)
 	}
 }
 
-// retryNotReady has Transmit look at the receive queue again.
+// retryNotReady makes Transmit look at the receive queue again.
 func (c *Conn) retryNotReady() {
 	if c.rnr.Waiting() && c.live() {
 		c.later()
 	}
 }
 
-// deliverWaiting goes on with what waits, as far as that has its receive.
+// deliverWaiting delivers waiting packets whose message has its receive.
 func (c *Conn) deliverWaiting() {
 	w := &c.rnr
 	c.deliverKept()
@@ -148,14 +147,14 @@ func (c *Conn) deliverWaiting() {
 	}
 }
 
-// deliverKept delivers packets that were kept, in order, until one has to wait.
+// deliverKept delivers kept packets in order until one has to wait.
 func (c *Conn) deliverKept() {
 	w := &c.rnr
 	for n := 0; len(w.queue) > 0 && c.live(); n++ {
 		first := w.queue[0]
-		if n == atOnce { // it waits for its turn, and is not refused for that
+		if n == deliverBudget { // its delivery is postponed, not refused
 			c.rnr.Restart(c.now())
-			c.lacks(memory)
+			c.setReason(memory)
 			c.wait(first.psn)
 			c.s.clock.Set(w.timer, clock.Never)
 			c.later()
@@ -167,7 +166,7 @@ func (c *Conn) deliverKept() {
 			c.wait(first.psn)
 			return
 		}
-		if len(w.queue) > 0 { // else delivering it ended the connection, and gave it back
+		if len(w.queue) > 0 { // empty if delivery ended the connection, which released the packet
 			w.queue = w.queue[1:]
 			c.held.release(c.port.If, &first.packet.Held)
 		}
@@ -184,7 +183,7 @@ func (c *Conn) received() {
 	c.deliverHeld()
 }
 
-// dropWaiting gives back what waits: the connection is over.
+// dropWaiting releases the waiting packets when the connection ends.
 func (c *Conn) dropWaiting() {
 	w := &c.rnr
 	for i := range w.queue {

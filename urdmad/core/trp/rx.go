@@ -7,7 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// packet handles a TRP packet of a connection that was opened.
+// packet handles a TRP packet of an open connection.
 func (c *Conn) packet(d *netif.Datagram) {
 	var t wire.TRP
 	at, err := t.Parse(d.Head)
@@ -46,19 +46,18 @@ func (c *Conn) packet(d *netif.Datagram) {
 	}
 }
 
-// mayFollow reports whether a packet from another socket of the peer's address is
-// the peer's, which a translator of addresses has bound anew (docs/WIRE.md chapter 11). The cookie,
-// which the caller has checked, tells the peer from a host that merely forges its address.
+// mayFollow reports whether a packet from another address or port is accepted from the peer: a network
+// address translator may have changed its mapping (docs/WIRE.md chapter 11). The caller has checked the
+// cookie, which tells the peer from a host that forges its address.
 func mayFollow(c *Conn, t *wire.TRP) bool {
 	ahead, window := int(t.PSN.Sub(c.rel.Expected())), c.held.window
 	return ahead >= -window && ahead <= window+2 && c.rel.Plausible(t.Ack)
 }
 
-// data takes a data packet: the acknowledgement it carries, then its segment.
-// A Terminate is looked at before the acknowledgement, which may cover the very
-// segment that the peer refused.
+// data handles a data packet: first its acknowledgement, then its segment. A Terminate is processed before
+// the acknowledgement, which may cover the very segment that the peer refused.
 func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
-	if wire.IsTerminate(seg.Head) { // also out of order: nothing after it counts
+	if wire.IsTerminate(seg.Head) { // also out of order: nothing after it is accepted
 		if c.inWindow(t.PSN) {
 			c.terminated(t, seg)
 		}
@@ -74,11 +73,10 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 		}
 		return
 	}
-	// What cannot be kept is dropped before it is accepted, so that the peer
-	// sends it again.
+	// A segment that can't be kept is dropped before it is accepted, so that the peer resends it.
 	verdict := c.rel.Judge(t.PSN)
 	if verdict == reliable.Deliver && !c.takeInOrder(t.PSN, seg, d) || verdict == reliable.Hold && !c.hold(t.PSN, seg, d) {
-		if c.rnr.Waiting() { // a peer that is held off, and resends its first, is told so
+		if c.rnr.Waiting() { // a peer that resends the waiting segment is told again that it waits
 			c.rel.OnAckRequested(c.now())
 		}
 		return
@@ -96,8 +94,8 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 	}
 }
 
-// acknowledged takes the acknowledgement of a packet and completes what it
-// covers. It reports whether the packet can be true and the connection goes on.
+// acknowledged processes a packet's acknowledgement and completes the work requests that it covers. It
+// returns false if the acknowledgement is invalid or the connection has ended.
 func (c *Conn) acknowledged(t *wire.TRP) bool {
 	if err := c.rel.OnAck(c.now(), t.Ack, t.Credits); err != nil {
 		c.s.badAck(c.port.If)
@@ -106,8 +104,8 @@ func (c *Conn) acknowledged(t *wire.TRP) bool {
 	return c.progress(t.Ack, t.Credits)
 }
 
-// progress takes what an acknowledgement says, which package reliable has taken. It
-// reports whether the connection goes on.
+// progress acts on an acknowledgement that package reliable has processed. It reports whether the
+// connection is still open.
 func (c *Conn) progress(ack wire.PSN, credits uint32) bool {
 	if !c.heard {
 		c.hear()
@@ -116,12 +114,12 @@ func (c *Conn) progress(ack wire.PSN, credits uint32) bool {
 		c.advance()
 	}
 	if c.ByNumber && c.live() {
-		c.noteHeldOff(ack, credits)
+		c.notePeerNotReady(ack, credits)
 	}
 	return c.live()
 }
 
-// advance tells the stream what the peer has.
+// advance tells the stream how many segments the peer has acknowledged.
 func (c *Conn) advance() {
 	una := c.rel.Acked()
 	c.marks.acked += uint64(una.Sub(c.marks.ackedPSN))
@@ -132,7 +130,7 @@ func (c *Conn) advance() {
 	}
 }
 
-// hear notes the first packet of the peer, which establishes a passive side.
+// hear records the peer's first packet, which establishes the passive side.
 func (c *Conn) hear() {
 	c.heard = true
 	if c.passive {
@@ -155,8 +153,8 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 	c.progress(t.Ack, t.Credits)
 }
 
-// inWindow reports whether psn is one that the peer may use now: a packet that
-// ends the connection counts only then (docs/WIRE.md chapter 4).
+// inWindow reports whether the peer may use psn now: a packet that ends the connection is accepted only
+// then (docs/WIRE.md chapter 4).
 func (c *Conn) inWindow(psn wire.PSN) bool {
 	ahead := psn.Sub(c.rel.Expected())
 	if ahead < 0 || int(ahead) > c.held.window {

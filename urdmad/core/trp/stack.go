@@ -14,28 +14,27 @@ import (
 	"urdma/wire"
 )
 
-// minWindow is offered whatever a port holds: with less, each acknowledgement is
-// waited for.
+// minWindow is the least window, whatever a port can hold: with a smaller one the sender would wait for
+// each acknowledgement.
 const minWindow = 32
 
-// Config of a Stack. Zeros take the defaults of package reliable.
+// Config configures a Stack. Zero values mean the defaults of package reliable.
 type Config struct {
 	DeathTimeout clock.Time // silence after which a peer counts as dead
 	AckDelay     clock.Time
-	Window       int     // segments in flight a connection; 0: DefaultWindow, and as many as long paths need
-	Numbers      Numbers // nil: no other worker has any
+	Window       int     // outstanding segments of a connection; 0: DefaultWindow, and more on long paths
+	Numbers      Numbers // nil: no other worker uses port numbers
 
 	bounded bool // Window was given
 }
 
-// Numbers are the UDP port numbers that several workers share.
+// Numbers reserves UDP port numbers, which several workers share.
 type Numbers interface {
 	Take(number uint16) bool // false: another worker has it
 	Give(number uint16)      // undoes one Take
 }
 
-// wideWindow is how many segments a connection has in flight to a peer that states
-// credits of 20 bits.
+// wideWindow returns how many segments a connection may have outstanding if the peer uses 20-bit credits.
 func (cfg *Config) wideWindow() int {
 	if cfg.bounded {
 		return cfg.Window
@@ -43,15 +42,14 @@ func (cfg *Config) wideWindow() int {
 	return reliable.MaxWideWindow
 }
 
-// Handler manages connections.
+// Handler is the connection manager.
 type Handler interface {
 	qp.Manager
-	// Handshake is a request, accept or reject. body follows the base header and
-	// is private memory.
+	// Handshake handles a request, accept or reject. body follows the base header; the handler may keep it.
 	Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte)
 }
 
-// Stack is all TRP connections of one worker.
+// Stack has all TRP connections of one worker.
 type Stack struct {
 	Stats Stats
 
@@ -67,11 +65,11 @@ type Stack struct {
 	pages   heldPages
 }
 
-// Stats counts what no connection counts.
+// Stats counts events that belong to no connection.
 type Stats struct {
-	NoConnection     uint64 `counter:"no_connection"`      // datagrams to a port number nobody has
+	NoConnection     uint64 `counter:"no_connection"`      // datagrams to an unused port number
 	StrayAddress     uint64 `counter:"stray_address"`      // right port number, wrong peer, cookie or PSN
-	BadAck           uint64 `counter:"bad_ack"`            // acknowledgements of what was not sent
+	BadAck           uint64 `counter:"bad_ack"`            // acknowledgements of data that was not sent
 	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
 	RetainFailed     uint64 `counter:"retain_failed"`      // packets dropped because there was no memory to keep them
 }
@@ -86,23 +84,23 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
 }
 
-// Random draws a number that strangers cannot guess: a cookie.
+// Random returns a random number that others can't guess, for cookies.
 func (s *Stack) Random() uint32 { return s.rand.Uint32() }
 
-// SetHandler names the manager of connections; before the first packet.
+// SetHandler sets the connection manager; call it before the first packet.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
-// SetDeathTimeout changes how long new connections wait for a silent peer; those
-// that exist keep theirs.
+// SetDeathTimeout changes how long new connections tolerate a silent peer; existing connections keep their
+// timeout.
 func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
 
-// DeathTimeout is how long new connections wait for a silent peer.
+// DeathTimeout returns how long new connections tolerate a silent peer.
 func (s *Stack) DeathTimeout() clock.Time { return s.cfg.DeathTimeout }
 
-// Window is how many segments a connection holds out of order.
+// Window returns how many segments a connection keeps out of order.
 func (s *Stack) Window() int { return s.cfg.Window }
 
-// AddPort has connections use an interface, whose device number is the next.
+// AddPort adds an interface for connections. Its device number is the next free one.
 func (s *Stack) AddPort(d *datagram.Port) *Port {
 	n := d.If
 	p := &Port{If: n, datagrams: d, s: s}
@@ -112,7 +110,7 @@ func (s *Stack) AddPort(d *datagram.Port) *Port {
 	}
 	n.Lost = func(by wire.MAC) {
 		s.log.Error("another host has the port's IPv6 address: the port is cut off until urdmad is started again",
-			"address", n.IP(), "mac", by, "connections", p.Forsake(n.IP()))
+			"address", n.IP(), "mac", by, "connections", p.EndFrom(n.IP()))
 	}
 	n.Contested = func(by wire.MAC) {
 		s.log.Warn("another host uses the port's IPv4 address: packets for one go to the other, and neither is reached for sure", "address", n.IP(), "mac", by)

@@ -9,41 +9,40 @@ import (
 	"urdma/wire"
 )
 
-// termination is a refusal of ours: the Terminate to send, and how far we
-// acknowledge from then on.
+// termination is the state of a connection that refused a segment: the Terminate to send, and the PSN at
+// which acknowledgements stop.
 type termination struct {
 	message    []byte // the segment, or nil
 	sent       bool
 	psn        wire.PSN
-	frozen     bool // acknowledge no further than frozenAt
+	frozen     bool // acknowledge nothing from frozenAt on
 	frozenAt   wire.PSN
 	code       wire.TermCode
-	until      clock.Time // it waits, but no longer, for what was placed before to be written; 0: it doesn't
+	until      clock.Time // the Terminate waits until earlier segments are written, at most until this time; 0: it doesn't wait
 	placing    bool       // the segment placingPSN is being delivered
 	placingPSN wire.PSN
 }
 
-// freeze stops acknowledging at psn: the peer then fails the work request that
-// it belongs to, and not one before it.
+// freeze stops acknowledgements at psn: the peer then fails the work request of that segment, not an
+// earlier one.
 func (t *termination) freeze(psn wire.PSN) {
 	if !t.frozen {
 		t.frozen, t.frozenAt = true, psn
 	}
 }
 
-// terminateToken marks the Terminate message among the reliability layer's
-// tokens.
+// terminateToken identifies the Terminate message in the reliability layer.
 const terminateToken = ^uint64(0)
 
-// refuse answers a wrong segment: the queue pair fails here, and the peer gets
-// a Terminate with the cause and the refused segment's headers.
+// refuse answers an invalid segment: our queue pair fails, and the peer gets a Terminate with the cause and
+// the headers of the refused segment.
 func (c *Conn) refuse(psn wire.PSN, v rdmap.Verdict, seg *rdmap.Segment) {
 	c.port.If.Note("refused: " + v.Code.String())
 	c.terminate(psn, v.Code, c.stream.Refusal(seg, v))
 }
 
-// revoked ends the connection because memory that a segment comes from was
-// deregistered after the work began.
+// revoked ends the connection because memory from which a segment is sent was deregistered after its work
+// request was posted.
 func (c *Conn) revoked(token uint64) {
 	if c.term.until != 0 {
 		return
@@ -61,7 +60,7 @@ func (c *Conn) terminate(psn wire.PSN, code wire.TermCode, message []byte) {
 	c.s.log.Info("segment refused", "qpn", q.QPN, "client", q.Client.Name, "peer", c.Peer.String(), "cause", code.String())
 	c.term.freeze(psn)
 	c.term.message, c.term.code = message, code
-	if c.unwritten.Waits() { // the peer takes what is in front of the refused segment for done
+	if c.unwritten.Waits() { // for the peer, everything before the refused segment is complete
 		c.term.until = c.now() + drainTime
 		c.ready()
 		return
@@ -69,8 +68,7 @@ func (c *Conn) terminate(psn wire.PSN, code wire.TermCode, message []byte) {
 	c.endByTerminate()
 }
 
-// due reports that what the Terminate had to wait for is written, or that it has waited
-// long enough.
+// due reports whether the earlier segments are written, or the Terminate has waited long enough.
 func (t *termination) due(c *Conn) bool {
 	return t.until != 0 && (!c.unwritten.Waits() || c.now() >= t.until)
 }
@@ -79,11 +77,10 @@ func (c *Conn) endByTerminate() {
 	c.term.until = 0
 	c.end.reason = qp.CloseTerminated
 	c.QP.FlushWithEvent(rdmap.EventOf(c.term.code), reason.Number(c.term.code))
-	c.finish() // sends the Terminate, and the fin behind it
+	c.finish() // sends the Terminate, then the fin
 }
 
-// Faulted is qp.Carrier's: a segment that could not be placed must not count as
-// received.
+// Faulted implements qp.Carrier: a segment that could not be placed must not count as received.
 func (c *Conn) Faulted() bool {
 	if c.term.placing {
 		c.term.freeze(c.term.placingPSN)
@@ -91,9 +88,8 @@ func (c *Conn) Faulted() bool {
 	return c.term.placing
 }
 
-// sendTerminate sends the Terminate message, first or again: always with the
-// same PSN, outside the window that flow control guards, because nothing
-// follows it.
+// sendTerminate sends or resends the Terminate message, always with the same PSN. It may exceed the peer's
+// credits, because nothing follows it.
 func (c *Conn) sendTerminate() {
 	t := &c.term
 	if t.message == nil {
@@ -111,8 +107,8 @@ func (c *Conn) sendTerminate() {
 	c.sendData(frame, t.psn, len(t.message))
 }
 
-// terminated takes the peer's Terminate, whose acknowledgement covers what is in front of
-// the refused segment and no more (docs/WIRE.md chapter 6).
+// terminated handles the peer's Terminate, whose acknowledgement covers the segments before the refused one
+// and no more (docs/WIRE.md chapter 6).
 func (c *Conn) terminated(head *wire.TRP, seg *rdmap.Segment) {
 	if !c.acknowledged(head) {
 		return

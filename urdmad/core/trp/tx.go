@@ -6,19 +6,18 @@ import (
 	"urdma/wire"
 )
 
-// sendBudget bounds the packets one connection sends in a turn, where they don't
-// leave in batches.
+// sendBudget bounds the packets that one connection sends in a turn if they don't leave in batches.
 const sendBudget = 64
 
-// budgetFor is the budget on a path where batches of datagrams leave in one send: so
-// many, and what makes the last batch a whole one.
+// budgetFor returns the budget for a path: where one send carries a batch of datagrams, sendBudget is
+// rounded up to whole batches.
 func budgetFor(path *netif.Path, segment int) int {
 	n := max(1, path.Batch(segment+wire.TRPExtLen))
 	return (sendBudget + n - 1) / n * n
 }
 
-// Transmit is qp.Carrier's: what was kept, lost segments, new segments, then an acknowledgement
-// if none of them carried it.
+// Transmit implements qp.Carrier. It delivers kept packets, then sends lost segments, new segments, and an
+// acknowledgement if no segment carried it.
 func (c *Conn) Transmit() (n int) {
 	if !c.live() || c.passive && !c.heard {
 		return 0 // ended, or the peer has not acknowledged our accept
@@ -58,7 +57,7 @@ func (c *Conn) Transmit() (n int) {
 	return n
 }
 
-// sendSegment sends one segment, if one may go.
+// sendSegment sends one segment if the windows allow it.
 func (c *Conn) sendSegment(frame []byte) bool {
 	now := c.now()
 	if psn, token, ok := c.rel.Retransmit(now); ok {
@@ -92,7 +91,7 @@ func (c *Conn) sendSegment(frame []byte) bool {
 	return true
 }
 
-// acknowledge sends what is due without a segment to ride on.
+// acknowledge sends an acknowledgement or SACK that is due and that no segment carried.
 func (c *Conn) acknowledge() (n int) {
 	if !c.live() {
 		return 0
@@ -114,19 +113,18 @@ func (c *Conn) sendSacks() (n int) {
 	return c.sendBare(wire.OpSack, 0, c.rel.SackRuns(space[:0]))
 }
 
-// room is where a frame's DDP segment goes.
+// room returns the part of a frame for the DDP segment.
 func (r *remote) room(frame []byte) []byte {
 	return r.path.Payload(frame)[wire.TRPExtLen:]
 }
 
-// header fills in the TRP header of the next packet: it carries the
-// acknowledgement.
+// header fills in the TRP header of the next packet, with the current acknowledgement.
 func (c *Conn) header(t *wire.TRP, op wire.TRPOp, psn wire.PSN, flags uint16) {
 	ack, credits := c.rel.Header()
 	if c.rnr.Waiting() {
-		credits = c.rnr.stated(credits, c.ByNumber)
+		credits = c.rnr.creditsToSend(credits, c.ByNumber)
 		if at := wire.PSN(c.rnr.Message()); ack.After(at) {
-			ack = at // it may still be refused, and a Write behind it is not placed
+			ack = at // the segment may still be refused, and a Write after it is not placed
 		}
 	}
 	if first, ok := c.unwritten.First(); ok && ack.After(wire.PSN(first)) {
@@ -138,8 +136,7 @@ func (c *Conn) header(t *wire.TRP, op wire.TRPOp, psn wire.PSN, flags uint16) {
 	t.PSN, t.Ack, t.Op, t.Credits, t.Flags, t.Cookie = psn, ack, op, credits, flags, c.peerCookie
 }
 
-// sendData puts the headers in front of a segment of n bytes and queues the
-// frame.
+// sendData puts the headers before a segment of n bytes and queues the frame.
 func (c *Conn) sendData(frame []byte, psn wire.PSN, n int) {
 	var flags uint16
 	if c.rel.WantAR(c.stream.More()) {
@@ -164,7 +161,7 @@ func (c *Conn) sendBare(op wire.TRPOp, flags uint16, runs []wire.SackRun) int {
 	return 1
 }
 
-// send completes a frame whose segment or body of n bytes is in place.
+// send completes and queues a frame whose segment or body of n bytes is in place.
 func (r *remote) send(frame []byte, t *wire.TRP, n int) {
 	n += t.Put(r.path.Payload(frame))
 	r.path.Send(frame, n)
