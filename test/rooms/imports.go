@@ -100,8 +100,8 @@ func (r *ruleBook) ignorance(list []listed) (complaints []string) {
 	}
 	for _, folder := range sortedKeys(r.below) {
 		for i := range list {
-			if within(list[i].ImportPath, folder) {
-				complaints = append(complaints, knows(imports, list[i].name(), r.below[folder])...)
+			if name := list[i].name(); within(list[i].ImportPath, folder) && !isKit(name) {
+				complaints = append(complaints, knows(imports, name, r.below[folder])...)
 			}
 		}
 	}

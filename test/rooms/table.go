@@ -8,14 +8,12 @@ type ruleBook struct {
 	// mustNot names what a package must not know, even by way of others:
 	// packages of ours, with all below them, and foreign ones.
 	mustNot map[string][]string
-	// below is mustNot for all packages in and below a folder.
+	// below is mustNot for all packages in and below a folder but test kits.
 	below map[string][]string
 }
 
 // attached are the features that the core and control do without.
-var attached = []string{"inject", "inspect", "urdmad/attach/admin", "urdmad/attach/fabric", "urdmad/attach/impair",
-	"urdmad/attach/injector", "urdmad/attach/kernelif", "urdmad/attach/metrics", "urdmad/attach/responder", "urdmad/attach/snapshot",
-	"urdmad/attach/sysfs", "urdmad/attach/umad"}
+var attached = []string{"event", "inject", "inspect", "reason/words", "urdmad/attach"}
 
 // sockets are what talks to other processes.
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
