@@ -46,7 +46,8 @@ func (d *prepared) borrow(s *Spec, iface string, limit int) error {
 		d.mtu = min(now.MTU, limit)
 	case d.mtu > now.MTU && !s.RaiseMTU:
 		return &SettingError{Port: s.label(), Setting: "mtu", Found: d.mtu,
-			Allowed: fmt.Sprintf("at most %d, the MTU of network interface %s, or nothing to take that; \"interface_mtu\": \"raise\" raises it while urdmad runs", now.MTU, now.Name)}
+			Allowed: fmt.Sprintf("at most %d, the MTU of network interface %s, or nothing to take that; \"interface_mtu\": "+
+				"\"raise\" raises it while urdmad runs", now.MTU, now.Name)}
 	case d.mtu > now.MTU:
 		if err := dev.SetMTU(d.mtu); err != nil {
 			return fmt.Errorf("dpdk: port %q: %w (it has %d)", s.label(), err, now.MTU)
@@ -98,7 +99,8 @@ func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 	b.stop, err = b.dev.Watch(func(s netdev.State) {
 		if s.Gone {
 			p.gone.Store(true)
-			log.Error("the port's network interface is gone, and with it the port, until urdmad is started again", "port", p.info.Name)
+			log.Error("the port's network interface is gone, and with it the port, until urdmad is started again", "port",
+				p.info.Name)
 		} else if s.MTU < p.info.MTU {
 			log.Warn("the network interface's MTU is less than the port's: longer packets are lost",
 				"port", p.info.Name, "interface", s.Name, "interface_mtu", s.MTU, "mtu", p.info.MTU)
@@ -142,7 +144,8 @@ func (b *borrowed) tellOfNoProgram(port, iface string, log *slog.Logger) {
 		return // if the interface is gone, follow has logged that
 	}
 	b.xdp = false
-	log.Error("the XDP program of the port's network interface was removed: the port receives nothing until urdmad is started again",
+	log.Error("the XDP program of the port's network interface was removed: the port receives nothing until urdmad is "+
+		"started again",
 		"port", port, "interface", iface)
 }
 

@@ -89,7 +89,8 @@ func TestPromiscuousStays(t *testing.T) {
 		if err := closeAll(); err != nil {
 			t.Error(err)
 		}
-		if after := interfaceFacts(t, "va"); open != strings.Replace(before, "flags 0x1103", "flags 0x1303", 1) || after != before {
+		if after := interfaceFacts(t, "va"); open != strings.Replace(before, "flags 0x1103", "flags 0x1303", 1) ||
+			after != before {
 			t.Errorf("%s: before %s, while open %s, after %s", vdev, before, open, after)
 		}
 		ip(t, "link", "del", "va")
@@ -102,7 +103,8 @@ func TestOtherAddressConformance(t *testing.T) {
 		return
 	}
 	pairOfVeth(t)
-	p := open(t, Spec{Vdev: "net_af_packet0,iface=va", MAC: [6]byte{2, 0, 0, 0, 0, 9}}, Spec{Vdev: "net_af_xdp0,iface=vb", MAC: [6]byte{2, 0, 0, 0, 0, 8}})
+	p := open(t, Spec{Vdev: "net_af_packet0,iface=va", MAC: [6]byte{2, 0, 0, 0, 0, 9}},
+		Spec{Vdev: "net_af_xdp0,iface=vb", MAC: [6]byte{2, 0, 0, 0, 0, 8}})
 	waitUp(t, p...)
 	porttest.Exchange(t, &porttest.Pair{A: p[0], B: p[1], Step: pause, Foreign: true, Lossy: true}, 2000)
 }

@@ -150,7 +150,8 @@ func TestSpecErrors(t *testing.T) {
 		}
 	}
 	two := []Spec{{Name: "a", Vdev: "net_ring0"}, {Name: "b", Vdev: "net_ring0"}}
-	if _, _, err := OpenPorts(two, nil, nil); err == nil || !strings.Contains(err.Error(), "both name the device net_ring0") {
+	if _, _, err := OpenPorts(two, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "both name the device net_ring0") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -268,7 +269,8 @@ func ranInNamespace(t *testing.T) bool {
 			t.Skipf("SKIPPED: needs the command %s", tool)
 		}
 	}
-	args := []string{"--net", "--mount", "--propagation", "private", "--", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.timeout", "120s"}
+	args := []string{"--net", "--mount", "--propagation", "private", "--", os.Args[0], "-test.run", "^" + t.Name() + "$",
+		"-test.timeout", "120s"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}

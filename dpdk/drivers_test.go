@@ -72,7 +72,8 @@ func TestAfPacketBesideFanoutGroup(t *testing.T) {
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: index["vb"]}); err != nil {
 		t.Fatal(err)
 	}
-	group := (os.Getpid()^index["va"])&0xffff | (unix.PACKET_FANOUT_HASH|unix.PACKET_FANOUT_FLAG_DEFRAG|unix.PACKET_FANOUT_FLAG_ROLLOVER)<<16
+	group := (os.Getpid()^index["va"])&0xffff |
+		(unix.PACKET_FANOUT_HASH|unix.PACKET_FANOUT_FLAG_DEFRAG|unix.PACKET_FANOUT_FLAG_ROLLOVER)<<16
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT, group); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,8 @@ func TestVLAN(t *testing.T) {
 	}
 	ours, plain := []byte{0x81, 0x00, 0xe0, 0x64}, []byte{0x88, 0xb5} // with a priority; a private EtherType
 	send := rawSocket(t, "vb")
-	for _, b := range [][]byte{frame(plain, []byte("none")), frame([]byte{0x81, 0, 0, 0x65}, plain, []byte("101")), frame(ours, plain, []byte("100"))} {
+	for _, b := range [][]byte{frame(plain, []byte("none")), frame([]byte{0x81, 0, 0, 0x65}, plain, []byte("101")),
+		frame(ours, plain, []byte("100"))} {
 		if err := send(b); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +196,8 @@ func TestQueues(t *testing.T) {
 		t.Fatalf("%d queues", p.Queues())
 	}
 	frame := func(flow int) []byte { // UDP, with a port number for each flow
-		head := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0xc0, byte(flow), 0xc1, byte(flow), 0, 40, 0, 0}
+		head := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0,
+			10, 0, 0, 1, 10, 0, 0, 2, 0xc0, byte(flow), 0xc1, byte(flow), 0, 40, 0, 0}
 		return append(head, make([]byte, 32)...)
 	}
 	send := rawSocket(t, "utap0")

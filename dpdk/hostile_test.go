@@ -39,7 +39,8 @@ func TestHostileArguments(t *testing.T) {
 			t.Errorf("%s: %d descriptors before, %d after", vdev, before, after)
 		}
 	}
-	for _, size := range []string{"65536", "67584", "131072", "-2048", "0", "2047", "1e4", "99999999999999999999", "32769"} {
+	for _, size := range []string{"65536", "67584", "131072", "-2048", "0", "2047", "1e4", "99999999999999999999",
+		"32769"} {
 		refused("net_af_packet0,iface=va,framesz="+size, "framesz="+size)
 	}
 	for _, more := range []string{"framecnt=0", "framecnt=-1", "framecnt=1", "blocksz=0", "blocksz=1", "blocksz=-65536",
@@ -86,7 +87,8 @@ func TestDescriptorCounts(t *testing.T) {
 		for _, vdev := range []string{"net_af_packet0", "net_af_xdp0"} {
 			t.Run(fmt.Sprint(vdev, " ", n), func(t *testing.T) {
 				pairOfVeth(t)
-				p := open(t, Spec{Vdev: vdev + ",iface=va", RxDesc: n, TxDesc: n}, Spec{Vdev: "net_af_packet1,iface=vb", RxDesc: n, TxDesc: n})
+				p := open(t, Spec{Vdev: vdev + ",iface=va", RxDesc: n, TxDesc: n},
+					Spec{Vdev: "net_af_packet1,iface=vb", RxDesc: n, TxDesc: n})
 				waitUp(t, p...)
 				if r := p[0].Queue(0).Retainable(); r < 4096 {
 					t.Errorf("only %d packets can be retained", r)

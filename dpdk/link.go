@@ -75,7 +75,8 @@ func (p *ethPort) leave(log *slog.Logger) bool {
 		return false
 	}
 	if !p.gone.Swap(true) {
-		log.Error("the kernel takes the port's card back, and with it the port, until urdmad is started again", "port", p.info.Name)
+		log.Error("the kernel takes the port's card back, and with it the port, until urdmad is started again", "port",
+			p.info.Name)
 		p.link.Set(false) // wakes the workers
 	}
 	p.mu.Lock()

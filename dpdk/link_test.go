@@ -19,7 +19,8 @@ import (
 // pairOfVeth makes a veth pair, both ends up.
 func pairOfVeth(t *testing.T, args ...string) {
 	t.Helper()
-	ip(t, append(append([]string{"link", "add", "va"}, args...), append([]string{"type", "veth", "peer", "name", "vb"}, args...)...)...)
+	ip(t, append(append([]string{"link", "add", "va"}, args...),
+		append([]string{"type", "veth", "peer", "name", "vb"}, args...)...)...)
 	t.Cleanup(func() { ipTry("link", "del", "va") })
 	ip(t, "link", "set", "va", "up")
 	ip(t, "link", "set", "vb", "up")
@@ -256,7 +257,8 @@ func TestStateWhileRenamed(t *testing.T) {
 	defer dev.Close()
 	done := make(chan error)
 	go func() {
-		done <- exec.Command("sh", "-ec", `for i in $(seq 50); do ip link set va name other; ip link set other name va; done`).Run()
+		done <- exec.Command("sh", "-ec",
+			`for i in $(seq 50); do ip link set va name other; ip link set other name va; done`).Run()
 	}()
 	for {
 		if s, err := dev.State(); err != nil || s.Gone {

@@ -16,7 +16,8 @@ func TestLongLogLine(t *testing.T) {
 	wrote := make(chan struct{})
 	go func() {
 		defer close(wrote)
-		_, _ = io.WriteString(w, "first\n"+strings.Repeat("x", 200_000)+"\nlast\n"+strings.Repeat(markPrefix+"1\n", 100)+"end\n")
+		_, _ = io.WriteString(w, "first\n"+strings.Repeat("x", 200_000)+"\nlast\n"+strings.Repeat(markPrefix+"1\n",
+			100)+"end\n")
 	}()
 	select {
 	case <-wrote:

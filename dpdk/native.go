@@ -29,8 +29,10 @@ func (s *Spec) parseNative() (n nativeSpec, err error) {
 	}
 	n.driver = s.base()
 	n.mtu = s.MTU
-	n.memif = memif.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, RingSize: ringFor(s), Queues: s.Queues, Ring: s.PeerQueue}
-	n.udp = udp.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, Address: netip.AddrPortFrom(s.Address, udp.DefaultPort), Allow: s.Allow, ECN: s.ECN, Renumber: s.Renumber,
+	n.memif = memif.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, RingSize: ringFor(s), Queues: s.Queues,
+		Ring: s.PeerQueue}
+	n.udp = udp.Options{Name: s.label(), MAC: s.MAC, MTU: s.MTU, Address: netip.AddrPortFrom(s.Address, udp.DefaultPort),
+		Allow: s.Allow, ECN: s.ECN, Renumber: s.Renumber,
 		Sockets: s.Queues, Filter: s.Filter}
 	for k, v := range args {
 		if err := n.set(k, v); err != nil {

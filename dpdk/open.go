@@ -32,7 +32,8 @@ func OpenPorts(specs []Spec, ealArgs []string, log *slog.Logger) (ports []port.P
 		}
 		ports = append(ports, p)
 		info := p.Info()
-		log.Info("port open", "port", info.Name, "driver", info.Driver, "mac", fmt.Sprintf("%x", info.MAC), "mtu", info.MTU, "queues", p.Queues(), "link", p.Link())
+		log.Info("port open", "port", info.Name, "driver", info.Driver, "mac", fmt.Sprintf("%x", info.MAC), "mtu", info.MTU,
+			"queues", p.Queues(), "link", p.Link())
 	}
 	return ports, closeAll, nil
 }

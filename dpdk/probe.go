@@ -135,7 +135,8 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 			d.lookAgain()
 		}
 		return fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
-			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(), startAdvice(C.GoString(step), s, d, pool.buffers()))
+			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(),
+			startAdvice(C.GoString(step), s, d, pool.buffers()))
 	}
 	return nil
 }
@@ -146,8 +147,9 @@ const queueSetup = "queue setup"
 // startAdvice returns advice for a failed step of starting a port.
 func startAdvice(step string, s *Spec, d *prepared, buffers int) string {
 	if d.program.ID != 0 && step == queueSetup {
-		return fmt.Sprintf("network interface %s has an XDP program (id %d) of somebody else: end the process that uses the interface, "+
-			"such as another urdmad, or, if there is none, remove the program: \"ip link set dev %s %s off\"", d.iface, d.program.ID, d.iface, d.program.Mode)
+		return fmt.Sprintf("network interface %s has an XDP program (id %d) of somebody else: end the process that uses "+
+			"the interface, such as another urdmad, or, if there is none, remove the program: "+
+			"\"ip link set dev %s %s off\"", d.iface, d.program.ID, d.iface, d.program.Mode)
 	}
 	switch step {
 	case "rte_pktmbuf_pool_create":

@@ -29,7 +29,8 @@ func toeplitz(key, input []byte) (hash uint32) {
 }
 
 func hashed(src, dst netip.AddrPort) []byte {
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(slices.Concat(src.Addr().AsSlice(), dst.Addr().AsSlice()), src.Port()), dst.Port())
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(slices.Concat(src.Addr().AsSlice(),
+		dst.Addr().AsSlice()), src.Port()), dst.Port())
 }
 
 // TestToeplitz: Microsoft's "Verifying the RSS hash calculation".
@@ -70,7 +71,8 @@ func TestRSS(t *testing.T) {
 			key := rssKey(source, ipv6)
 			table := rssTable(func(number int) int { return number % 3 })
 			for range 10000 {
-				src, dst := netip.AddrPortFrom(address(ipv6), uint16(r.Uint32())), netip.AddrPortFrom(address(ipv6), uint16(r.Uint32()))
+				src, dst := netip.AddrPortFrom(address(ipv6), uint16(r.Uint32())),
+					netip.AddrPortFrom(address(ipv6), uint16(r.Uint32()))
 				number := dst.Port()
 				if source {
 					number = src.Port()

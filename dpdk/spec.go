@@ -91,7 +91,8 @@ func (s *Spec) Check() error {
 	case s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU):
 		return fmt.Errorf("dpdk: port %q: MTU %d is outside %d to %d", s.label(), s.MTU, minMTU, maxMTU)
 	case badDesc(s.RxDesc) || badDesc(s.TxDesc):
-		return fmt.Errorf("dpdk: port %q: %d receive and %d transmit descriptors; each must be 0 (for %d) or 32 to 16384", s.label(), s.RxDesc, s.TxDesc, defaultDesc)
+		return fmt.Errorf("dpdk: port %q: %d receive and %d transmit descriptors; each must be 0 (for %d) or 32 to 16384",
+			s.label(), s.RxDesc, s.TxDesc, defaultDesc)
 	}
 	if s.native() {
 		_, err := s.parseNative()

@@ -87,7 +87,8 @@ func (d *prepared) afPacket(s *Spec, args map[string]string) error {
 // oneQueue refuses more queues than are read, because the frames of the others would be lost.
 func (s *Spec) oneQueue(args map[string]string, name string) error {
 	if n, given := args[name]; given && n != "1" {
-		return &SettingError{Port: s.label(), Setting: "vdev", Found: name + "=" + n, Allowed: name + "=1: a port has one queue"}
+		return &SettingError{Port: s.label(), Setting: "vdev", Found: name + "=" + n,
+			Allowed: name + "=1: a port has one queue"}
 	}
 	return nil
 }
@@ -111,7 +112,8 @@ func (d *prepared) fitRing(r *packetRing) {
 		r.frames /= 2
 	}
 	if r.frames < whole {
-		d.warning = fmt.Sprintf("the limit of locked memory (RLIMIT_MEMLOCK) leaves room for packet rings of %d frames, not %d; bursts may be lost", r.frames, whole)
+		d.warning = fmt.Sprintf("the limit of locked memory (RLIMIT_MEMLOCK) leaves room for packet rings of %d frames, "+
+			"not %d; bursts may be lost", r.frames, whole)
 	}
 }
 
@@ -163,9 +165,11 @@ func advice(device string) string {
 	driver := driverOf(device)
 	switch {
 	case driver == "net_af_packet":
-		return "check that the interface exists in this network namespace, and that the process has CAP_NET_RAW and CAP_NET_ADMIN"
+		return "check that the interface exists in this network namespace, and that the process has CAP_NET_RAW and " +
+			"CAP_NET_ADMIN"
 	case driver == "net_af_xdp":
-		return "check that the interface exists in this network namespace, that its driver takes XDP programs and no other process uses it so, and that the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"
+		return "check that the interface exists in this network namespace, that its driver takes XDP programs and no " +
+			"other process uses it so, and that the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"
 	case driver == "net_tap":
 		return "check that /dev/net/tun can be opened and that the process has CAP_NET_ADMIN"
 	case driver == "net_memif":

@@ -36,7 +36,8 @@ func TestConnectBesideResize(t *testing.T) {
 func held(t *testing.T) string {
 	t.Helper()
 	maps := must(os.ReadFile("/proc/self/maps"))(t)
-	return fmt.Sprintf("%d descriptors, %d mappings", len(must(os.ReadDir("/proc/self/fd"))(t)), bytes.Count(maps, []byte("memfd:urdma")))
+	return fmt.Sprintf("%d descriptors, %d mappings", len(must(os.ReadDir("/proc/self/fd"))(t)),
+		bytes.Count(maps, []byte("memfd:urdma")))
 }
 
 // TestClosedBesideMakers: closing a client while it dials for the first time or creates any other object

@@ -37,12 +37,14 @@ func TestResizeCQ(t *testing.T) {
 	}
 	write := func(n int) {
 		for i := range n {
-			ok(t, from.PostSend(&verbs.SendWR{ID: uint64(i), Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"), Remote: to.memory.Remote(0)}))
+			ok(t, from.PostSend(&verbs.SendWR{ID: uint64(i), Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"),
+				Remote: to.memory.Remote(0)}))
 		}
 	}
 	write(100)
 	<-from.cq.Events()
-	ok(t, from.PostSend(&verbs.SendWR{ID: 100, Op: verbs.OpRead, Flags: verbs.Signaled | verbs.Fence, Remote: to.memory.Remote(0), SGE: []verbs.SGE{from.memory.SGE(0, 1)}}))
+	ok(t, from.PostSend(&verbs.SendWR{ID: 100, Op: verbs.OpRead, Flags: verbs.Signaled | verbs.Fence,
+		Remote: to.memory.Remote(0), SGE: []verbs.SGE{from.memory.SGE(0, 1)}}))
 	// until the Read, and all work before it, is complete
 	for ctx := patience(t); from.memory.Bytes()[0] == 0; time.Sleep(time.Millisecond) {
 		ok(t, ctx.Err())
@@ -68,7 +70,8 @@ func TestResizeCQAfterOverrun(t *testing.T) {
 	from := must(to.PD().CreateQP(cq, to.cq, verbs.QPOptions{}))(t)
 	ok(t, errors.Join(from.ConnectNumber(to.Number()), to.ConnectNumber(from.Number())))
 	for range cq.Entries() + 1 {
-		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"), Remote: to.memory.Remote(0)}))
+		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"),
+			Remote: to.memory.Remote(0)}))
 	}
 	for e := range x.Events() {
 		if e.Type == verbs.EventCQErr && e.CQ == cq {
@@ -111,7 +114,8 @@ func TestOverrunWakesAll(t *testing.T) {
 	}
 	cq.WhileNobodyPolls(func() {
 		for range entries + 1 {
-			ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"), Remote: to.memory.Remote(0)}))
+			ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"),
+				Remote: to.memory.Remote(0)}))
 		}
 		for e := range x.Events() {
 			if e.Type == verbs.EventCQErr && e.CQ == cq {
@@ -149,7 +153,8 @@ func TestResizeCQWhilePolled(t *testing.T) {
 	})
 	for round := range 30 {
 		for i := range 32 {
-			ok(t, from.PostSend(&verbs.SendWR{ID: uint64(round*32 + i), Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte("x"), Remote: to.memory.Remote(0)}))
+			ok(t, from.PostSend(&verbs.SendWR{ID: uint64(round*32 + i), Op: verbs.OpWrite, Flags: verbs.Signaled,
+				Inline: []byte("x"), Remote: to.memory.Remote(0)}))
 		}
 		for i := range 32 {
 			if got := from.next(t, verbs.StatusSuccess); got.ID != uint64(round*32+i) {
@@ -167,14 +172,16 @@ func TestChangeAccess(t *testing.T) {
 	c := d.open()
 	from, to := newEnd(t, c, verbs.QPOptions{}), newEnd(t, c, verbs.QPOptions{})
 	join(t, from, to)
-	for _, m := range []*verbs.MR{must(to.PD().AllocMemory(64, verbs.LocalWrite))(t), must(to.PD().RegisterMemory(make([]byte, 64), verbs.LocalWrite))(t)} {
+	for _, m := range []*verbs.MR{must(to.PD().AllocMemory(64, verbs.LocalWrite))(t),
+		must(to.PD().RegisterMemory(make([]byte, 64), verbs.LocalWrite))(t)} {
 		before, lkey := m.Remote(3), m.LKey()
 		ok(t, m.ChangeAccess(verbs.LocalWrite|verbs.RemoteWrite))
 		if m.Remote(3) != before || m.LKey() != lkey {
 			t.Errorf("the region was %+v and is %+v", before, m.Remote(3))
 		}
 		to.receive(t, 0, 0) // its completion comes after the data was written
-		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Flags: verbs.Signaled, Inline: []byte("new"), Remote: before}))
+		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Flags: verbs.Signaled, Inline: []byte("new"),
+			Remote: before}))
 		from.next(t, verbs.StatusSuccess)
 		to.next(t, verbs.StatusSuccess)
 		if got := string(m.Bytes()[3:6]); got != "new" {
@@ -210,7 +217,8 @@ func TestZeroBased(t *testing.T) {
 	if there.Addr() != 0 || there.Remote(7).Addr != 7 || here.SGE(5, 5).Addr != 5 {
 		t.Errorf("a region at %#x, %+v, %+v", there.Addr(), there.Remote(7), here.SGE(5, 5))
 	}
-	ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{here.SGE(5, 5)}, Remote: there.Remote(7)}))
+	ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{here.SGE(5, 5)},
+		Remote: there.Remote(7)}))
 	from.next(t, verbs.StatusSuccess)
 	if got := string(there.Bytes()[7:12]); got != "based" {
 		t.Errorf("written %q", got)
@@ -234,7 +242,8 @@ func TestDeviceQuery(t *testing.T) {
 	d := startDaemon(t)
 	device := d.open().Devices()[0]
 	again := must(device.Query())(t)
-	if again == device || again.Prefix != device.Prefix || again.MTU != device.MTU || !again.Up || again.MaxSRQ == 0 || again.MaxMW == 0 {
+	if again == device || again.Prefix != device.Prefix || again.MTU != device.MTU || !again.Up || again.MaxSRQ == 0 ||
+		again.MaxMW == 0 {
 		t.Errorf("first %+v, then %+v", device, again)
 	}
 	must(again.Open())(t)

@@ -109,7 +109,8 @@ func call[Resp, Req any](c *Client, t abi.Type, req *Req, out *Resp, sendFD, wan
 	return callContext(context.Background(), c, t, req, out, sendFD, wantFDs)
 }
 
-func callContext[Resp, Req any](ctx context.Context, c *Client, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
+func callContext[Resp, Req any](ctx context.Context, c *Client, t abi.Type, req *Req, out *Resp,
+	sendFD, wantFDs int) ([]int, error) {
 	return session.Call(ctx, c.session, t, req, out, sendFD, wantFDs)
 }
 

@@ -94,14 +94,16 @@ func (o *ConnOptions) purpose() QPType {
 }
 
 // prepare makes the parts that the options leave out, and the queue pair, for datagrams or for a connection.
-func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, options *ConnOptions, purpose QPType) (*Conn, error) {
+func (c *Client) prepare(ctx context.Context, id *cmid.ID, device uint32, options *ConnOptions,
+	purpose QPType) (*Conn, error) {
 	o := ConnOptions{}
 	if options != nil {
 		o = *options
 	}
 	o.QP.Type = options.kind(purpose)
 	if o.QP.fill(); !o.QP.Type.serves(purpose == UD) {
-		return nil, fmt.Errorf("verbs: a queue pair of type %v where one like %v is expected: %w", o.QP.Type, purpose, syscall.EINVAL)
+		return nil, fmt.Errorf("verbs: a queue pair of type %v where one like %v is expected: %w", o.QP.Type, purpose,
+			syscall.EINVAL)
 	}
 	conn := &Conn{id: id, turn: make(chan struct{}, 1)}
 	if err := cmid.SetPrivate(&conn.param, o.PrivateData); err != nil {
@@ -157,7 +159,8 @@ func (conn *Conn) make(ctx context.Context, c *Client, device uint32, o *ConnOpt
 		}
 		conn.own.pd, made = true, append(made, pd)
 	} else if pd.ctx.device.number != int(device) {
-		return fmt.Errorf("verbs: the peer is reached by %s, the domain belongs to %s: %w", c.devices[device].Name, pd.ctx.device.Name, syscall.EINVAL)
+		return fmt.Errorf("verbs: the peer is reached by %s, the domain belongs to %s: %w", c.devices[device].Name,
+			pd.ctx.device.Name, syscall.EINVAL)
 	}
 	o.QP.fill()
 	send, recv := o.SendCQ, o.RecvCQ

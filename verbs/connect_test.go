@@ -23,9 +23,11 @@ func TestPrivateData(t *testing.T) {
 		t.Errorf("the dialer got %d bytes, expected %d", len(got), len(longest))
 	}
 	if p.dialed.RemoteAddr() != p.accepted.LocalAddr() || p.dialed.LocalAddr() != p.accepted.RemoteAddr() {
-		t.Errorf("addresses differ: %v-%v and %v-%v", p.dialed.LocalAddr(), p.dialed.RemoteAddr(), p.accepted.LocalAddr(), p.accepted.RemoteAddr())
+		t.Errorf("addresses differ: %v-%v and %v-%v", p.dialed.LocalAddr(), p.dialed.RemoteAddr(), p.accepted.LocalAddr(),
+			p.accepted.RemoteAddr())
 	}
-	_, err := p.near.Dial(patience(t), "198.18.0.1:1", &verbs.ConnOptions{PrivateData: make([]byte, verbs.MaxPrivateData+1)})
+	_, err := p.near.Dial(patience(t), "198.18.0.1:1",
+		&verbs.ConnOptions{PrivateData: make([]byte, verbs.MaxPrivateData+1)})
 	if !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("too much private data: %v, expected EINVAL", err)
 	}
@@ -83,7 +85,8 @@ func TestDialSource(t *testing.T) {
 		t.Errorf("from %v, seen as %v, expected %v", conn.LocalAddr(), got, source)
 	}
 	for _, wrong := range []string{"198.18.0.1:7488", "192.0.2.1:0"} {
-		if _, err := near.Dial(ctx, l.Addr().String(), &verbs.ConnOptions{Source: netip.MustParseAddrPort(wrong)}); err == nil {
+		if _, err := near.Dial(ctx, l.Addr().String(),
+			&verbs.ConnOptions{Source: netip.MustParseAddrPort(wrong)}); err == nil {
 			t.Errorf("dialed from %s", wrong)
 		}
 	}
@@ -234,7 +237,8 @@ func TestDisconnect(t *testing.T) {
 		}
 	}
 	for i := 10; i < 20; i++ {
-		if got, err := p.accepted.Recv(ctx); !errors.Is(err, verbs.ErrDisconnected) || got.ID != uint64(i) || got.Status != verbs.StatusWRFlushErr {
+		if got, err := p.accepted.Recv(ctx); !errors.Is(err, verbs.ErrDisconnected) || got.ID != uint64(i) ||
+			got.Status != verbs.StatusWRFlushErr {
 			t.Fatalf("receive %d after the end: %+v, %v", i, got, err)
 		}
 	}

@@ -42,7 +42,8 @@ func (x *Context) CreateCQ(cqe int, channel *CompChannel) (*CQ, error) {
 
 func (x *Context) createCQ(ctx context.Context, cqe int, channel *CompChannel) (*CQ, error) {
 	if cqe < 1 || cqe > x.device.MaxCQE {
-		return nil, fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", cqe, x.device.MaxCQE, syscall.EINVAL)
+		return nil, fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", cqe, x.device.MaxCQE,
+			syscall.EINVAL)
 	}
 	c := x.client
 	req := abi.CreateCQRequest{Context: x.handle, CQE: uint32(cqe)}
@@ -85,7 +86,8 @@ func (q *CQ) Entries() int {
 // more than the device allows. Poll may be called concurrently; it waits until Resize returns.
 func (q *CQ) Resize(n int) error {
 	if n < 1 || n > q.ctx.device.MaxCQE {
-		return fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", n, q.ctx.device.MaxCQE, syscall.EINVAL)
+		return fmt.Errorf("verbs: completion queue of %d entries, expected 1 to %d: %w", n, q.ctx.device.MaxCQE,
+			syscall.EINVAL)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -46,7 +46,8 @@ func program(t testing.TB, name string) string {
 		if programs.dir, programs.err = os.MkdirTemp("", "urdma-verbs-"); programs.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-o", programs.dir+"/", "urdma/urdmad", "urdma/examples/go/ping", "urdma/examples/go/srq", "urdma/examples/go/ud")
+		build := exec.Command("go", "build", "-o", programs.dir+"/", "urdma/urdmad", "urdma/examples/go/ping",
+			"urdma/examples/go/srq", "urdma/examples/go/ud")
 		if out, err := build.CombinedOutput(); err != nil {
 			programs.err = fmt.Errorf("%w\n%s", err, out)
 		}

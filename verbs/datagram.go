@@ -104,7 +104,8 @@ type GRH struct {
 // for fewer bytes, EPROTONOSUPPORT for another header.
 func ParseGRH(b []byte) (GRH, error) {
 	if len(b) < GRHLen {
-		return GRH{}, fmt.Errorf("verbs: %d bytes of a global routing header, expected %d: %w", len(b), GRHLen, syscall.EINVAL)
+		return GRH{}, fmt.Errorf("verbs: %d bytes of a global routing header, expected %d: %w", len(b), GRHLen,
+			syscall.EINVAL)
 	}
 	if b[0]>>4 == 6 {
 		return GRH{Src: netip.AddrFrom16([16]byte(b[8:24])), Dst: netip.AddrFrom16([16]byte(b[24:40])), HopLimit: b[7],

@@ -98,7 +98,8 @@ func TestDatagrams(t *testing.T) {
 	exchange := func(from, to *end, where verbs.Destination, n, length int) verbs.Completion {
 		to.receive(t, 0, verbs.GRHLen+longest)
 		fill(from.memory.Bytes()[out:out+length], n)
-		wr := verbs.SendWR{ID: uint64(n), Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{from.memory.SGE(out, length)}, To: where}
+		wr := verbs.SendWR{ID: uint64(n), Op: verbs.OpSend, Flags: verbs.Signaled,
+			SGE: []verbs.SGE{from.memory.SGE(out, length)}, To: where}
 		if n%2 == 1 {
 			wr.Op, wr.Imm = verbs.OpSendWithImm, uint32(n)<<16|7
 		}
@@ -107,7 +108,8 @@ func TestDatagrams(t *testing.T) {
 			t.Fatalf("send %d: completion %+v", n, c)
 		}
 		text, c := to.hear(t)
-		if len(text) != length || c.SrcQPN != from.QPN() || c.QPN != to.QPN() || c.HasImm != (n%2 == 1) || c.HasImm && c.Imm != wr.Imm {
+		if len(text) != length || c.SrcQPN != from.QPN() || c.QPN != to.QPN() || c.HasImm != (n%2 == 1) ||
+			c.HasImm && c.Imm != wr.Imm {
 			t.Fatalf("datagram %d of %d bytes: completion %+v from queue pair %d", n, length, c, from.QPN())
 		}
 		check(t, []byte(text), n)
@@ -285,7 +287,8 @@ func TestParseGRH(t *testing.T) {
 	b := make([]byte, 20, 64)
 	b = append(b, 0x45, 0x08, 0x00, 0x54, 0x00, 0x00, 0x40, 0x00, 0x3f, 0x11, 0x00, 0x00, 10, 1, 2, 3, 239, 4, 5, 6)
 	b = append(b, "the message"...)
-	want := verbs.GRH{Src: netip.MustParseAddr("10.1.2.3"), Dst: netip.MustParseAddr("239.4.5.6"), HopLimit: 63, TrafficClass: 8}
+	want := verbs.GRH{Src: netip.MustParseAddr("10.1.2.3"), Dst: netip.MustParseAddr("239.4.5.6"), HopLimit: 63,
+		TrafficClass: 8}
 	if h := must(verbs.ParseGRH(b))(t); h != want {
 		t.Errorf("header %+v, expected %+v", h, want)
 	}

@@ -58,7 +58,8 @@ func (c *Client) readDevices(ctx context.Context, n int) error {
 
 func (d *Device) read(ctx context.Context) error {
 	var v abi.Device
-	if _, err := callContext(ctx, d.client, abi.QueryDevice, &abi.QueryDeviceRequest{Device: uint32(d.number), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
+	if _, err := callContext(ctx, d.client, abi.QueryDevice,
+		&abi.QueryDeviceRequest{Device: uint32(d.number), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
 		return err
 	}
 	name, _, _ := bytes.Cut(v.Name[:], []byte{0})
@@ -70,8 +71,10 @@ func (d *Device) read(ctx context.Context) error {
 		Prefix: netip.PrefixFrom(v.Addr.AddrPort().Addr(), int(v.PrefixLength)), MAC: net.HardwareAddr(v.MAC[:]),
 		MTU: int(v.MTU), Up: v.LinkUp != 0, MaxQP: int(v.MaxQP), MaxQPWR: int(v.MaxQPWR), MaxSGE: int(v.MaxSGE),
 		MaxInline: int(v.MaxInline), MaxCQ: int(v.MaxCQ), MaxCQE: int(v.MaxCQE), MaxMR: int(v.MaxMR), MaxMW: int(v.MaxMW),
-		MaxSRQ: int(v.MaxSRQ), MaxSRQWR: int(v.MaxSRQWR), MaxSRQSGE: int(v.MaxSRQSGE), MaxPD: int(v.MaxPD), MaxReads: int(v.MaxRdAtom),
-		MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg, MaxDatagram: int(v.MaxDatagram), maxSGERead: int(v.MaxSGERd), TransportID: v.Transport}
+		MaxSRQ: int(v.MaxSRQ), MaxSRQWR: int(v.MaxSRQWR), MaxSRQSGE: int(v.MaxSRQSGE), MaxPD: int(v.MaxPD),
+		MaxReads:  int(v.MaxRdAtom),
+		MaxMRSize: v.MaxMRSize, MaxMessage: v.MaxMsg, MaxDatagram: int(v.MaxDatagram), maxSGERead: int(v.MaxSGERd),
+		TransportID: v.Transport}
 	return nil
 }
 
@@ -127,8 +130,9 @@ func (d *Device) open(ctx context.Context) (*Context, error) {
 		_ = c.callHandle(abi.CloseDevice, resp.Handle) // the first error is the one to return
 		return nil, err
 	}
-	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16), done: make(chan struct{}),
-		own: session.NewMutex()}
+	x := &Context{client: c, device: d, handle: resp.Handle, async: f, events: make(chan AsyncEvent, 16),
+		done: make(chan struct{}),
+		own:  session.NewMutex()}
 	c.contexts.Add(x.handle, x)
 	c.readers.Go(x.readAsync)
 	return x, nil

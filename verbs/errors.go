@@ -55,7 +55,8 @@ type CompletionError struct{ Completion Completion }
 func (e *CompletionError) Error() string {
 	c := &e.Completion
 	if c.VendorErr != 0 {
-		return fmt.Sprintf("verbs: %v failed: %v (%v: %s)", c.Op, c.Status, reason.Number(c.VendorErr), words.What(reason.Number(c.VendorErr)))
+		return fmt.Sprintf("verbs: %v failed: %v (%v: %s)", c.Op, c.Status, reason.Number(c.VendorErr),
+			words.What(reason.Number(c.VendorErr)))
 	}
 	return fmt.Sprintf("verbs: %v failed: %v", c.Op, c.Status)
 }

@@ -17,7 +17,8 @@ func TestImmediate(t *testing.T) {
 	}
 	fill(out.Bytes(), 3)
 	ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpSendWithImm, Imm: 0x01020304, SGE: []verbs.SGE{out.SGE(0, 3000)}}))
-	ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Imm: 7, SGE: []verbs.SGE{out.SGE(0, 4096)}, Remote: in.Remote(4096)}))
+	ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Imm: 7, SGE: []verbs.SGE{out.SGE(0, 4096)},
+		Remote: in.Remote(4096)}))
 	got, err := p.accepted.Recv(ctx)
 	ok(t, err)
 	if got.Op != verbs.DidRecv || !got.HasImm || got.Imm != 0x01020304 || got.ByteLen != 3000 {

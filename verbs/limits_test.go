@@ -48,7 +48,10 @@ func (l *limitsTest) pair(o verbs.QPOptions) {
 // limits has an entry for each field Max… of verbs.Device.
 var limits = map[string]func(l *limitsTest){
 	"MaxQP": func(l *limitsTest) {
-		reach(l, l.d.MaxQP, func() (*verbs.QP, error) { return l.pd.CreateQP(l.cq, l.cq, verbs.QPOptions{SendWR: 1, RecvWR: 1}) })
+		reach(l, l.d.MaxQP, func() (*verbs.QP,
+			error) {
+			return l.pd.CreateQP(l.cq, l.cq, verbs.QPOptions{SendWR: 1, RecvWR: 1})
+		})
 	},
 	"MaxQPWR":   func(l *limitsTest) { l.pair(verbs.QPOptions{SendWR: l.d.MaxQPWR, RecvWR: l.d.MaxQPWR}) },
 	"MaxSGE":    func(l *limitsTest) { l.pair(verbs.QPOptions{SendSGE: l.d.MaxSGE, RecvSGE: l.d.MaxSGE}) },
@@ -90,7 +93,8 @@ var limits = map[string]func(l *limitsTest){
 // TestLimits: one client can have as many of everything as its device states.
 func TestLimits(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "urdma.json")
-	text := `{"ports": [{"vdev": "loopback", "ipv4_address": "198.18.0.1/24"}], "limits": {"registered_bytes": 1073741824}}`
+	text := `{"ports": [{"vdev": "loopback", "ipv4_address": "198.18.0.1/24"}], ` +
+		`"limits": {"registered_bytes": 1073741824}}`
 	ok(t, os.WriteFile(config, []byte(text), 0o600))
 	daemon := startDaemon(t, "--config", config)
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[verbs.Device]()) {
@@ -113,7 +117,8 @@ func TestLimits(t *testing.T) {
 
 // TestStrictLimits: with URDMA_STRICT a device states smaller limits, and refuses more.
 func TestStrictLimits(t *testing.T) {
-	t.Setenv("URDMA_STRICT", "max_sge:3,max_qp_wr:5,max_inline_data:32,max_cqe:7,max_qp_rd_atom:2,max_srq_wr:6,max_srq_sge:4")
+	t.Setenv("URDMA_STRICT", "max_sge:3,max_qp_wr:5,max_inline_data:32,max_cqe:7,"+
+		"max_qp_rd_atom:2,max_srq_wr:6,max_srq_sge:4")
 	l := &limitsTest{t: t, d: startDaemon(t).open().Devices()[0]}
 	l.x = must(l.d.Open())(t)
 	l.pd = must(l.x.AllocPD())(t)
@@ -134,10 +139,13 @@ func TestStrictLimits(t *testing.T) {
 		"max_sge of receives":   {l.d.MaxSGE, 3, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{RecvSGE: n}) }},
 		"max_qp_wr of sends":    {l.d.MaxQPWR, 5, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{SendWR: n}) }},
 		"max_qp_wr of receives": {l.d.MaxQPWR, 5, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{RecvWR: n}) }},
-		"max_inline_data":       {l.d.MaxInline, 32, func(n int) (io.Closer, error) { return pair(verbs.QPOptions{Inline: n}) }},
-		"max_cqe":               {l.d.MaxCQE, 7, func(n int) (io.Closer, error) { return l.x.CreateCQ(n, nil) }},
-		"max_srq_wr":            {l.d.MaxSRQWR, 6, func(n int) (io.Closer, error) { return l.pd.CreateSRQ(verbs.SRQOptions{RecvWR: n}) }},
-		"max_srq_sge":           {l.d.MaxSRQSGE, 4, func(n int) (io.Closer, error) { return l.pd.CreateSRQ(verbs.SRQOptions{RecvWR: 1, RecvSGE: n}) }},
+		"max_inline_data": {l.d.MaxInline, 32,
+			func(n int) (io.Closer, error) { return pair(verbs.QPOptions{Inline: n}) }},
+		"max_cqe": {l.d.MaxCQE, 7, func(n int) (io.Closer, error) { return l.x.CreateCQ(n, nil) }},
+		"max_srq_wr": {l.d.MaxSRQWR, 6,
+			func(n int) (io.Closer, error) { return l.pd.CreateSRQ(verbs.SRQOptions{RecvWR: n}) }},
+		"max_srq_sge": {l.d.MaxSRQSGE, 4,
+			func(n int) (io.Closer, error) { return l.pd.CreateSRQ(verbs.SRQOptions{RecvWR: 1, RecvSGE: n}) }},
 	} {
 		if c.shown != c.want {
 			t.Errorf("%s is shown as %d, expected %d", name, c.shown, c.want)

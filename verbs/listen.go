@@ -101,7 +101,8 @@ type Request struct {
 
 func (l *Listener) newRequest(r *cmid.Request) *Request {
 	ev := &r.Event
-	return &Request{client: l.client, id: r.ID, kind: l.kind, event: *ev, Local: ev.Local.AddrPort(), Remote: ev.Peer.AddrPort(),
+	return &Request{client: l.client, id: r.ID, kind: l.kind, event: *ev, Local: ev.Local.AddrPort(),
+		Remote:      ev.Peer.AddrPort(),
 		PrivateData: append([]byte(nil), ev.Param.Private()...)}
 }
 
@@ -111,7 +112,8 @@ func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, erro
 	peer := &r.event.Param
 	conn, err := r.client.prepare(ctx, r.id, r.event.Device, options, r.kind)
 	if err == nil {
-		if _, err = conn.handshake(ctx, abi.CMAccept, offered{int(peer.ResponderResources), int(peer.InitiatorDepth)}); err != nil {
+		if _, err = conn.handshake(ctx, abi.CMAccept,
+			offered{int(peer.ResponderResources), int(peer.InitiatorDepth)}); err != nil {
 			session.Undo(ctx, conn.release)
 		}
 	}

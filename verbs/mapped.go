@@ -18,7 +18,8 @@ import (
 func mapQP(r *abi.QPResponse, fd, workers int) ([]byte, error) {
 	if !fits(&r.SQ, r.Bytes) || !fits(&r.RQ, r.Bytes) || int(r.Worker) >= workers {
 		_ = unix.Close(fd) // no longer needed
-		return nil, fmt.Errorf("verbs: queues of %d and %d slots in %d bytes of worker %d: %w", r.SQ.Entries, r.RQ.Entries, r.Bytes, r.Worker, syscall.EPROTO)
+		return nil, fmt.Errorf("verbs: queues of %d and %d slots in %d bytes of worker %d: %w", r.SQ.Entries, r.RQ.Entries,
+			r.Bytes, r.Worker, syscall.EPROTO)
 	}
 	return session.Map(fd, int(r.Bytes))
 }
@@ -27,7 +28,8 @@ func mapQP(r *abi.QPResponse, fd, workers int) ([]byte, error) {
 func mapSRQ(r *abi.SRQResponse, fd int) ([]byte, error) {
 	if !fits(&r.RQ, r.Bytes) || r.MaxWR > r.RQ.Entries {
 		_ = unix.Close(fd) // no longer needed
-		return nil, fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes, syscall.EPROTO)
+		return nil, fmt.Errorf("verbs: shared receive queue of %d slots in %d bytes: %w", r.RQ.Entries, r.Bytes,
+			syscall.EPROTO)
 	}
 	return session.Map(fd, int(r.Bytes))
 }

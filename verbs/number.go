@@ -27,7 +27,8 @@ func (q *QP) Number() Number { return Number{q.ctx.device.Prefix.Addr(), q.pair.
 // and complete as all others do. Queue pairs of type UD have no peer: EINVAL.
 func (q *QP) ConnectNumber(peer Number) error {
 	if own := q.Number().Addr; peer.Addr.Unmap().Is4() != own.Is4() {
-		return fmt.Errorf("verbs: the peer's address is %v, expected one of the family of ours, %v: %w", peer.Addr, own, syscall.EAFNOSUPPORT)
+		return fmt.Errorf("verbs: the peer's address is %v, expected one of the family of ours, %v: %w", peer.Addr, own,
+			syscall.EAFNOSUPPORT)
 	}
 	switch q.kind {
 	case UD:
@@ -59,6 +60,7 @@ const receivingMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.Q
 
 // receiving returns the attributes with which a queue pair of type RC or UC moves to RTR.
 func (q *QP) receiving(peer Number) QPAttr {
-	return QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, IsGlobal: 1, DGID: peer.Addr.As16(), AHPortNum: uint32(q.ctx.device.Port),
-		HopLimit: 64}
+	return QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: peer.QPN, IsGlobal: 1, DGID: peer.Addr.As16(),
+		AHPortNum: uint32(q.ctx.device.Port),
+		HopLimit:  64}
 }

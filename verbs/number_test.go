@@ -75,7 +75,8 @@ func greet(client *verbs.Client, tcp net.Conn, text string) (string, error) {
 		return "", err
 	}
 	n := copy(memory.Bytes()[:32], text)
-	if err := q.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{memory.SGE(0, n)}}); err != nil {
+	if err := q.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled,
+		SGE: []verbs.SGE{memory.SGE(0, n)}}); err != nil {
 		return "", err
 	}
 	var got string

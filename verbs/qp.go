@@ -127,7 +127,8 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 		return nil, err
 	}
 	q := &QP{kind: o.Type, ctx: p.ctx, pd: p, sendCQ: sendCQ, recvCQ: recvCQ, srq: o.SRQ, handle: resp.Handle,
-		maxMessage: p.ctx.device.maxMessage(o.Type), pair: completionPair{ID: req.UserHandle, QPN: resp.QPN, Shared: o.SRQ != nil}}
+		maxMessage: p.ctx.device.maxMessage(o.Type),
+		pair:       completionPair{ID: req.UserHandle, QPN: resp.QPN, Shared: o.SRQ != nil}}
 	if q.mem, err = mapQP(&resp, fds[0], c.urdmad.Workers); err == nil {
 		q.attach(&resp, o.SigAll)
 		err = q.ready(ctx)
@@ -144,7 +145,8 @@ func (p *PD) createQP(ctx context.Context, sendCQ, recvCQ *CQ, o QPOptions) (*QP
 // target makes a queue pair of type XRCRecv on a device.
 func (o *QPOptions) target(ctx context.Context, device *Device) (*QP, error) {
 	if o.XRC == nil || o.XRC.ctx.client != device.client || o.XRC.ctx.device.number != device.number {
-		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, device.Name, syscall.EINVAL)
+		return nil, fmt.Errorf("verbs: queue pair of type %v without an XRC domain of %s: %w", o.Type, device.Name,
+			syscall.EINVAL)
 	}
 	return o.XRC.createQP(ctx)
 }

@@ -145,7 +145,8 @@ func TestDatagramRequest(t *testing.T) {
 		t.Errorf("private data %q, error %v", dialed.PrivateData(), dialed.Err())
 	}
 	for _, two := range [][2]*verbs.Conn{{dialed, accepted}, {accepted, dialed}} {
-		if want := (verbs.Destination{Number: two[1].Number(), QKey: verbs.UDPQKey}); two[0].Peer() != want || two[0].LocalAddr() != two[1].RemoteAddr() {
+		if want := (verbs.Destination{Number: two[1].Number(), QKey: verbs.UDPQKey}); two[0].Peer() != want ||
+			two[0].LocalAddr() != two[1].RemoteAddr() {
 			t.Errorf("the peer of %v is %+v at %v, expected %+v", two[0].LocalAddr(), two[0].Peer(), two[0].RemoteAddr(), want)
 		}
 	}
@@ -185,7 +186,8 @@ func TestDatagramServiceEnd(t *testing.T) {
 		}
 		accepted <- err
 	}()
-	conn := must(d.open().Dial(ctx, fmt.Sprintf("198.18.0.1:%d", l.Addr().Port()), &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}}))(t)
+	conn := must(d.open().Dial(ctx, fmt.Sprintf("198.18.0.1:%d", l.Addr().Port()),
+		&verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}}))(t)
 	d.kill()
 	if err := <-accepted; !errors.Is(err, verbs.ErrGone) {
 		t.Errorf("a server that waits for a datagram: %v", err)
@@ -212,7 +214,8 @@ func TestJoinMulticast(t *testing.T) {
 	for i := 0; i < len(members); i += 2 {
 		c := must(members[i].Recv(ctx))(t)
 		h := must(verbs.ParseGRH(memories[i].Bytes()))(t)
-		if text := string(memories[i].Bytes()[verbs.GRHLen:c.ByteLen]); text != "to all" || h.Dst.String() != "239.7.7.7" || c.SrcQPN != members[1].QPN() {
+		if text := string(memories[i].Bytes()[verbs.GRHLen:c.ByteLen]); text != "to all" || h.Dst.String() != "239.7.7.7" ||
+			c.SrcQPN != members[1].QPN() {
 			t.Errorf("member %d heard %q, %+v, %+v", i, text, h, c)
 		}
 	}

@@ -31,7 +31,8 @@ func mappingOf(addr, n uint64) (m fileMapping, ok bool) {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var start, end, offset uint64
 		var rights string
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s %x %x:%x %d", &start, &end, &rights, &offset, &m.major, &m.minor, &m.inode); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s %x %x:%x %d", &start, &end, &rights, &offset, &m.major, &m.minor,
+			&m.inode); err != nil {
 			return m, false
 		}
 		if addr >= end {
@@ -47,7 +48,8 @@ func mappingOf(addr, n uint64) (m fileMapping, ok bool) {
 func (m *fileMapping) is(fd int) bool {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
-	return unix.Fstat(fd, &st) == nil && st.Ino == m.inode && unix.Major(st.Dev) == m.major && unix.Minor(st.Dev) == m.minor &&
+	return unix.Fstat(fd, &st) == nil && st.Ino == m.inode && unix.Major(st.Dev) == m.major &&
+		unix.Minor(st.Dev) == m.minor &&
 		unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.TMPFS_MAGIC
 }
 
@@ -103,7 +105,8 @@ func populate(addr, n uint64, writes bool) error {
 	if writes {
 		advice = unix.MADV_POPULATE_WRITE
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(first), uintptr(last-first), uintptr(advice)); errno != 0 && errno != unix.EINVAL {
+	if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(first), uintptr(last-first), uintptr(advice)); errno != 0 &&
+		errno != unix.EINVAL {
 		return errno
 	}
 	return nil

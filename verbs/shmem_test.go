@@ -51,7 +51,8 @@ func TestSharedMemory(t *testing.T) {
 		src := must(from.PD().AllocMemory(len(b), verbs.LocalWrite))(t)
 		for round := range 100 {
 			fill(src.Bytes(), round)
-			ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{src.SGE(0, len(b))}, Remote: m.Remote(0)}))
+			ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{src.SGE(0, len(b))},
+				Remote: m.Remote(0)}))
 			from.next(t, verbs.StatusSuccess)
 			if !bytes.Equal(b, src.Bytes()) {
 				t.Fatalf("%s: round %d: completed and not there", name, round)

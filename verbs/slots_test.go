@@ -139,7 +139,8 @@ func TestSlotsOfTheNextQueuePair(t *testing.T) {
 		p := failed(make1())
 		fill(p)
 		ok(t, p.Modify(&verbs.QPAttr{QPState: abi.QPSReset}, abi.QPMaskState))
-		ok(t, p.Modify(&verbs.QPAttr{QPState: abi.QPSInit, PortNum: 1}, abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags))
+		ok(t, p.Modify(&verbs.QPAttr{QPState: abi.QPSInit, PortNum: 1},
+			abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags))
 		failed(p)
 		fill(p)
 		ok(t, p.Close())

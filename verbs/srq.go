@@ -55,7 +55,8 @@ func (p *PD) CreateSRQ(o SRQOptions) (*SRQ, error) {
 		}
 	}
 	c := p.ctx.client
-	req := abi.CreateSRQRequest{PD: p.handle, MaxWR: uint32(o.RecvWR), MaxSGE: uint32(o.RecvSGE), SRQLimit: uint32(o.Limit)}
+	req := abi.CreateSRQRequest{PD: p.handle, MaxWR: uint32(o.RecvWR), MaxSGE: uint32(o.RecvSGE),
+		SRQLimit: uint32(o.Limit)}
 	if err := o.name(c, &req); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,8 @@ func (o *SRQOptions) name(c *Client, req *abi.CreateSRQRequest) error {
 		return nil
 	}
 	if o.XRC == nil || o.CQ == nil || o.CQ.ctx.client != c || o.XRC.ctx.client != c {
-		return fmt.Errorf("verbs: shared receive queue with an XRC domain or a completion queue of ours, expected both: %w", syscall.EINVAL)
+		return fmt.Errorf("verbs: shared receive queue with an XRC domain or a completion queue of ours, expected both: %w",
+			syscall.EINVAL)
 	}
 	req.SRQType, req.XRCD, req.CQ = abi.SRQTypeXRC, o.XRC.handle, o.CQ.handle
 	return nil

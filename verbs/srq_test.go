@@ -36,7 +36,8 @@ func newPool(t *testing.T, c *verbs.Client) *pool {
 
 func (p *pool) post(n int) error {
 	at := n * poolMessage
-	return p.srq.PostRecv(&verbs.RecvWR{ID: uint64(n), SGE: []verbs.SGE{p.memory.SGE(at, 300), p.memory.SGE(at+300, poolMessage-300)}})
+	return p.srq.PostRecv(&verbs.RecvWR{ID: uint64(n),
+		SGE: []verbs.SGE{p.memory.SGE(at, 300), p.memory.SGE(at+300, poolMessage-300)}})
 }
 
 // options returns the options of a connection that uses the pool.
@@ -176,7 +177,8 @@ func (p *pool) refuses(t *testing.T, pairs []*pair) {
 			t.Errorf("limit %d: %v", n, err)
 		}
 	}
-	if _, err := must(pairs[0].dialed.PD().Context().AllocPD())(t).CreateQP(pairs[0].dialed.SendCQ(), pairs[0].dialed.SendCQ(), verbs.QPOptions{SRQ: p.srq}); !errors.Is(err, syscall.EINVAL) {
+	if _, err := must(pairs[0].dialed.PD().Context().AllocPD())(t).CreateQP(pairs[0].dialed.SendCQ(),
+		pairs[0].dialed.SendCQ(), verbs.QPOptions{SRQ: p.srq}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a queue pair of another client's: %v", err)
 	}
 	for _, two := range pairs {

@@ -128,7 +128,8 @@ func TestInlineAndInvalidate(t *testing.T) {
 	in := memory(t, p.accepted, 4096, true)
 	region := must(p.accepted.QP.PD().AllocMemory(4096, verbs.LocalWrite|verbs.BindWindows))(t)
 	lend := must(p.accepted.QP.PD().AllocWindow(verbs.Window2))(t)
-	ok(t, p.accepted.PostSend(&verbs.SendWR{Op: verbs.OpBindWindow, Bind: verbs.Bind{Window: lend, MR: region, Length: 64, Access: verbs.RemoteWrite}}))
+	ok(t, p.accepted.PostSend(&verbs.SendWR{Op: verbs.OpBindWindow,
+		Bind: verbs.Bind{Window: lend, MR: region, Length: 64, Access: verbs.RemoteWrite}}))
 	ok(t, p.dialed.Write(ctx, lend.Remote(region, 0), memory(t, p.dialed, 64, true).SGE(0, 64)))
 	for i := range 4 {
 		ok(t, p.accepted.PostRecv(&verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{in.SGE(i*64, 64)}}))
@@ -139,7 +140,8 @@ func TestInlineAndInvalidate(t *testing.T) {
 		ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpSend, Inline: buf}))
 	}
 	clear(buf)
-	ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpSendWithInv, Flags: verbs.Signaled | verbs.Solicited, InvalidateSTag: lend.RKey()}))
+	ok(t, p.dialed.PostSend(&verbs.SendWR{Op: verbs.OpSendWithInv, Flags: verbs.Signaled | verbs.Solicited,
+		InvalidateSTag: lend.RKey()}))
 	for i := range 4 {
 		got := must(p.accepted.Recv(ctx))(t)
 		if i < 3 {
@@ -167,7 +169,8 @@ func TestWrongAccess(t *testing.T) {
 	here, there := memory(t, p.dialed, 4096, true), memory(t, p.accepted, 4096, true)
 	err := p.dialed.Write(ctx, there.Remote(1), here.SGE(0, 4096))
 	var failed *verbs.CompletionError
-	if !errors.As(err, &failed) || failed.Completion.Status != verbs.StatusRemAccessErr || failed.Completion.VendorErr == 0 {
+	if !errors.As(err, &failed) || failed.Completion.Status != verbs.StatusRemAccessErr ||
+		failed.Completion.VendorErr == 0 {
 		t.Errorf("writing past the end: %v, expected a remote access error with its cause", err)
 	}
 	for _, conn := range []*verbs.Conn{p.dialed, p.accepted} {
@@ -189,7 +192,8 @@ func TestWrongAccess(t *testing.T) {
 }
 
 func TestPostRefusals(t *testing.T) {
-	p := connect(t, verbs.ConnOptions{QP: verbs.QPOptions{SendWR: 4, RecvWR: 2, SendSGE: 2, RecvSGE: 1}}, verbs.ConnOptions{})
+	p := connect(t, verbs.ConnOptions{QP: verbs.QPOptions{SendWR: 4, RecvWR: 2, SendSGE: 2, RecvSGE: 1}},
+		verbs.ConnOptions{})
 	m := memory(t, p.dialed, 4096, true)
 	three := []verbs.SGE{m.SGE(0, 1), m.SGE(1, 1), m.SGE(2, 1)}
 	for _, c := range []struct {
@@ -213,7 +217,8 @@ func TestPostRefusals(t *testing.T) {
 	for i := range wrs {
 		wrs[i] = verbs.SendWR{Op: verbs.OpSend, SGE: three[:1]}
 	}
-	if n, err := p.dialed.PostSends(wrs); n != 4 || !errors.Is(err, verbs.ErrQueueFull) || !errors.Is(err, syscall.ENOMEM) {
+	if n, err := p.dialed.PostSends(wrs); n != 4 || !errors.Is(err, verbs.ErrQueueFull) ||
+		!errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("PostSends of 10 to a queue of 4: %d, %v", n, err)
 	}
 	if err := p.dialed.PostRecv(&verbs.RecvWR{SGE: three[:2]}); !errors.Is(err, verbs.ErrWorkRequest) {

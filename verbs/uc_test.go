@@ -22,11 +22,13 @@ func newUC(t *testing.T) (near, far *end) {
 func TestUC(t *testing.T) {
 	const length, target = 20_000, 32 << 10
 	near, far := newUC(t)
-	for n, op := range []verbs.Opcode{verbs.OpSend, verbs.OpSendWithImm, verbs.OpWriteWithImm, verbs.OpWrite, verbs.OpSend} {
+	for n, op := range []verbs.Opcode{verbs.OpSend, verbs.OpSendWithImm, verbs.OpWriteWithImm, verbs.OpWrite,
+		verbs.OpSend} {
 		fill(near.memory.Bytes()[:length], n)
 		far.receive(t, 0, length)
-		wr := verbs.SendWR{Op: op, Flags: verbs.Signaled, SGE: []verbs.SGE{near.memory.SGE(0, length)}, Remote: far.memory.Remote(target),
-			Imm: 0xabcd0000 + uint32(n)}
+		wr := verbs.SendWR{Op: op, Flags: verbs.Signaled, SGE: []verbs.SGE{near.memory.SGE(0, length)},
+			Remote: far.memory.Remote(target),
+			Imm:    0xabcd0000 + uint32(n)}
 		ok(t, near.PostSend(&wr))
 		near.next(t, verbs.StatusSuccess)
 		if op == verbs.OpWrite { // there is no wire, so urdmad has completed it
@@ -55,7 +57,8 @@ func TestUCLost(t *testing.T) {
 	far.receive(t, 0, 100)
 	wrong := far.memory.Remote(0)
 	wrong.RKey ^= 0xff00
-	ok(t, near.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Flags: verbs.Signaled, SGE: []verbs.SGE{near.memory.SGE(0, 8)}, Remote: wrong}))
+	ok(t, near.PostSend(&verbs.SendWR{Op: verbs.OpWriteWithImm, Flags: verbs.Signaled,
+		SGE: []verbs.SGE{near.memory.SGE(0, 8)}, Remote: wrong}))
 	near.next(t, verbs.StatusSuccess)
 	far.nothing(t, "a Write to wrong memory")
 	ok(t, near.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, Inline: []byte("after")}))

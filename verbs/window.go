@@ -26,7 +26,8 @@ type Window struct {
 // AllocWindow makes a window that is not bound.
 func (p *PD) AllocWindow(kind WindowType) (*Window, error) {
 	var resp abi.AllocMWResponse
-	if _, err := call(p.ctx.client, abi.AllocMW, &abi.AllocMWRequest{PD: p.handle, Type: uint32(kind)}, &resp, -1, 0); err != nil {
+	if _, err := call(p.ctx.client, abi.AllocMW, &abi.AllocMWRequest{PD: p.handle, Type: uint32(kind)}, &resp, -1,
+		0); err != nil {
 		return nil, err
 	}
 	w := &Window{pd: p, handle: resp.Handle}

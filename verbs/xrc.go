@@ -30,7 +30,8 @@ type XRCDomain struct {
 // which may close it afterwards.
 func (x *Context) OpenXRCDomain(file *os.File, flags int) (*XRCDomain, error) {
 	if flags&^(syscall.O_CREAT|syscall.O_EXCL) != 0 {
-		return nil, fmt.Errorf("verbs: XRC domain with flags 0x%x, expected O_CREAT and O_EXCL alone: %w", flags, syscall.EINVAL)
+		return nil, fmt.Errorf("verbs: XRC domain with flags 0x%x, expected O_CREAT and O_EXCL alone: %w", flags,
+			syscall.EINVAL)
 	}
 	fd := -1
 	if file != nil {

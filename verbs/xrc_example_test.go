@@ -102,7 +102,8 @@ func sendXRC(ctx context.Context, client *verbs.Client, address, text string) er
 	}
 	defer conn.Close()
 	srqn := binary.BigEndian.Uint32(conn.PrivateData())
-	if err := conn.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, Inline: []byte(text), SRQN: srqn}); err != nil {
+	if err := conn.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, Inline: []byte(text),
+		SRQN: srqn}); err != nil {
 		return err
 	}
 	var one [1]verbs.Completion

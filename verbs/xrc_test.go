@@ -92,7 +92,8 @@ func TestXRC(t *testing.T) {
 		if got := m.hear(t, made); got != text {
 			t.Errorf("heard %q, expected %q", got, text)
 		}
-		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte(text), Remote: m.memory.Remote(4 * 64)}))
+		ok(t, from.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, Inline: []byte(text),
+			Remote: m.memory.Remote(4 * 64)}))
 		from.next(t, verbs.StatusSuccess)
 		if got := string(m.memory.Bytes()[4*64:][:len(text)]); got != text {
 			t.Errorf("written %q, expected %q", got, text)
@@ -162,7 +163,8 @@ func TestXRCErrors(t *testing.T) {
 		"a receive for XRC_RECV":        {target.PostRecv(&verbs.RecvWR{}), verbs.ErrWorkRequest},
 		"a message by XRC_RECV":         {target.PostSend(&send), verbs.ErrWorkRequest},
 		"a message for no queue":        {from.PostSend(&verbs.SendWR{Op: verbs.OpSend}), verbs.ErrWorkRequest},
-		"an invalidation":               {from.PostSend(&verbs.SendWR{Op: verbs.OpSendWithInv, SRQN: 1}), verbs.ErrWorkRequest},
+		"an invalidation": {from.PostSend(&verbs.SendWR{Op: verbs.OpSendWithInv, SRQN: 1}),
+			verbs.ErrWorkRequest},
 	} {
 		if !errors.Is(got.err, got.want) {
 			t.Errorf("%s: %v, expected %v", what, got.err, got.want)

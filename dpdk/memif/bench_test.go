@@ -26,7 +26,8 @@ func BenchmarkBothSides(b *testing.B) {
 func BenchmarkTwoRings(b *testing.B) {
 	for _, size := range []int{64, 1500, 9000} {
 		for _, toServer := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%d bytes, to server %v", size, toServer), func(b *testing.B) { bothSides(b, 2, size, true, toServer) })
+			b.Run(fmt.Sprintf("%d bytes, to server %v", size, toServer),
+				func(b *testing.B) { bothSides(b, 2, size, true, toServer) })
 		}
 	}
 }

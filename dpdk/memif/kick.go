@@ -41,7 +41,8 @@ func newInterrupt() (ours interrupt, theirs int, err error) {
 func openInterrupt(fd int, write bool) (interrupt, error) {
 	if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
 		if !ofSocketpair(fd) {
-			return interrupt{fd: -1}, fmt.Errorf("memif: interrupt is a socket, expected one of a socketpair, of type SOCK_STREAM")
+			return interrupt{fd: -1}, fmt.Errorf("memif: interrupt is a socket, expected one of a socketpair, of type " +
+				"SOCK_STREAM")
 		}
 		return interrupt{fd: fd, socket: true}, nil
 	}
@@ -64,7 +65,8 @@ func ofSocketpair(fd int) bool {
 	}
 	for _, end := range []func(int) (unix.Sockaddr, error){unix.Getsockname, unix.Getpeername} {
 		at, err := end(fd)
-		if name, ok := at.(*unix.SockaddrUnix); err != nil || !ok || name.Name != "@" { // package unix returns "@" for no name
+		// Package unix returns "@" for a socket without a name.
+		if name, ok := at.(*unix.SockaddrUnix); err != nil || !ok || name.Name != "@" {
 			return false
 		}
 	}

@@ -42,7 +42,8 @@ func TestForeignInterrupts(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Close(accepted) })
 	datagrams, sender := service("datagrams", unix.SOCK_DGRAM)
-	for name, fd := range map[string]int{"listens": stream, "connected": connected, "accepted": accepted, "bound": datagrams, "connected datagrams": sender,
+	for name, fd := range map[string]int{"listens": stream, "connected": connected, "accepted": accepted,
+		"bound": datagrams, "connected datagrams": sender,
 		"unconnected": socket(unix.SOCK_STREAM)} {
 		if in, err := openInterrupt(fd, true); err == nil {
 			t.Errorf("%s: taken as %+v", name, in)

@@ -236,7 +236,8 @@ func closeBesideSilence(t *testing.T) time.Duration {
 func TestStaleSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.sock")
 	ln := serveRaw(t, path)
-	if _, err := Open(Options{SocketPath: path, Server: true}); err == nil || !strings.Contains(err.Error(), "answers there already") {
+	if _, err := Open(Options{SocketPath: path, Server: true}); err == nil ||
+		!strings.Contains(err.Error(), "answers there already") {
 		t.Fatalf("opened over a live server: %v", err)
 	}
 	ln.SetUnlinkOnClose(false)

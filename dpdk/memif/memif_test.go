@@ -80,7 +80,9 @@ func TestConformance(t *testing.T) {
 				return p
 			}
 		}
-		t.Run(fmt.Sprintf("client to server, MTU %d, ring %d", c.mtu, c.ring), func(t *testing.T) { porttest.Run(t, open(false)) })
-		t.Run(fmt.Sprintf("server to client, MTU %d, ring %d", c.mtu, c.ring), func(t *testing.T) { porttest.Run(t, open(true)) })
+		t.Run(fmt.Sprintf("client to server, MTU %d, ring %d", c.mtu, c.ring),
+			func(t *testing.T) { porttest.Run(t, open(false)) })
+		t.Run(fmt.Sprintf("server to client, MTU %d, ring %d", c.mtu, c.ring),
+			func(t *testing.T) { porttest.Run(t, open(true)) })
 	}
 }

@@ -35,7 +35,8 @@ const (
 	kindDisconnect
 )
 
-var kindNames = [...]string{"none", "ack", "hello", "init", "add-region", "add-ring", "connect", "connected", "disconnect"}
+var kindNames = [...]string{"none", "ack", "hello", "init", "add-region", "add-ring", "connect", "connected",
+	"disconnect"}
 
 func (k kind) String() string {
 	if int(k) < len(kindNames) {

@@ -15,7 +15,8 @@ func TestMessageBytes(t *testing.T) {
 		m    message
 		want string
 	}{
-		{"hello", hello{name: "ab", minVersion: 0x200, maxVersion: 0x201, maxRegion: 3, maxS2CRing: 4, maxC2SRing: 5, maxLog2RingEntries: 14}.encode(),
+		{"hello", hello{name: "ab", minVersion: 0x200, maxVersion: 0x201, maxRegion: 3, maxS2CRing: 4, maxC2SRing: 5,
+			maxLog2RingEntries: 14}.encode(),
 			"0200 6162" + strings.Repeat("00", 30) + "0002 0102 0300 0400 0500 0e"},
 		{"init", initMsg{version: 0x200, id: 0x01020304, mode: 0, secret: secret, name: "ab"}.encode(),
 			"0300 0002 04030201 00 6b6579" + strings.Repeat("00", 21) + "6162"},

@@ -71,7 +71,8 @@ func (o *Options) fill() error {
 		return errors.New("memif: no socket path given")
 	}
 	if len(o.SocketPath) > maxSocketPath {
-		return fmt.Errorf("memif %s: socket path of %d bytes, the system allows %d: %q", o.Name, len(o.SocketPath), maxSocketPath, o.SocketPath)
+		return fmt.Errorf("memif %s: socket path of %d bytes, the system allows %d: %q", o.Name, len(o.SocketPath),
+			maxSocketPath, o.SocketPath)
 	}
 	if len(o.Secret) >= secretSize {
 		return fmt.Errorf("memif %s: secret of %d bytes, at most %d fit", o.Name, len(o.Secret), secretSize-1)
@@ -105,14 +106,16 @@ func (o *Options) fillSizes() error {
 		o.RingSize = defaultRing
 	}
 	if bits.OnesCount(uint(o.RingSize)) != 1 || o.RingSize < 1<<minLog2Ring || o.RingSize > 1<<maxLog2Ring {
-		return fmt.Errorf("memif %s: ring size %d is not a power of two from %d to %d", o.Name, o.RingSize, 1<<minLog2Ring, 1<<maxLog2Ring)
+		return fmt.Errorf("memif %s: ring size %d is not a power of two from %d to %d", o.Name, o.RingSize, 1<<minLog2Ring,
+			1<<maxLog2Ring)
 	}
 	room := o.MTU + port.EtherHeaderLen
 	if o.BufferSize == 0 {
 		o.BufferSize = stride(room)
 	}
 	if o.BufferSize < room || o.BufferSize > maxBufferSize || o.BufferSize%8 != 0 {
-		return fmt.Errorf("memif %s: buffer size %d: must hold a frame of %d bytes, be a multiple of 8 and at most %d", o.Name, o.BufferSize, room, maxBufferSize)
+		return fmt.Errorf("memif %s: buffer size %d: must hold a frame of %d bytes, be a multiple of 8 and at most %d",
+			o.Name, o.BufferSize, room, maxBufferSize)
 	}
 	return nil
 }

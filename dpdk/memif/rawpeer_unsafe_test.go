@@ -55,7 +55,8 @@ const rawRings = 2
 
 // rawRing returns the message that offers one of a raw client's rings.
 func rawRing(flags, index uint16) addRing {
-	return addRing{flags: flags, index: index, offset: uint32(int(index)*2+int(flags)) * uint32(ringBytes(rawLog2)), log2: rawLog2}
+	return addRing{flags: flags, index: index, offset: uint32(int(index)*2+int(flags)) * uint32(ringBytes(rawLog2)),
+		log2: rawLog2}
 }
 
 // rawRegion creates the client's memory: rings, and a buffer for every slot of one ring in each direction.
@@ -181,7 +182,8 @@ func (s rawServer) accept(t *testing.T, ln *net.UnixListener) (r *rawPeer, rings
 		t.Fatal(err)
 	}
 	r = &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
-	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: s.says, maxS2CRing: s.says, maxLog2RingEntries: maxLog2Ring}
+	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: s.says,
+		maxS2CRing: s.says, maxLog2RingEntries: maxLog2Ring}
 	if err := r.ctl.send(h.encode(), -1); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,8 @@ func mapRegion(fd int, size uint64) ([]byte, error) {
 		return nil, fmt.Errorf("memif: region is no memfd: %w", err)
 	}
 	if seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, fmt.Errorf("memif: region's memfd has seals %#x, without F_SEAL_SHRINK (a DPDK peer must use zero-copy=no)", seals)
+		return nil, fmt.Errorf("memif: region's memfd has seals %#x, without F_SEAL_SHRINK (a DPDK peer must use "+
+			"zero-copy=no)", seals)
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC {

@@ -71,7 +71,8 @@ func ringAt(mem []byte, offset uint32, log2 uint8) (r ring, err error) {
 	}
 	b, ok := span(mem, offset, uint32(ringBytes(log2)))
 	if !ok {
-		return r, fmt.Errorf("memif: ring of 2^%d slots at offset %d is outside its region of %d bytes", log2, offset, len(mem))
+		return r, fmt.Errorf("memif: ring of 2^%d slots at offset %d is outside its region of %d bytes", log2, offset,
+			len(mem))
 	}
 	base := unsafe.Pointer(unsafe.SliceData(b))
 	return ring{

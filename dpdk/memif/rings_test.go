@@ -87,7 +87,8 @@ func everyone(t *testing.T, a, b tested, each uint32) {
 					for i := range rx[:n] {
 						to, from, number, ok := isNumbered(rx[i].Data)
 						if !ok || int(to)%rings != w || number <= last[from][to] {
-							t.Errorf("queue %d of %s: frame %d of queue %d for %d, after %d; whole: %v", w, p.opt.Name, number, from, to, last[from][to], ok)
+							t.Errorf("queue %d of %s: frame %d of queue %d for %d, after %d; whole: %v", w, p.opt.Name, number, from, to,
+								last[from][to], ok)
 							return
 						}
 						last[from][to] = number
@@ -287,7 +288,8 @@ func TestReaderOfOneRingStops(t *testing.T) {
 // TestMemoryOfSeveralRings: rings are shorter if there are many.
 func TestMemoryOfSeveralRings(t *testing.T) {
 	for _, c := range []struct{ queues, c2s, ring, mtu, slots int }{
-		{1, 1, 1024, 1500, 1024}, {2, 2, 1024, 1500, 1024}, {3, 1, 1024, 1500, 512}, {1, 8, 1024, 1500, 256}, {8, 8, 1024, 9000, 256},
+		{1, 1, 1024, 1500, 1024}, {2, 2, 1024, 1500, 1024}, {3, 1, 1024, 1500, 512}, {1, 8, 1024, 1500, 256},
+		{8, 8, 1024, 9000, 256},
 		{8, 8, 8, 1500, 8}, {1, 1, 16384, 9000, 16384}, {2, 2, 16384, 9600, 8192},
 	} {
 		o := Options{SocketPath: "x", Queues: c.queues, RingSize: c.ring, MTU: c.mtu}

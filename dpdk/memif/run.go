@@ -30,7 +30,8 @@ func (p *Port) closeWith(c control) (stop func() bool) {
 
 // runLink passes a link to the workers and watches its socket until it ends.
 func (p *Port) runLink(l *link) {
-	p.opt.Log.Info("memif link up", "port", p.opt.Name, "peer", l.peer, "slots", l.tx[0].size(), "rings_out", len(l.tx), "rings_in", l.ringsIn())
+	p.opt.Log.Info("memif link up", "port", p.opt.Name, "peer", l.peer, "slots", l.tx[0].size(), "rings_out", len(l.tx),
+		"rings_in", l.ringsIn())
 	p.deliver(l)
 	err := p.watchLink(l)
 	p.withdraw(l)

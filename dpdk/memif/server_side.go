@@ -44,7 +44,8 @@ type txBuffer struct {
 
 func newServerTx(r ring) *serverTx {
 	r.setTail(0)
-	return &serverTx{outRing: outRing{ring: r, wake: interrupt{fd: -1}}, state: make([]slotState, r.size()), buf: make([]txBuffer, r.size())}
+	return &serverTx{outRing: outRing{ring: r, wake: interrupt{fd: -1}}, state: make([]slotState, r.size()),
+		buf: make([]txBuffer, r.size())}
 }
 
 func newServerSide(q *queue, l *share, tx []*serverTx) *serverSide {

@@ -30,7 +30,8 @@ func startTestpmd(t *testing.T, role, path string, extra string, args ...string)
 		t.Fatal(err)
 	}
 	prefix := fmt.Sprintf("urdmatest%d", time.Now().UnixNano()%1e9)
-	cmd := exec.Command(bin, append([]string{"--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "--lcores", "0@0,1@0",
+	cmd := exec.Command(bin, append([]string{"--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry",
+		"--lcores", "0@0,1@0",
 		"--file-prefix=" + prefix,
 		fmt.Sprintf("--vdev=net_memif0,role=%s,id=0,socket=%s,socket-abstract=no%s", role, path, extra),
 		"--", "--forward-mode=io", "--auto-start", "--no-flush-rx", "--total-num-mbufs=8192"}, args...)...)

@@ -28,7 +28,8 @@ func (i *Interface) XDP() (XDP, error) {
 		return XDP{}, fmt.Errorf("network interface %d: netlink: %w", i.index, err)
 	}
 	for _, m := range messages {
-		if m.Header.Type == unix.RTM_NEWLINK && len(m.Data) >= unix.SizeofIfInfomsg && binary.NativeEndian.Uint32(m.Data[4:]) == i.index {
+		if m.Header.Type == unix.RTM_NEWLINK && len(m.Data) >= unix.SizeofIfInfomsg &&
+			binary.NativeEndian.Uint32(m.Data[4:]) == i.index {
 			return xdpOf(m.Data[unix.SizeofIfInfomsg:]), nil
 		}
 	}
@@ -36,7 +37,8 @@ func (i *Interface) XDP() (XDP, error) {
 }
 
 // modes are the attributes of IFLA_XDP that hold a program's ID.
-var modes = map[uint16]string{unix.IFLA_XDP_DRV_PROG_ID: "xdp", unix.IFLA_XDP_SKB_PROG_ID: "xdpgeneric", unix.IFLA_XDP_HW_PROG_ID: "xdpoffload"}
+var modes = map[uint16]string{unix.IFLA_XDP_DRV_PROG_ID: "xdp", unix.IFLA_XDP_SKB_PROG_ID: "xdpgeneric",
+	unix.IFLA_XDP_HW_PROG_ID: "xdpoffload"}
 
 // xdpOf looks for a program in the attributes of a link.
 func xdpOf(link []byte) (x XDP) {

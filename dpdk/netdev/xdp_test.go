@@ -39,7 +39,8 @@ func attribute(kind uint16, value []byte) []byte {
 // an invalid length are ignored.
 func TestXDPOf(t *testing.T) {
 	id := binary.NativeEndian.AppendUint32(nil, 77)
-	for kind, want := range map[uint16]string{unix.IFLA_XDP_DRV_PROG_ID: "xdp", unix.IFLA_XDP_SKB_PROG_ID: "xdpgeneric", unix.IFLA_XDP_HW_PROG_ID: "xdpoffload"} {
+	for kind, want := range map[uint16]string{unix.IFLA_XDP_DRV_PROG_ID: "xdp", unix.IFLA_XDP_SKB_PROG_ID: "xdpgeneric",
+		unix.IFLA_XDP_HW_PROG_ID: "xdpoffload"} {
 		nest := append(attribute(unix.IFLA_XDP_ATTACHED, []byte{1}), attribute(kind, id)...)
 		link := append(attribute(unix.IFLA_IFNAME, []byte("veth0\x00")), attribute(unix.IFLA_XDP|unix.NLA_F_NESTED, nest)...)
 		if x := xdpOf(link); x != (XDP{ID: 77, Mode: want}) {

@@ -38,7 +38,8 @@ func (g *groups) init(address netip.AddrPort, index uint32, ecn bool, own int) {
 	// Packets to groups are sent on this interface. If this fails, such sends fail, too.
 	if address.Addr().Is4() {
 		_ = unix.SetsockoptInt(own, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, groupHops)
-		_ = unix.SetsockoptIPMreqn(own, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &unix.IPMreqn{Address: address.Addr().As4(), Ifindex: int32(index)})
+		_ = unix.SetsockoptIPMreqn(own, unix.IPPROTO_IP, unix.IP_MULTICAST_IF,
+			&unix.IPMreqn{Address: address.Addr().As4(), Ifindex: int32(index)})
 		return
 	}
 	_ = unix.SetsockoptInt(own, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, groupHops)
@@ -130,7 +131,8 @@ func (g *groups) member(fd int, group netip.Addr) error {
 			&unix.IPMreqn{Multiaddr: group.As4(), Address: g.address.Addr().As4(), Ifindex: int32(g.index)})
 	}
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
-	return unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, &unix.IPv6Mreq{Multiaddr: group.As16(), Interface: g.index})
+	return unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP,
+		&unix.IPv6Mreq{Multiaddr: group.As16(), Interface: g.index})
 }
 
 // next returns the group whose socket is read first this time; nil: the port's own socket is, and no group's.

@@ -46,7 +46,8 @@ func (t *transmitter) group(o []outgoing) (n int, full bool) {
 	total, size := o[0].length, o[0].length
 	for n = 1; n < min(len(o), maxSegments); n++ {
 		next := &o[n]
-		if next.length > size || total+next.length > maxSend || next.how != o[0].how || next.alone || next.class != o[0].class || next.peer != o[0].peer {
+		if next.length > size || total+next.length > maxSend || next.how != o[0].how || next.alone ||
+			next.class != o[0].class || next.peer != o[0].peer {
 			return n, true
 		}
 		total += next.length

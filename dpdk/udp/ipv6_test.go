@@ -28,7 +28,8 @@ func open6(t *testing.T, mtu int) tested {
 func TestConformance6(t *testing.T) {
 	porttest.Run(t, func(t *testing.T) *porttest.Pair {
 		a, b := open6(t, 1500), open6(t, 1500)
-		return &porttest.Pair{A: a.Port, B: b.Port, PeerA: a.at, PeerB: b.at, Step: func() { time.Sleep(10 * time.Microsecond) },
+		return &porttest.Pair{A: a.Port, B: b.Port, PeerA: a.at, PeerB: b.at,
+			Step:  func() { time.Sleep(10 * time.Microsecond) },
 			Lossy: true, Interrupts: true}
 	})
 }
@@ -47,7 +48,8 @@ func TestDiscovery6(t *testing.T) {
 			t.Errorf("%d: %d bytes from %v", i, len(got.Data), got.Peer)
 		}
 		size, err := unix.GetsockoptInt(a.own.fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER)
-		want := map[port.Flags]int{0: unix.IPV6_PMTUDISC_WANT, port.TxWhole: unix.IPV6_PMTUDISC_PROBE, port.TxFragment: unix.IPV6_PMTUDISC_DONT}[how]
+		want := map[port.Flags]int{0: unix.IPV6_PMTUDISC_WANT, port.TxWhole: unix.IPV6_PMTUDISC_PROBE,
+			port.TxFragment: unix.IPV6_PMTUDISC_DONT}[how]
 		if err != nil || size != want {
 			t.Errorf("%d: discovery %d, want %d (%v)", i, size, want, err)
 		}

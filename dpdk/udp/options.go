@@ -77,7 +77,8 @@ func (o *Options) fill() (below net.Interface, err error) {
 		least = minMTU6
 	}
 	if o.MTU < least {
-		return below, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name, o.Address.Addr(), least)
+		return below, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name,
+			o.Address.Addr(), least)
 	}
 	return below, nil
 }
@@ -126,7 +127,8 @@ func interfaceOf(a netip.Addr) (net.Interface, error) {
 			}
 		}
 	}
-	return net.Interface{}, fmt.Errorf("no interface of this machine has the address %s: take one that \"ip address\" shows", a)
+	return net.Interface{}, fmt.Errorf("no interface of this machine has the address %s: take one that \"ip address\" "+
+		"shows", a)
 }
 
 var _ port.Port = (*Port)(nil)

@@ -63,10 +63,12 @@ func Open(o Options) (port.Port, error) {
 	able := probe(o.Address.Addr().Is4())
 	longest := fragmentFrom(o.Address.Addr(), below.MTU)
 	window := receiveWindow(fds[0], o.MTU)
-	p := &Port{info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC, MTU: o.MTU,
+	p := &Port{info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC,
+		MTU:           o.MTU,
 		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, FragmentFrom: longest, ReceiveWindow: window}}
 	for _, fd := range fds {
-		q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope, room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
+		q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope,
+			room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 		q.txRoom = max(q.room, longest)
 		q.start(&o, uint32(below.Index), able, window)
 		p.queues = append(p.queues, q)
@@ -150,7 +152,8 @@ func (p *Port) Stats() port.Stats {
 // Offloads implements port.Offloader.
 func (p *Port) Offloads() string {
 	q := p.queues[0]
-	return fmt.Sprintf("sends %s, receives %s, receive buffer for %d packets", upTo(q.gso.Load(), "segments"), upTo(q.gro.Load(), "joined datagrams"),
+	return fmt.Sprintf("sends %s, receives %s, receive buffer for %d packets", upTo(q.gso.Load(), "segments"),
+		upTo(q.gro.Load(), "joined datagrams"),
 		p.info.ReceiveWindow)
 }
 

@@ -184,7 +184,8 @@ func (q *queue) allowed(p *port.Peer) bool {
 func (q *queue) tellOutsider(p *port.Peer) {
 	if now := time.Now(); now.Sub(q.told) >= time.Minute {
 		q.told = now
-		q.log("dropped: \"allow\" in urdma.json has no network of the sender's; others are only counted (rx_errors) for a minute", "sender", p.Addr().String())
+		q.log("dropped: \"allow\" in urdma.json has no network of the sender's; others are only counted (rx_errors) for a "+
+			"minute", "sender", p.Addr().String())
 	}
 }
 

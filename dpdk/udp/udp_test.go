@@ -70,7 +70,8 @@ func TestConformance(t *testing.T) {
 						_ = unix.SetsockoptInt(p.queue.own.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 0)
 					}
 				}
-				return &porttest.Pair{A: a.Port, B: b.Port, PeerA: a.at, PeerB: b.at, Step: func() { time.Sleep(10 * time.Microsecond) },
+				return &porttest.Pair{A: a.Port, B: b.Port, PeerA: a.at, PeerB: b.at,
+					Step:  func() { time.Sleep(10 * time.Microsecond) },
 					Lossy: true, Interrupts: true}
 			})
 		})
@@ -127,12 +128,13 @@ func TestOffloads(t *testing.T) {
 // called with the identification that the kernel gives each.
 func TestRenumber(t *testing.T) {
 	numbers := map[byte]uint16{}
-	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), ECN: true, Renumber: func(payload []byte, was, is uint16) {
-		if numbers[payload[0]] != was {
-			t.Errorf("packet %d has the number %d, not %d", payload[0], numbers[payload[0]], was)
-		}
-		numbers[payload[0]] = is
-	}})
+	p, err := Open(Options{Address: netip.MustParseAddrPort("127.0.0.1:0"), ECN: true,
+		Renumber: func(payload []byte, was, is uint16) {
+			if numbers[payload[0]] != was {
+				t.Errorf("packet %d has the number %d, not %d", payload[0], numbers[payload[0]], was)
+			}
+			numbers[payload[0]] = is
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,8 @@ func put(t *testing.T, from, to tested, n, size int) {
 		t.Fatalf("Alloc gave %d of %d", got, n)
 	}
 	for i := range p {
-		from.queue.tx.queue = append(from.queue.tx.queue, outgoing{slot: int32(p[i].Ref - firstTransmit), length: int32(size), peer: to.at})
+		from.queue.tx.queue = append(from.queue.tx.queue,
+			outgoing{slot: int32(p[i].Ref - firstTransmit), length: int32(size), peer: to.at})
 	}
 }
 
@@ -335,7 +338,8 @@ func TestAllow(t *testing.T) {
 	send()
 	var p [4]port.Packet
 	n := 0
-	for end := time.Now().Add(time.Minute); n == 0 && b.Stats().RxErrors < 2 && time.Now().Before(end); time.Sleep(10 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); n == 0 && b.Stats().RxErrors < 2 &&
+		time.Now().Before(end); time.Sleep(10 * time.Microsecond) {
 		n = b.Rx(p[:])
 	}
 	if len(logged) != 1 || !strings.Contains(logged[0], a.at.Addr().String()) {
@@ -366,7 +370,8 @@ func openECN(t *testing.T, at string) (p *Port, bound netip.AddrPort) {
 // TestGroups: a datagram to a group is received with the group's number and its traffic class, until the
 // group is left, and wakes the worker that waits for the port; so do datagrams to the port itself.
 func TestGroups(t *testing.T) {
-	for at, groups := range map[string][2]string{"127.0.0.1": {"239.9.8.7", "239.9.8.6"}, multicast6(t): {"ff15::987", "ff02::986"}} {
+	for at, groups := range map[string][2]string{"127.0.0.1": {"239.9.8.7", "239.9.8.6"},
+		multicast6(t): {"ff15::987", "ff02::986"}} {
 		if at == "" {
 			continue
 		}
@@ -391,7 +396,8 @@ func TestGroups(t *testing.T) {
 					t.Fatalf("%s: nothing came", what)
 				}
 			}
-			if n != 1 || p[0].Group != group || p[0].Class != class || p[0].Peer != port.PeerOf(sender) || len(p[0].Data) != 100 {
+			if n != 1 || p[0].Group != group || p[0].Class != class || p[0].Peer != port.PeerOf(sender) ||
+				len(p[0].Data) != 100 {
 				t.Errorf("%s: %d packets, of group %d, class %#x, from %v", what, n, p[0].Group, p[0].Class, p[0].Peer)
 			}
 			to.queues[0].Free(p[:n])
@@ -438,7 +444,8 @@ func multicast6(t *testing.T) string {
 	for _, i := range list {
 		addrs, _ := i.Addrs()
 		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && i.Flags&(net.FlagMulticast|net.FlagUp) == net.FlagMulticast|net.FlagUp &&
+			if p, err := netip.ParsePrefix(a.String()); err == nil &&
+				i.Flags&(net.FlagMulticast|net.FlagUp) == net.FlagMulticast|net.FlagUp &&
 				p.Addr().Is6() && p.Addr().IsGlobalUnicast() {
 				return p.Addr().String()
 			}

@@ -29,7 +29,8 @@ func (t Type) row() request {
 	if int64(t) < int64(len(requests)) && requests[t].name != "" {
 		return requests[t]
 	}
-	return request{name: fmt.Sprintf("message %d", uint32(t)), way: Alone, call: fmt.Sprintf("message %d", uint32(t)), text: fmt.Sprintf("request %d", uint32(t))}
+	return request{name: fmt.Sprintf("message %d", uint32(t)), way: Alone, call: fmt.Sprintf("message %d", uint32(t)),
+		text: fmt.Sprintf("request %d", uint32(t))}
 }
 
 // String returns the message's name in urdma_abi.h, without its prefix.

@@ -139,7 +139,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("%d: %+v", n, r)
 		}
 	}
-	if Type(999).String() != "message 999" || Type(999).Way() == Batched || fmt.Sprint(CreateCQ, CreateCQ.Undo()) != "CREATE_CQ DESTROY_CQ" {
+	if Type(999).String() != "message 999" || Type(999).Way() == Batched ||
+		fmt.Sprint(CreateCQ, CreateCQ.Undo()) != "CREATE_CQ DESTROY_CQ" {
 		t.Error(Type(999), CreateCQ, CreateCQ.Undo())
 	}
 }

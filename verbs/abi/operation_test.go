@@ -29,7 +29,8 @@ func TestOperations(t *testing.T) {
 		rows++
 		switch {
 		case op.Inline && !op.ReadsLocal, op.Immediate && !op.TakesReceive, op.Immediate && op.Invalidates,
-			op.ReadsLocal && op.WritesLocal, op.Atomic && op.RemoteAccess != AccessRemoteAtomic, op.Supported && op.RDMAP == NoRDMAP && (op.TakesReceive || op.RemoteAccess != 0):
+			op.ReadsLocal && op.WritesLocal, op.Atomic && op.RemoteAccess != AccessRemoteAtomic, op.Supported &&
+				op.RDMAP == NoRDMAP && (op.TakesReceive || op.RemoteAccess != 0):
 			t.Errorf("%+v contradicts itself", *op)
 		}
 	}

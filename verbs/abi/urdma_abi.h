@@ -82,16 +82,20 @@ enum urdma_abi_way {
 	R(7, ADD_FILE, session, header, handle, NONE, ALONE, "ibv_reg_mr (sharing pages)", "sharing memory") \
 	R(8, REG_MR, pd, reg_mr, reg_mr_response, DEREG_MR, BATCHED, "ibv_reg_mr", "registering memory") \
 	R(9, DEREG_MR, mr, handle, header, NONE, BATCHED, "ibv_dereg_mr", "deregistering memory") \
-	R(10, CREATE_CHANNEL, context, handle, handle, DESTROY_CHANNEL, BATCHED, "ibv_create_comp_channel", "creating a completion channel") \
-	R(11, DESTROY_CHANNEL, channel, handle, header, NONE, BATCHED, "ibv_destroy_comp_channel", "destroying a completion channel") \
-	R(12, CREATE_CQ, context, create_cq, cq_response, DESTROY_CQ, BATCHED, "ibv_create_cq", "creating a completion queue") \
+	R(10, CREATE_CHANNEL, context, handle, handle, DESTROY_CHANNEL, BATCHED, \
+		"ibv_create_comp_channel", "creating a completion channel") \
+	R(11, DESTROY_CHANNEL, channel, handle, header, NONE, BATCHED, \
+		"ibv_destroy_comp_channel", "destroying a completion channel") \
+	R(12, CREATE_CQ, context, create_cq, cq_response, DESTROY_CQ, BATCHED, \
+		"ibv_create_cq", "creating a completion queue") \
 	R(13, RESIZE_CQ, cq, resize_cq, cq_response, NONE, MOVES, "ibv_resize_cq", "resizing a completion queue") \
 	R(14, DESTROY_CQ, cq, handle, header, NONE, BATCHED, "ibv_destroy_cq", "destroying a completion queue") \
 	R(15, CREATE_QP, session, create_qp, qp_response, DESTROY_QP, BATCHED, "ibv_create_qp", "creating a queue pair") \
 	R(16, MODIFY_QP, qp, modify_qp, query_qp_response, NONE, BATCHED, "ibv_modify_qp", "modifying a queue pair") \
 	R(17, QUERY_QP, qp, handle, query_qp_response, NONE, BATCHED, "ibv_query_qp", "querying a queue pair") \
 	R(18, DESTROY_QP, qp, handle, header, NONE, BATCHED, "ibv_destroy_qp", "destroying a queue pair") \
-	R(19, CREATE_SRQ, pd, create_srq, srq_response, DESTROY_SRQ, BATCHED, "ibv_create_srq", "creating a shared receive queue") \
+	R(19, CREATE_SRQ, pd, create_srq, srq_response, DESTROY_SRQ, BATCHED, \
+		"ibv_create_srq", "creating a shared receive queue") \
 	R(20, MODIFY_SRQ, srq, modify_srq, header, NONE, BATCHED, "ibv_modify_srq", "modifying a shared receive queue") \
 	R(21, QUERY_SRQ, srq, handle, query_srq_response, NONE, BATCHED, "ibv_query_srq", "querying a shared receive queue") \
 	R(22, DESTROY_SRQ, srq, handle, header, NONE, BATCHED, "ibv_destroy_srq", "destroying a shared receive queue") \
@@ -99,9 +103,12 @@ enum urdma_abi_way {
 	R(24, CLOSE_XRCD, xrcd, handle, header, NONE, BATCHED, "ibv_close_xrcd", "closing an XRC domain") \
 	R(25, OPEN_QP, xrcd, open_qp, handle, DESTROY_QP, BATCHED, "ibv_open_qp", "opening a queue pair") \
 	R(26, RESIZE_SRQ, srq, modify_srq, srq_response, NONE, MOVES, "ibv_modify_srq", "resizing a shared receive queue") \
-	R(27, BATCH, session, batch, batch_response, NONE, ALONE, "rdma_create_qp, rdma_destroy_qp", "carrying out several requests") \
-	R(32, CM_CREATE_CHANNEL, session, header, handle, CM_DESTROY_CHANNEL, BATCHED, "rdma_create_event_channel", "creating an event channel") \
-	R(33, CM_DESTROY_CHANNEL, cm_channel, handle, header, NONE, BATCHED, "rdma_destroy_event_channel", "destroying an event channel") \
+	R(27, BATCH, session, batch, batch_response, NONE, ALONE, \
+		"rdma_create_qp, rdma_destroy_qp", "carrying out several requests") \
+	R(32, CM_CREATE_CHANNEL, session, header, handle, CM_DESTROY_CHANNEL, BATCHED, \
+		"rdma_create_event_channel", "creating an event channel") \
+	R(33, CM_DESTROY_CHANNEL, cm_channel, handle, header, NONE, BATCHED, \
+		"rdma_destroy_event_channel", "destroying an event channel") \
 	R(34, CM_CREATE_ID, cm_channel, cm_create_id, handle, CM_DESTROY_ID, BATCHED, "rdma_create_id", "creating an id") \
 	R(35, CM_DESTROY_ID, id, handle, header, NONE, BATCHED, "rdma_destroy_id", "destroying an id") \
 	R(36, CM_BIND, id, cm_bind, cm_bound, NONE, BATCHED, "rdma_bind_addr", "binding") \
@@ -127,7 +134,8 @@ enum urdma_abi_way {
 	R(69, EXPLAIN, session, explain, explain_response, NONE, LOOKS, "urdma explain", "asking why something failed") \
 	R(70, WARN, session, warn, explain_response, NONE, LOOKS, "URDMA_WARN", "warning of a mistake") \
 	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults") \
-	R(73, OPEN_UMAD, session, open_umad, header, NONE, LOOKS, "open of /dev/infiniband/umad", "opening a management device")
+	R(73, OPEN_UMAD, session, open_umad, header, NONE, LOOKS, \
+		"open of /dev/infiniband/umad", "opening a management device")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
 

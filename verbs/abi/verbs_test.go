@@ -12,8 +12,10 @@ import (
 // used.
 var prefixes = map[string]string{
 	"Access": "IBV_ACCESS_", "CM": "RDMA_CM_EVENT_", "Event": "IBV_EVENT_", "GIDType": "IBV_GID_TYPE_",
-	"LinkLayer": "IBV_LINK_LAYER_", "MWType": "IBV_MW_TYPE_", "Node": "IBV_NODE_", "PS": "RDMA_PS_", "QPMask": "IBV_QP_", "SRQMask": "IBV_SRQ_", "SRQType": "IBV_SRQT_", "QPS": "IBV_QPS_",
-	"QPType": "IBV_QPT_", "Send": "IBV_SEND_", "Status": "IBV_WC_", "TransportType": "IBV_TRANSPORT_", "WC": "IBV_WC_", "WR": "IBV_WR_",
+	"LinkLayer": "IBV_LINK_LAYER_", "MWType": "IBV_MW_TYPE_", "Node": "IBV_NODE_", "PS": "RDMA_PS_", "QPMask": "IBV_QP_",
+	"SRQMask": "IBV_SRQ_", "SRQType": "IBV_SRQT_", "QPS": "IBV_QPS_",
+	"QPType": "IBV_QPT_", "Send": "IBV_SEND_", "Status": "IBV_WC_", "TransportType": "IBV_TRANSPORT_", "WC": "IBV_WC_",
+	"WR": "IBV_WR_",
 }
 
 // inC returns the folded rdma-core name of a constant in verbs.go.

@@ -24,7 +24,8 @@ func (id *ID) Listen(at netip.AddrPort, backlog uint32) (netip.AddrPort, error) 
 	}
 	var bound abi.CMBound
 	ctx, s := context.Background(), id.channel.session
-	if _, err = session.Call(ctx, s, abi.CMBind, &abi.CMBindRequest{ID: id.handle, Addr: addr}, &bound, -1, 0); err == nil {
+	if _, err = session.Call(ctx, s, abi.CMBind, &abi.CMBindRequest{ID: id.handle, Addr: addr},
+		&bound, -1, 0); err == nil {
 		_, err = session.Call(ctx, s, abi.CMListen, &abi.CMValueRequest{ID: id.handle, Value: backlog}, &bound, -1, 0)
 	}
 	return bound.Local.AddrPort(), err

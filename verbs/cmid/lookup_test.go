@@ -27,7 +27,8 @@ func TestLookUp(t *testing.T) {
 			t.Errorf("%s is %v (%v), expected %s", address, got, err, want)
 		}
 	}
-	for _, address := range []string{"", "198.18.0.1", "fd00::1:7", "198.18.0.1:65536", "198.18.0.1:http", "[fe80::1%no-such-if]:7"} {
+	for _, address := range []string{"", "198.18.0.1", "fd00::1:7", "198.18.0.1:65536", "198.18.0.1:http",
+		"[fe80::1%no-such-if]:7"} {
 		if got, err := LookUp(context.Background(), address, nil); err == nil {
 			t.Errorf("%q is %v", address, got)
 		}

@@ -14,7 +14,8 @@ const MaxPrivateData = 255
 // SetPrivate stores private data; EINVAL for more than MaxPrivateData.
 func SetPrivate(p *abi.CMParam, private []byte) error {
 	if len(private) > MaxPrivateData {
-		return fmt.Errorf("verbs: %d bytes of private data, expected at most %d: %w", len(private), MaxPrivateData, syscall.EINVAL)
+		return fmt.Errorf("verbs: %d bytes of private data, expected at most %d: %w", len(private), MaxPrivateData,
+			syscall.EINVAL)
 	}
 	p.SetPrivate(private)
 	return nil

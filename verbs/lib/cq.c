@@ -67,7 +67,8 @@ static int ask_for_ring(struct urdma_cq *cq, uint32_t cqe, uint32_t vector)
 
 	urdma_cq_request(cq, cqe, vector, &request);
 	urdma_rings_lock(cq->client);
-	status = urdma_rings_call(cq->client, URDMA_ABI_CREATE_CQ, &request, sizeof(request), &response, sizeof(response), &fd);
+	status = urdma_rings_call(cq->client, URDMA_ABI_CREATE_CQ, &request, sizeof(request), &response, sizeof(response),
+		&fd);
 	if (!status) {
 		status = urdma_cq_made(cq, &response, fd);
 		if (status)
@@ -126,7 +127,8 @@ struct urdma_cq *urdma_cq_new(struct ibv_context *context, uint32_t cqe, void *c
 		return NULL;
 	}
 	if (vector >= (uint32_t)context->num_comp_vectors) {
-		errno = urdma_wrong(EINVAL, "ibv_create_cq: comp_vector is %d, allowed: 0 to %d", (int)vector, context->num_comp_vectors - 1);
+		errno = urdma_wrong(EINVAL, "ibv_create_cq: comp_vector is %d, allowed: 0 to %d", (int)vector,
+			context->num_comp_vectors - 1);
 		return NULL;
 	}
 	cq = calloc(1, sizeof(*cq));

@@ -33,7 +33,8 @@ void urdma_cq_tell_missed(struct urdma_cq *cq);
  * this. */
 struct urdma_qp *urdma_qp_bare(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
-void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct urdma_abi_create_qp *request);
+void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+	struct urdma_abi_create_qp *request);
 /* Like urdma_cq_made. cap: the actual sizes. */
 int urdma_qp_made(struct urdma_qp *qp, const struct urdma_abi_qp_response *response, int fd, struct ibv_qp_cap *cap);
 void urdma_qp_ready(struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr);
@@ -43,6 +44,7 @@ void urdma_qp_end(struct urdma_qp *qp);
 /* qpattr.c: what ibv_modify_qp asks for. */
 /* Updates the library's copy of a queue pair after urdmad has modified it. */
 void urdma_qp_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now);
-int urdma_qp_modification(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask, struct urdma_abi_modify_qp *request);
+int urdma_qp_modification(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+	struct urdma_abi_modify_qp *request);
 
 #endif /* URDMA_MAKING_H */

@@ -87,13 +87,15 @@ static struct ibv_qp_cap wanted_cap(const struct ibv_qp_init_attr_ex *attr)
 	return cap;
 }
 
-void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr, struct urdma_abi_create_qp *request)
+void urdma_qp_request(const struct urdma_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+	struct urdma_abi_create_qp *request)
 {
 	struct ibv_qp_cap cap = wanted_cap(attr);
 
 	*request = (struct urdma_abi_create_qp){
 		.pd = attr->pd->handle, .qp_type = attr->qp_type, .send_cq = attr->send_cq->handle,
-		.recv_cq = attr->recv_cq ? attr->recv_cq->handle : URDMA_ABI_NO_HANDLE, .srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
+		.recv_cq = attr->recv_cq ? attr->recv_cq->handle : URDMA_ABI_NO_HANDLE,
+		.srq = attr->srq ? attr->srq->handle : URDMA_ABI_NO_HANDLE, .sq_sig_all = attr->sq_sig_all != 0,
 		.cap = { cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data },
 		.user_handle = qp->user_handle,
 	};
@@ -119,7 +121,8 @@ static int ask_for_rings(struct urdma_qp *qp, struct ibv_qp_init_attr_ex *attr)
 
 	urdma_qp_request(qp, attr, &request);
 	urdma_rings_lock(qp->client);
-	status = urdma_rings_call(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response, sizeof(response), &fd);
+	status = urdma_rings_call(qp->client, URDMA_ABI_CREATE_QP, &request, sizeof(request), &response, sizeof(response),
+		&fd);
 	if (!status) {
 		status = urdma_qp_made(qp, &response, fd, &attr->cap);
 		if (status)
@@ -196,7 +199,8 @@ static int check_cap(const struct urdma_abi_device *info, const struct ibv_qp_in
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		if (limits[i].asked > limits[i].most)
-			return urdma_wrong(EINVAL, "ibv_create_qp: cap.%s is %u, allowed: 0 to %u", limits[i].name, limits[i].asked, limits[i].most);
+			return urdma_wrong(EINVAL, "ibv_create_qp: cap.%s is %u, allowed: 0 to %u", limits[i].name, limits[i].asked,
+				limits[i].most);
 	return 0;
 }
 
@@ -213,7 +217,8 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (attr->send_ops_flags & ~urdma_operation_send_ops(attr->qp_type)))
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+		(attr->send_ops_flags & ~urdma_operation_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq)
 		return EINVAL;

@@ -99,7 +99,8 @@ static void complete_for_rnic(struct urdma_qp *qp, struct urdma_abi_modify_qp *r
 		leave_idle(qp);
 }
 
-int urdma_qp_modification(struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask, struct urdma_abi_modify_qp *request)
+int urdma_qp_modification(struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask,
+	struct urdma_abi_modify_qp *request)
 {
 	if (names_alternate_path(attr, mask))
 		return EOPNOTSUPP;

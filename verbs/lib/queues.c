@@ -174,7 +174,8 @@ static int ask(struct urdma_client *client, struct making *m, const struct urdma
 	return status;
 }
 
-static void ready_cq(struct urdma_batch *batch, struct own_cq *own, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+static void ready_cq(struct urdma_batch *batch, struct own_cq *own, struct ibv_comp_channel **channel,
+	struct ibv_cq **cq)
 {
 	if (!own->entries)
 		return;
@@ -247,7 +248,8 @@ static void add_destroy(struct urdma_batch *batch, enum urdma_abi_type type, uin
 }
 
 /* Removes the handles, so that no event finds the objects, and adds the requests that destroy them. */
-static void leave_cq(struct urdma_client *client, struct urdma_batch *batch, struct ibv_comp_channel *channel, struct ibv_cq *cq)
+static void leave_cq(struct urdma_client *client, struct urdma_batch *batch, struct ibv_comp_channel *channel,
+	struct ibv_cq *cq)
 {
 	if (!cq)
 		return;

@@ -42,11 +42,14 @@ type Port struct {
 
 var table = [...]Personality{
 	{Name: IWARP, Transport: abi.TransportIWARP, NodeType: abi.NodeRNIC, TransportType: abi.TransportTypeIWARP,
-		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeIB, NodeTypeText: "4: RNIC", GIDTypeText: "IB/RoCE v1", LinkLayerText: "Ethernet", gid: addressGID},
+		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeIB, NodeTypeText: "4: RNIC", GIDTypeText: "IB/RoCE v1",
+		LinkLayerText: "Ethernet", gid: addressGID},
 	{Name: IB, Transport: abi.TransportIB, NodeType: abi.NodeCA, TransportType: abi.TransportTypeIB,
-		LinkLayer: abi.LinkLayerInfiniBand, GIDType: abi.GIDTypeIB, NodeTypeText: "1: CA", GIDTypeText: "IB/RoCE v1", LinkLayerText: "InfiniBand", gid: guidGID, lid: true},
+		LinkLayer: abi.LinkLayerInfiniBand, GIDType: abi.GIDTypeIB, NodeTypeText: "1: CA", GIDTypeText: "IB/RoCE v1",
+		LinkLayerText: "InfiniBand", gid: guidGID, lid: true},
 	{Name: RoCE, Transport: abi.TransportRoCE, NodeType: abi.NodeCA, TransportType: abi.TransportTypeIB,
-		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeRoCEV2, NodeTypeText: "1: CA", GIDTypeText: "RoCE v2", LinkLayerText: "Ethernet", gid: addressGID},
+		LinkLayer: abi.LinkLayerEthernet, GIDType: abi.GIDTypeRoCEV2, NodeTypeText: "1: CA", GIDTypeText: "RoCE v2",
+		LinkLayerText: "Ethernet", gid: addressGID},
 }
 
 // Names returns the names of the personalities.

@@ -26,7 +26,8 @@ func TestDescribe(t *testing.T) {
 		}
 		var d abi.Device
 		p.Describe(&port, &d)
-		if d.NodeType != c.node || d.TransportType != c.transport || d.LinkLayer != c.link || d.GIDType != c.gids || d.LID != c.lid {
+		if d.NodeType != c.node || d.TransportType != c.transport || d.LinkLayer != c.link || d.GIDType != c.gids ||
+			d.LID != c.lid {
 			t.Errorf("%s: %+v", c.name, d)
 		}
 		if got := hex.EncodeToString(d.GID[:]); got != c.gid {

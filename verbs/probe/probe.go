@@ -83,7 +83,8 @@ func ParseAnswer(b []byte) (Answer, error) {
 	if err := check(b, answerSize); err != nil {
 		return Answer{}, err
 	}
-	return Answer{Status(b[5]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:]), binary.BigEndian.Uint64(b[16:])}, nil
+	return Answer{Status(b[5]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:]),
+		binary.BigEndian.Uint64(b[16:])}, nil
 }
 
 func header(b []byte, what byte) []byte {

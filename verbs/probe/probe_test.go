@@ -15,7 +15,8 @@ func TestBytes(t *testing.T) {
 		got        []byte
 	}{
 		{"request", "75527062 01 01 0000 1122334455667788", Request{0x1122334455667788}.Append(nil)},
-		{"accept", "75527062 01 00 0000 00010000 deadbeef 0000700000001000", Answer{Granted, 65536, 0xdeadbeef, 0x700000001000}.Append(nil)},
+		{"accept", "75527062 01 00 0000 00010000 deadbeef 0000700000001000",
+			Answer{Granted, 65536, 0xdeadbeef, 0x700000001000}.Append(nil)},
 		{"reject", "75527062 01 02 0000 00000000 00000000 0000000000000000", Answer{Status: NotForYou}.Append(nil)},
 	} {
 		want, err := hex.DecodeString(strings.ReplaceAll(c.want, " ", ""))

@@ -37,8 +37,10 @@ func take(t *testing.T, r *ring.CaptureReader, n, length, kept int, note string)
 	if err != nil || !ok {
 		t.Fatalf("record %d: there %v, %v", n, ok, err)
 	}
-	if head.TimeNs != uint64(n) || int(head.FrameBytes) != length || !bytes.Equal(frame, frameOf(n, length)[:kept]) || string(said) != note {
-		t.Fatalf("record %d: %+v, %d bytes, note %q; expected %d of %d bytes, note %q", n, head, len(frame), said, kept, length, note)
+	if head.TimeNs != uint64(n) || int(head.FrameBytes) != length || !bytes.Equal(frame, frameOf(n, length)[:kept]) ||
+		string(said) != note {
+		t.Fatalf("record %d: %+v, %d bytes, note %q; expected %d of %d bytes, note %q", n, head, len(frame), said, kept,
+			length, note)
 	}
 	r.Release(uint64(head.Bytes))
 }
@@ -61,7 +63,8 @@ func TestCaptureIsWhatWasWritten(t *testing.T) {
 			v.note = strings.Repeat("x", random.IntN(97))
 		}
 		n++
-		b, ok := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(v.n), FrameBytes: uint32(v.length)}, frameOf(v.n, v.length)[:v.kept])
+		b, ok := w.Begin(abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(v.n), FrameBytes: uint32(v.length)},
+			frameOf(v.n, v.length)[:v.kept])
 		if ok {
 			have = append(have, v)
 		}
@@ -187,7 +190,8 @@ func TestCaptureReaderRefusesNonsense(t *testing.T) {
 			r.Release(uint64(head.Bytes))
 		}
 	}
-	for _, l := range []abi.CaptureResponse{{}, {DataOffset: 4096}, {DataOffset: 4096, DataBytes: 1<<18 + 8}, {DataOffset: 4, DataBytes: 1 << 18},
+	for _, l := range []abi.CaptureResponse{{}, {DataOffset: 4096}, {DataOffset: 4096, DataBytes: 1<<18 + 8},
+		{DataOffset: 4, DataBytes: 1 << 18},
 		{DataOffset: 4096, DataBytes: 1 << 20}, {DataOffset: 0xfffffff8, DataBytes: 1 << 18}} {
 		var r ring.CaptureReader
 		if r.Init(make([]byte, 4096+1<<18), &l) == nil {

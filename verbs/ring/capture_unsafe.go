@@ -132,7 +132,8 @@ type CaptureReader struct {
 // Init attaches to the memory that a CaptureResponse describes; ErrRecord if that is not valid.
 func (r *CaptureReader) Init(mem []byte, l *abi.CaptureResponse) error {
 	size := uint64(l.DataBytes)
-	if l.DataOffset < uint32(abi.Size[abi.CaptureRing]()) || l.DataOffset%8 != 0 || size < LeastCapture || size&(size-1) != 0 ||
+	if l.DataOffset < uint32(abi.Size[abi.CaptureRing]()) || l.DataOffset%8 != 0 || size < LeastCapture ||
+		size&(size-1) != 0 ||
 		uint64(l.DataOffset)+size > uint64(len(mem)) {
 		return ErrRecord
 	}
@@ -179,7 +180,8 @@ func (r *CaptureReader) record(b []byte) (head abi.CaptureRecord, frame, note []
 	}
 	head = *(*abi.CaptureRecord)(unsafe.Pointer(&b[0]))
 	end := recordHead + uint64(head.KeptBytes)
-	if head.Kind != abi.CaptureFrame && head.Kind != abi.CaptureEvent || head.KeptBytes > head.FrameBytes || end+uint64(head.NoteBytes) > uint64(len(b)) {
+	if head.Kind != abi.CaptureFrame && head.Kind != abi.CaptureEvent || head.KeptBytes > head.FrameBytes ||
+		end+uint64(head.NoteBytes) > uint64(len(b)) {
 		return head, nil, nil, false, ErrRecord
 	}
 	return head, b[recordHead:end], b[end : end+uint64(head.NoteBytes)], true, nil

@@ -33,14 +33,16 @@ func pair(c abi.QPCap) (client ring.ClientQP, server ring.ServerQP, layout abi.Q
 func TestLayoutHoldsWhatWasAsked(t *testing.T) {
 	r := seeded(t)
 	for range 2000 {
-		c := abi.QPCap{MaxSendWR: r.Uint32N(5000) * r.Uint32N(2), MaxRecvWR: r.Uint32N(5000) * r.Uint32N(2), MaxSendSGE: r.Uint32N(33),
+		c := abi.QPCap{MaxSendWR: r.Uint32N(5000) * r.Uint32N(2), MaxRecvWR: r.Uint32N(5000) * r.Uint32N(2),
+			MaxSendSGE: r.Uint32N(33),
 			MaxRecvSGE: r.Uint32N(33), MaxInline: r.Uint32N(961)}
 		l := ring.QPLayout(c)
 		switch {
 		case !holds(&l.SQ, c.MaxSendWR, 64+max(c.MaxSendSGE*16, c.MaxInline)), !holds(&l.RQ, c.MaxRecvWR, 16+c.MaxRecvSGE*16):
 			t.Fatalf("%+v: %+v and %+v", c, l.SQ, l.RQ)
-		case l.RQ.Entries > 0 && l.SQ.Entries > 0 && (l.RQ.HeadOffset < l.SQ.HeadOffset+128 || l.SQ.SlotsOffset < l.RQ.HeadOffset+128 ||
-			l.RQ.SlotsOffset < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride),
+		case l.RQ.Entries > 0 && l.SQ.Entries > 0 &&
+			(l.RQ.HeadOffset < l.SQ.HeadOffset+128 || l.SQ.SlotsOffset < l.RQ.HeadOffset+128 ||
+				l.RQ.SlotsOffset < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride),
 			l.Bytes < l.RQ.SlotsOffset+l.RQ.Entries*l.RQ.Stride, l.Bytes < l.SQ.SlotsOffset+l.SQ.Entries*l.SQ.Stride:
 			t.Fatalf("%+v: rings overlap or pass the end: %+v", c, l)
 		case l.Cap.MaxInline < c.MaxInline || l.Cap.MaxSendSGE < c.MaxSendSGE:
@@ -167,7 +169,8 @@ func TestSlotsArriveAsWritten(t *testing.T) {
 func TestFullAndTooLongAreRefused(t *testing.T) {
 	c, s, l := pair(abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 2, MaxRecvSGE: 1, MaxInline: 10})
 	startAt(&c, &s, 0xfffffffe)
-	if c.SQ.Write(&abi.SQE{}, make([]abi.SGE, c.SQ.MaxSGE()+1)) || c.SQ.WriteInline(&abi.SQE{}, make([]byte, c.SQ.MaxInline()+1)) ||
+	if c.SQ.Write(&abi.SQE{}, make([]abi.SGE, c.SQ.MaxSGE()+1)) ||
+		c.SQ.WriteInline(&abi.SQE{}, make([]byte, c.SQ.MaxInline()+1)) ||
 		c.RQ.Write(0, make([]abi.SGE, c.RQ.MaxSGE()+1)) {
 		t.Fatal("a request larger than its slot was taken")
 	}

@@ -24,8 +24,9 @@ type ClientSQ struct {
 func (s *ClientSQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap, sigAll bool) {
 	h := sqHead(mem, l)
 	s.maxInline = cap.MaxInline
-	s.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxSendWR, maxSGE: cap.MaxSendSGE,
-		all: sigAll, failing: h, published: &h.Prod, done: &h.Cons}
+	s.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxSendWR,
+		maxSGE: cap.MaxSendSGE,
+		all:    sigAll, failing: h, published: &h.Prod, done: &h.Cons}
 }
 
 // MaxSGE returns how many scatter/gather elements a work request may have.
@@ -96,8 +97,9 @@ type ClientRQ struct{ q clientQueue }
 // Init attaches to the empty queue that layout describes; cap is as in CREATE_QP.
 func (r *ClientRQ) Init(mem []byte, l *abi.QueueLayout, cap *abi.QPCap) {
 	h := rqHead(mem, l)
-	r.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxRecvWR, maxSGE: cap.MaxRecvSGE,
-		all: true, published: &h.Prod, done: &h.Cons}
+	r.q = clientQueue{mem: slots(mem, l), stride: l.Stride, mask: l.Entries - 1, depth: cap.MaxRecvWR,
+		maxSGE: cap.MaxRecvSGE,
+		all:    true, published: &h.Prod, done: &h.Cons}
 }
 
 // MaxSGE returns how many scatter/gather elements a receive may have.
@@ -140,7 +142,8 @@ type ClientSRQ struct{ q clientQueue }
 // Init attaches to the empty queue that layout describes.
 func (r *ClientSRQ) Init(mem []byte, l *abi.SRQResponse) {
 	h := rqHead(mem, &l.RQ)
-	r.q = clientQueue{mem: slots(mem, &l.RQ), stride: l.RQ.Stride, mask: l.RQ.Entries - 1, depth: l.MaxWR, maxSGE: l.MaxSGE,
+	r.q = clientQueue{mem: slots(mem, &l.RQ), stride: l.RQ.Stride, mask: l.RQ.Entries - 1, depth: l.MaxWR,
+		maxSGE:    l.MaxSGE,
 		published: &h.Prod, done: &h.Cons}
 }
 

@@ -206,7 +206,8 @@ func (c *ServerCQ) TakeArm(solicited bool) bool {
 // TakeMissed is TakeArm for completions from before the arming: the client has armed for any completion, has
 // polled everything up to the last event, and more wait.
 func (c *ServerCQ) TakeMissed() bool {
-	return atomic.LoadUint32(&c.head.Arm) == 2 && untold(c.prod, atomic.LoadUint32(&c.head.Cons), atomic.LoadUint32(&c.head.Told)) && c.TakeArm(false)
+	return atomic.LoadUint32(&c.head.Arm) == 2 &&
+		untold(c.prod, atomic.LoadUint32(&c.head.Cons), atomic.LoadUint32(&c.head.Told)) && c.TakeArm(false)
 }
 
 // untold reports whether all waiting completions came after the last event, and there are any; told may be

@@ -45,7 +45,8 @@ const AnyFDs = -1
 //
 // It waits for urdmad only until ctx ends. The object that the request creates is then destroyed when the
 // response comes.
-func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int, error) {
+func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, out *Resp, sendFD, wantFDs int) ([]int,
+	error) {
 	a, err := s.exchange(ctx, t, abi.Bytes(req), sendFD)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func Call[Resp, Req any](ctx context.Context, s *Session, t abi.Type, req *Req, 
 	}
 	if wantFDs != AnyFDs && len(a.fds) != wantFDs || out != nil && len(a.body) < abi.Size[Resp]() {
 		a.drop()
-		return nil, fmt.Errorf("verbs: %s: response of %d bytes with %d descriptors: %w", t.Text(), len(a.body), len(a.fds), unix.EPROTO)
+		return nil, fmt.Errorf("verbs: %s: response of %d bytes with %d descriptors: %w", t.Text(), len(a.body), len(a.fds),
+			unix.EPROTO)
 	}
 	return a.fds, nil
 }

@@ -38,9 +38,11 @@ func (s *Session) Greet(ctx context.Context) (*Greeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(fds) == 0 || len(fds) != 1+int(resp.Workers) || uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
+	if len(fds) == 0 || len(fds) != 1+int(resp.Workers) ||
+		uint64(resp.DoorbellBytes) < uint64(resp.Workers)*uint64(abi.Size[abi.Doorbells]()) {
 		CloseAll(fds)
-		return nil, fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes, len(fds), resp.Workers, unix.EPROTO)
+		return nil, fmt.Errorf("verbs: doorbells of %d bytes and %d descriptors for %d workers: %w", resp.DoorbellBytes,
+			len(fds), resp.Workers, unix.EPROTO)
 	}
 	bells, err := Map(fds[0], int(resp.DoorbellBytes))
 	if err != nil {
@@ -66,7 +68,8 @@ func (s *Session) inject(ctx context.Context) error {
 	}
 	req, resp := abi.InjectRequest{Flags: abi.InjectOwn}, abi.InjectResponse{}
 	if len(text) >= len(req.Text) {
-		return fmt.Errorf("verbs: the errors to inject and strict's behaviours have %d bytes, expected %d at most: %w", len(text), len(req.Text)-1, unix.EINVAL)
+		return fmt.Errorf("verbs: the errors to inject and strict's behaviours have %d bytes, expected %d at most: %w",
+			len(text), len(req.Text)-1, unix.EINVAL)
 	}
 	copy(req.Text[:], text)
 	if _, err := Call(ctx, s, abi.Inject, &req, &resp, -1, 0); err != nil {

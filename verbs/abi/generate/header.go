@@ -56,7 +56,7 @@ func goValue(c string) string {
 // another form is an error, or ignored if Go does not need it.
 func parse(text string) (*header, error) {
 	h := &header{}
-	text = commentRE.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(commentRE.ReplaceAllString(text, ""), " \\\n\t\t", " ")
 	for _, m := range constantRE.FindAllStringSubmatch(text, -1) {
 		h.constants = append(h.constants, constant{m[1], goValue(m[2])})
 	}
@@ -73,7 +73,8 @@ func parse(text string) (*header, error) {
 		}
 		h.structs = append(h.structs, s)
 	}
-	if structs, rows := strings.Count(text, "\nstruct urdma_abi_"), strings.Count(text, "\n\tR("); structs != len(h.structs) || rows != len(h.requests) {
+	if structs, rows := strings.Count(text, "\nstruct urdma_abi_"),
+		strings.Count(text, "\n\tR("); structs != len(h.structs) || rows != len(h.requests) {
 		return nil, fmt.Errorf("%d of %d structures and %d of %d requests have the form that generate reads",
 			len(h.structs), structs, len(h.requests), rows)
 	}

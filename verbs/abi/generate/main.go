@@ -38,7 +38,8 @@ func run(list bool) error {
 }
 
 func write(name, text string, list bool) error {
-	want, err := format.Source([]byte("// Code generated from urdma_abi.h by urdma/verbs/abi/generate; DO NOT EDIT.\n\n" + text))
+	want, err := format.Source([]byte("// Code generated from urdma_abi.h by urdma/verbs/abi/generate; DO NOT EDIT.\n\n" +
+		text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -65,7 +66,8 @@ func (h *header) abi() string {
 	}
 	b.WriteString(")\n\nvar requests = [...]request{\n")
 	for _, r := range h.requests {
-		fmt.Fprintf(&b, "%s: {%q, Size[%s](), %s, %s, %q, %q},\n", goName(r.name), r.name, h.typeName(r.request), goName(r.undo), goName(r.way), r.call, r.text)
+		fmt.Fprintf(&b, "%s: {%q, Size[%s](), %s, %s,\n%q, %q},\n", goName(r.name), r.name, h.typeName(r.request),
+			goName(r.undo), goName(r.way), r.call, r.text)
 	}
 	b.WriteString("}\n\nvar operations = [...]Operation{\n")
 	for _, o := range h.operations {
@@ -76,9 +78,9 @@ func (h *header) abi() string {
 		if o[3] == "NONE" {
 			right = "0"
 		}
-		fmt.Fprintf(&b, "WR%s: {%q, WC%s, %s, %s", goName(o[0]), o[0], goName(o[1]), rdmap, right)
+		fmt.Fprintf(&b, "WR%s: {%q, WC%s, %s, %s,\n", goName(o[0]), o[0], goName(o[1]), rdmap, right)
 		for _, does := range o[4:] {
-			fmt.Fprintf(&b, ", %v", does == "1")
+			fmt.Fprintf(&b, "%v, ", does == "1")
 		}
 		b.WriteString("},\n")
 	}
@@ -97,10 +99,12 @@ func (h *header) abi() string {
 // that LOOK are left out; attached features handle them.
 func (h *header) dispatch() string {
 	var b strings.Builder
-	b.WriteString("package control\n\nimport \"urdma/verbs/abi\"\n\n// handlers are for all requests but BATCH and those that attached features answer.\nvar handlers = map[abi.Type]handler{\n")
+	b.WriteString("package control\n\nimport \"urdma/verbs/abi\"\n\n// handlers are for all requests but BATCH and " +
+		"those that attached features answer.\nvar handlers = map[abi.Type]handler{\n")
 	for _, r := range h.requests {
 		if r.name != "BATCH" && r.way != "LOOKS" {
-			fmt.Fprintf(&b, "abi.%s: by((*%s).%s),\n", goName(r.name), receiver(r.object), unexported(strings.TrimPrefix(r.name, "CM_")))
+			fmt.Fprintf(&b, "abi.%s: by((*%s).%s),\n", goName(r.name), receiver(r.object),
+				unexported(strings.TrimPrefix(r.name, "CM_")))
 		}
 	}
 	b.WriteString("}\n")
@@ -166,7 +170,8 @@ func (h *header) fieldType(s cStruct, f field) string {
 var words = map[string]string{}
 
 func init() {
-	for w := range strings.FieldsSeq("ABI AH BE CM CQ CQE DGID DLID FDs GID GUID IB ID IOVA IWARP LID LKey MAC MR MS MTU MW " +
+	for w := range strings.FieldsSeq("ABI AH BE CM CQ CQE DGID DLID FDs GID GUID IB ID IOVA IWARP LID LKey MAC MR MS " +
+		"MTU MW " +
 		"OFlags OptName PD PID PKey PS PSN QKey QP QPN RDMA RKey RNR RoCE RQ RQE SGE SGID SL SQ SQD SQE SRQ SRQN STag TSO " +
 		"WC WR XRCD") {
 		words[strings.ToLower(w)] = w

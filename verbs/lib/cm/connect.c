@@ -49,16 +49,19 @@ static int check_param(const struct rdma_cm_id *id,
 
 /* Returns 0, or EINVAL for more private data than InfiniBand's message carries. A device shown as iWARP
  * has no such limit. */
-static int check_private(const struct cm_id *id, const char *call, const struct urdma_abi_cm_param *param, unsigned int most)
+static int check_private(const struct cm_id *id, const char *call, const struct urdma_abi_cm_param *param,
+	unsigned int most)
 {
 	if (param->private_data_len <= most)
 		return 0;
 	if (urdma_warn_wanted)
-		urdma_warn(id->client, param->qp_num, URDMA_ABI_PITFALL_PRIVATE, "private_data_len is %u, and InfiniBand and RoCE carry %u here",
+		urdma_warn(id->client, param->qp_num, URDMA_ABI_PITFALL_PRIVATE,
+			"private_data_len is %u, and InfiniBand and RoCE carry %u here",
 			   param->private_data_len, most);
 	if (!cm_uses_ibcm(&id->public))
 		return 0;
-	return urdma_wrong(EINVAL, "%s: private_data_len is %u, allowed: 0 to %u; iWARP carries more (--transport iwarp)", call,
+	return urdma_wrong(EINVAL, "%s: private_data_len is %u, allowed: 0 to %u; iWARP carries more (--transport iwarp)",
+		call,
 			   param->private_data_len, most);
 }
 
@@ -129,7 +132,8 @@ static void check_depth(const struct cm_id *id, const struct rdma_conn_param *pa
 {
 	if (!cm_is_datagram(&id->public) && param && param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
 	    param->initiator_depth > id->initiator_depth)
-		urdma_warn(id->client, 0, URDMA_ABI_PITFALL_RD_ATOMIC, "rdma_accept: initiator_depth is %u, and that of the request's event %u",
+		urdma_warn(id->client, 0, URDMA_ABI_PITFALL_RD_ATOMIC,
+			"rdma_accept: initiator_depth is %u, and that of the request's event %u",
 			   param->initiator_depth, id->initiator_depth);
 }
 

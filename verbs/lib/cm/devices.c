@@ -59,7 +59,8 @@ struct ibv_pd *cm_shared_pd(struct ibv_context *verbs)
 
 struct ibv_xrcd *cm_shared_xrcd(struct ibv_context *verbs)
 {
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+		.oflags = O_CREAT };
 	struct shared *s;
 	int cancel;
 

@@ -115,7 +115,8 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool receives, vo
 		return ENOMEM;
 	group->context = context;
 	status = cm_address_read(addr, &group->addr);
-	if (!status && (!is_group(&group->addr) || group->addr.family != urdma_port_info(id->public.verbs, id->public.port_num)->addr.family))
+	if (!status && (!is_group(&group->addr) ||
+		group->addr.family != urdma_port_info(id->public.verbs, id->public.port_num)->addr.family))
 		status = EINVAL; /* a port can only join groups of its own address family */
 	if (!status && receives && id->public.qp)
 		status = attach(&id->public, group);

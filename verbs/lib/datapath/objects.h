@@ -251,7 +251,8 @@ void urdma_cq_found(struct urdma_cq *cq);
 /* window.c */
 /* Returns 0 or the errno value for a malformed request to bind mw. */
 int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
-void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
+void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey,
+	const struct ibv_mw_bind_info *info);
 /* The source of a datagram as shown to programs: by its LID or by its GRH. */
 static inline uint16_t urdma_cq_slid(const struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 {

@@ -1,7 +1,8 @@
 /* opcode.c - properties of the operations (URDMA_ABI_OPERATIONS in urdma_abi.h). */
 #include "objects.h"
 
-#define OPERATION(name, completion, rdmap, right, can, reads, writes, in_line, immediate, invalidates, receive, is_atomic, ud) \
+#define OPERATION(name, completion, rdmap, right, can, reads, writes, in_line, immediate, invalidates, receive, \
+	is_atomic, ud) \
 	[IBV_WR_##name] = { .send_op = IBV_QP_EX_WITH_##name, .wc = IBV_WC_##completion, .supported = can,     \
 			    .inlinable = in_line, .writes_local = writes, .atomic = is_atomic, .datagram = ud },
 

@@ -71,7 +71,8 @@ static uint32_t copy_inline(uint8_t *to, const struct ibv_sge *from, int n)
 	return at;
 }
 
-static void write_send(const struct urdma_qp *qp, struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr, const struct urdma_operation *op)
+static void write_send(const struct urdma_qp *qp, struct urdma_abi_sqe *slot, const struct ibv_send_wr *wr,
+	const struct urdma_operation *op)
 {
 	slot->wr_id = wr->wr_id;
 	slot->opcode = (uint32_t)wr->opcode;

@@ -11,7 +11,8 @@ static void check_atomic(struct urdma_qp *qp, const struct urdma_abi_sqe *slot)
 	const struct urdma_abi_sge *sge = (const void *)(slot + 1);
 
 	if ((slot->remote_addr & 7) || slot->num_sge != 1 || sge->length != 8)
-		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_ATOMIC, "remote_addr %#llx, num_sge %u, length of the first %u",
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_ATOMIC,
+			"remote_addr %#llx, num_sge %u, length of the first %u",
 			   (unsigned long long)slot->remote_addr, slot->num_sge, slot->num_sge ? sge->length : 0);
 }
 
@@ -33,16 +34,19 @@ static void check_stopped(struct urdma_qp *qp, uint32_t posts)
 	}
 	qp->posts_after += posts;
 	if (qp->posts_after > DRAINING)
-		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_AFTER_ERROR, "%u work requests since the completion with status %u, %s",
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_AFTER_ERROR,
+			"%u work requests since the completion with status %u, %s",
 			   qp->posts_after, qp->error, ibv_wc_status_str((enum ibv_wc_status)qp->error));
 }
 
-static void explain_refusal(struct urdma_client *client, uint32_t qpn, const struct urdma_queue *q, int status, int state_status)
+static void explain_refusal(struct urdma_client *client, uint32_t qpn, const struct urdma_queue *q, int status,
+	int state_status)
 {
 	if (state_status == EINVAL)
 		urdma_warn(client, qpn, URDMA_ABI_PITFALL_STATE, "nothing was posted");
 	else if (status == ENOMEM)
-		urdma_warn(client, qpn, URDMA_ABI_PITFALL_FULL, "%u work requests are posted, and the queue holds %u", posted(q) - oldest(q), q->depth);
+		urdma_warn(client, qpn, URDMA_ABI_PITFALL_FULL, "%u work requests are posted, and the queue holds %u",
+			posted(q) - oldest(q), q->depth);
 }
 
 void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int status)
@@ -60,7 +64,8 @@ void urdma_warn_sends(struct urdma_qp *qp, uint32_t from, uint32_t to, int statu
 		check_sges(qp->client, qpn, (const void *)(slot + 1), slot->num_sge);
 	}
 	if (qp->unsignaled > qp->sq.depth || (status == ENOMEM && qp->unsignaled >= qp->sq.depth))
-		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_UNSIGNALED, "%u sends without IBV_SEND_SIGNALED, and the send queue holds %u", qp->unsignaled, qp->sq.depth);
+		urdma_warn(qp->client, qpn, URDMA_ABI_PITFALL_UNSIGNALED,
+			"%u sends without IBV_SEND_SIGNALED, and the send queue holds %u", qp->unsignaled, qp->sq.depth);
 	if (to != from) {
 		urdma_warn_counts(to - from);
 		urdma_warn_room(urdma_cq_of(qp->ex.qp_base.send_cq), qpn);
@@ -76,14 +81,16 @@ static void check_refused(struct urdma_qp *qp, const struct ibv_send_wr *wr)
 	uint64_t length = 0;
 
 	if (qp->datagram && wr->wr.ud.ah && !urdma_may_send_to(qp, wr->wr.ud.ah))
-		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_AH_DOMAIN, "wr_id %#llx", (unsigned long long)wr->wr_id);
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_AH_DOMAIN, "wr_id %#llx",
+			(unsigned long long)wr->wr_id);
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if ((wr->send_flags & IBV_SEND_INLINE) && length > qp->max_inline)
 		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_INLINE, "%llu bytes, and max_inline_data is %u",
 			   (unsigned long long)length, qp->max_inline);
 	else if (!(wr->send_flags & IBV_SEND_INLINE) && wr->num_sge > (int)qp->sq.max_sge)
-		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_SGES, "num_sge %d, and max_send_sge is %u", wr->num_sge, qp->sq.max_sge);
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_SGES, "num_sge %d, and max_send_sge is %u",
+			wr->num_sge, qp->sq.max_sge);
 }
 
 static int (*send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
@@ -131,7 +138,8 @@ static void check_overlap(struct urdma_client *client, uint32_t qpn, const struc
 	}
 }
 
-static void check_receives(struct urdma_client *client, uint32_t qpn, const struct urdma_queue *q, uint32_t from, bool datagram)
+static void check_receives(struct urdma_client *client, uint32_t qpn, const struct urdma_queue *q, uint32_t from,
+	bool datagram)
 {
 	const struct urdma_abi_rqe *slot;
 	const struct urdma_abi_sge *sge;
@@ -171,7 +179,8 @@ static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv
 		check_stopped(qp, posted(&qp->rq) - from);
 	}
 	if (status == EINVAL && (*bad_wr)->num_sge > (int)qp->rq.max_sge)
-		urdma_warn(qp->client, ibv->qp_num, URDMA_ABI_PITFALL_SGES, "num_sge %d, and max_recv_sge is %u", (*bad_wr)->num_sge, qp->rq.max_sge);
+		urdma_warn(qp->client, ibv->qp_num, URDMA_ABI_PITFALL_SGES, "num_sge %d, and max_recv_sge is %u", (*bad_wr)->num_sge,
+			qp->rq.max_sge);
 	else if (status)
 		explain_refusal(qp->client, ibv->qp_num, &qp->rq, status, urdma_qp_may_recv(qp));
 	return status;

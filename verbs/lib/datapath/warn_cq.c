@@ -128,7 +128,8 @@ void urdma_warn_waits(struct urdma_channel *channel)
 			   missed ? "completions were there before ibv_req_notify_cq, and nobody has polled them"
 				  : "ibv_req_notify_cq, then ibv_get_cq_event, again and again");
 	if (any && !armed)
-		urdma_warn(channel->client, 0, URDMA_ABI_PITFALL_NOT_ARMED, "of the queues of the channel none is armed: this call waits for ever");
+		urdma_warn(channel->client, 0, URDMA_ABI_PITFALL_NOT_ARMED,
+			"of the queues of the channel none is armed: this call waits for ever");
 }
 
 /* Wraps the functions in the tables, which may be the ones of strict.c. */

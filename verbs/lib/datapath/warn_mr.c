@@ -92,7 +92,8 @@ void urdma_warn_deregisters(struct urdma_client *client, const struct ibv_mr *mr
 		sends = using(&qp->sq, sizeof(struct urdma_abi_sqe), mr->lkey);
 		receives = qp->ex.qp_base.srq ? 0 : using(&qp->rq, sizeof(struct urdma_abi_rqe), mr->lkey);
 		if (sends + receives && works(qp))
-			urdma_warn(client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_DEREGISTERED, "%u sends and %u receives name lkey %#x, [%p, +%zu)",
+			urdma_warn(client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_DEREGISTERED,
+				"%u sends and %u receives name lkey %#x, [%p, +%zu)",
 				   sends, receives, mr->lkey, mr->addr, mr->length);
 	}
 }

@@ -4,7 +4,8 @@
 static void tell_unready(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
 {
 	if (now->unready)
-		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_UNREADY, "%u receives are posted now", posted(&qp->rq));
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_UNREADY, "%u receives are posted now",
+			posted(&qp->rq));
 }
 
 void urdma_warn_ready(struct urdma_qp *qp)
@@ -18,7 +19,8 @@ void urdma_warn_ready(struct urdma_qp *qp)
 static void check_reads(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
 {
 	if (now->attr.max_rd_atomic > now->peer_reads)
-		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_RD_ATOMIC, "max_rd_atomic is %u, and max_dest_rd_atomic of the peer %u",
+		urdma_warn(qp->client, qp->ex.qp_base.qp_num, URDMA_ABI_PITFALL_RD_ATOMIC,
+			"max_rd_atomic is %u, and max_dest_rd_atomic of the peer %u",
 			   now->attr.max_rd_atomic, now->peer_reads);
 }
 
@@ -58,7 +60,8 @@ void urdma_warn_destroys(struct urdma_qp *qp)
 	if (!status)
 		status = unread(urdma_cq_of(base->recv_cq), base->qp_num);
 	if (status)
-		urdma_warn(qp->client, base->qp_num, URDMA_ABI_PITFALL_UNREAD, "status %u, %s", status, ibv_wc_status_str((enum ibv_wc_status)status));
+		urdma_warn(qp->client, base->qp_num, URDMA_ABI_PITFALL_UNREAD, "status %u, %s", status,
+			ibv_wc_status_str((enum ibv_wc_status)status));
 }
 
 void urdma_warn_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now, int mask)

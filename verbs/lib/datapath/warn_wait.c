@@ -17,7 +17,8 @@ static uint64_t now_ns(void)
 
 static bool takes_receive(uint32_t opcode)
 {
-	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV ||
+		opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* Returns whether the oldest send has waited too long; true once for each queue pair. */
@@ -59,7 +60,8 @@ static uint32_t stuck_sends(struct urdma_cq *cq, uint32_t *qpn)
 
 static void tell(struct urdma_client *client, uint32_t qpn, uint32_t sends)
 {
-	urdma_warn(client, qpn, URDMA_ABI_PITFALL_NO_RECEIVE, "of %u sends none has ended for %llu s", sends, PATIENCE / 1000000000u);
+	urdma_warn(client, qpn, URDMA_ABI_PITFALL_NO_RECEIVE, "of %u sends none has ended for %llu s", sends,
+		PATIENCE / 1000000000u);
 }
 
 void urdma_warn_stuck(struct urdma_cq *cq)

@@ -18,7 +18,8 @@ int urdma_window_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *i
 }
 
 /* Only the key of the program's rkey is used, the lower eight bits, as other providers do. */
-void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+void urdma_window_write(struct urdma_abi_sqe *slot, const struct ibv_mw *mw, uint32_t rkey,
+	const struct ibv_mw_bind_info *info)
 {
 	slot->rkey = (mw->rkey & ~0xffu) | (rkey & 0xffu);
 	slot->imm_or_stag = info->mr ? info->mr->lkey : 0;

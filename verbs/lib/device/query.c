@@ -196,7 +196,8 @@ URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int in
 URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 				   struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	struct ibv_gid_entry e = { .gid_index = index, .port_num = port, .gid_type = urdma_context_of(context)->info->gid_type };
+	struct ibv_gid_entry e = { .gid_index = index, .port_num = port,
+		.gid_type = urdma_context_of(context)->info->gid_type };
 
 	if (flags || entry_size < sizeof(e) || present_gid(context, port, index, &e.gid))
 		return urdma_status(EINVAL);
@@ -213,7 +214,8 @@ URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ib
 	int status = max < ports * URDMA_GIDS ? EINVAL : 0;
 
 	for (uint32_t i = 0; !status && i < ports; i++)
-		status = _ibv_query_gid_ex(context, i + 1, 0, (struct ibv_gid_entry *)((char *)entries + i * entry_size), flags, entry_size);
+		status = _ibv_query_gid_ex(context, i + 1, 0, (struct ibv_gid_entry *)((char *)entries + i * entry_size), flags,
+			entry_size);
 	return status ? -status : (ssize_t)(ports * URDMA_GIDS);
 }
 

@@ -92,8 +92,10 @@ ACCESS(eaccess, (const char *path, int mode), (place.path, mode))
 ACCESS(faccessat, (int dir, const char *path, int mode, int flags), (dir, place.path, mode, flags))
 
 /* ls -l asks for them. */
-WITH_PLACE(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size), (place.path, name, value, size))
-WITH_PLACE(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size), (place.path, name, value, size))
+WITH_PLACE(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size),
+	(place.path, name, value, size))
+WITH_PLACE(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size),
+	(place.path, name, value, size))
 WITH_PLACE(ssize_t, listxattr, (const char *path, char *list, size_t size), (place.path, list, size))
 WITH_PLACE(ssize_t, llistxattr, (const char *path, char *list, size_t size), (place.path, list, size))
 
@@ -107,7 +109,8 @@ static const char *to_resolve(const struct urdma_place *place, const char *path)
 }
 
 WITH_PLACE(char *, realpath, (const char *path, char *resolved), (to_resolve(&place, path), resolved))
-WITH_PLACE(char *, __realpath_chk, (const char *path, char *resolved, size_t size), (to_resolve(&place, path), resolved, size))
+WITH_PLACE(char *, __realpath_chk, (const char *path, char *resolved, size_t size),
+	(to_resolve(&place, path), resolved, size))
 
 EXPORT char *canonicalize_file_name(const char *path)
 {

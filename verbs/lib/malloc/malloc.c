@@ -97,7 +97,8 @@ static bool is_libc(void *function)
 {
 	Dl_info of, libc;
 
-	return function && dladdr(function, &of) && dladdr((void *)gnu_get_libc_version, &libc) && of.dli_fbase == libc.dli_fbase;
+	return function && dladdr(function, &of) && dladdr((void *)gnu_get_libc_version, &libc) &&
+		of.dli_fbase == libc.dli_fbase;
 }
 
 /* Whether a call of the function by name reaches ours. */

@@ -125,7 +125,8 @@ int urdma_free_dm(struct ibv_dm *ibv)
 	return 0;
 }
 
-struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length, unsigned int access)
+struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length,
+	unsigned int access)
 {
 	struct urdma_dm *dm = dm_of(ibv);
 	struct ibv_mr *mr;

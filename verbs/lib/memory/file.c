@@ -131,7 +131,8 @@ int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struc
 		return EOPNOTSUPP;
 	syscall(SYS_madvise, memory, length + skip, writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 	munmap(memory, length + skip);
-	*file = (struct urdma_shared){ .inode = st.st_ino, .major = major(st.st_dev), .minor = minor(st.st_dev), .offset = offset };
+	*file = (struct urdma_shared){ .inode = st.st_ino, .major = major(st.st_dev), .minor = minor(st.st_dev),
+					.offset = offset };
 	return 0;
 }
 

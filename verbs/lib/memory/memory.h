@@ -12,7 +12,8 @@ int urdma_dealloc_mw(struct ibv_mw *mw);
 struct ibv_pd *urdma_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 struct ibv_dm *urdma_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int urdma_free_dm(struct ibv_dm *dm);
-struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length, unsigned int access);
+struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+	unsigned int access);
 
 struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd);
 

@@ -36,7 +36,8 @@ static int check_access(unsigned int access)
 		return urdma_wrong(EINVAL, "ibv_reg_mr: access is %#x, and there are no flags %#x", access,
 				   access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE));
 	if ((access & ACCESS_REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return urdma_wrong(EINVAL, "ibv_reg_mr: access has IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC, which need IBV_ACCESS_LOCAL_WRITE");
+		return urdma_wrong(EINVAL, "ibv_reg_mr: access has IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC, which "
+			"need IBV_ACCESS_LOCAL_WRITE");
 	return 0;
 }
 
@@ -163,7 +164,8 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 }
 
 /* Makes a new region; users as in struct urdma_mr. */
-static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access, uint32_t *users)
+static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+	uint32_t *users)
 {
 	struct urdma_mr *m = calloc(1, sizeof(*m));
 	int status = ENOMEM;
@@ -258,7 +260,8 @@ static int register_dmabuf(struct urdma_mr *m, struct ibv_pd *pd, uint64_t offse
 
 /* Registers memory by descriptor: a dma-buf made by udmabuf, or a file on tmpfs or hugetlbfs. Other
  * dma-bufs are memory of devices, which urdmad can't copy to. */
-URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+URDMA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+	int access)
 {
 	struct urdma_mr *m = calloc(1, sizeof(*m));
 	int status = ENOMEM;

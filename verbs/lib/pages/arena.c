@@ -169,7 +169,8 @@ static bool map(uint64_t from, uint64_t to)
 	int fd = shared ? memfd_get() : -1;
 	if (shared && fd < 0)
 		return false;
-	long r = sys_mmap(from, to - from, RW, MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), fd, shared ? from : 0);
+	long r = sys_mmap(from, to - from, RW, MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), fd,
+		shared ? from : 0);
 	if (sys_failed(r))
 		return false;
 	if (shared)

@@ -4,7 +4,8 @@
 #include "rsockets.h"
 
 /* Like send(2) on a stream: an address is ignored if the socket is connected. */
-static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags, const struct sockaddr *to, socklen_t length)
+static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags, const struct sockaddr *to,
+	socklen_t length)
 {
 	struct rs *rs = rs_take(socket);
 	ssize_t result;
@@ -20,7 +21,8 @@ static ssize_t send_on(int socket, const struct iovec *iov, int count, int flags
 }
 
 /* A stream reports no source address. */
-static ssize_t receive_on(int socket, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+static ssize_t receive_on(int socket, const struct iovec *iov, int count, int flags, struct sockaddr *from,
+	socklen_t *length,
 			  size_t *all)
 {
 	struct rs *rs = rs_take(socket);

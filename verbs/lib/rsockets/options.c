@@ -22,7 +22,8 @@ static const struct number {
 	bool refuses;         /* or refused if this is set */
 	int id_option;        /* the rdma_cm option to set on the id as well; 0: none */
 } numbers[] = {
-#define KEEP(l, n, field, low, high) .level = l, .name = n, .at = offsetof(struct rs_options, field), .least = low, .most = high
+#define KEEP(l, n, field, low, high) .level = l, .name = n, .at = offsetof(struct rs_options, field), .least = low, \
+	.most = high
 	{ KEEP(SOL_SOCKET, SO_REUSEADDR, reuse, 0, 1), .id_option = RDMA_OPTION_ID_REUSEADDR },
 	{ KEEP(SOL_SOCKET, SO_RCVBUF, recv_bytes, LEAST_RING, MOST_RING) },
 	{ KEEP(SOL_SOCKET, SO_SNDBUF, send_bytes, LEAST_RING, MOST_RING) },

@@ -180,8 +180,10 @@ struct rs_kind {
 	void (*finish)(struct rs *rs);          /* called before the socket is closed */
 	const struct sockaddr *(*peer_name)(const struct rs *rs); /* NULL: not connected */
 	void (*own_name)(const struct rs *rs, struct sockaddr_storage *to);
-	ssize_t (*send)(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *to, socklen_t length);
-	ssize_t (*receive)(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+	ssize_t (*send)(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *to,
+		socklen_t length);
+	ssize_t (*receive)(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from,
+		socklen_t *length,
 			   size_t *all); /* all: full length of the message */
 };
 

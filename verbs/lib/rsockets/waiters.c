@@ -66,7 +66,8 @@ __attribute__((constructor)) static void prepare(void)
  * failure. */
 static struct waits *new_waits(size_t room)
 {
-	struct waits *w = mmap(NULL, sizeof(*w) + room * sizeof(*w->waiters), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct waits *w = mmap(NULL, sizeof(*w) + room * sizeof(*w->waiters), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int ends[2] = { -1, -1 }, error;
 
 	if (w == MAP_FAILED)

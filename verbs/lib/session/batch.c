@@ -82,7 +82,8 @@ void urdma_batch_undo(struct urdma_client *client, struct urdma_batch *batch)
 /* Returns whether a response has the length that its request requires. */
 static bool whole(struct urdma_batch *batch, uint32_t i, size_t length)
 {
-	size_t least = urdma_undoing(part_of(batch, i)->type) ? sizeof(struct urdma_abi_handle) : sizeof(struct urdma_abi_header);
+	size_t least = urdma_undoing(part_of(batch, i)->type) ? sizeof(struct urdma_abi_handle) :
+		sizeof(struct urdma_abi_header);
 
 	return length >= least;
 }

@@ -35,7 +35,8 @@ bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept
 	if (urdma_kept_is(kept))
 		return true;
 	if (end(client))
-		urdma_complain("this program has closed all descriptors, and with them its session with urdmad: the devices that it had "
+		urdma_complain("this program has closed all descriptors, and with them its session with urdmad: the devices that "
+			"it had "
 			       "open are gone, and their work requests fail; it may open them again");
 	return false;
 }
@@ -43,7 +44,8 @@ bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept
 void urdma_client_lose(struct urdma_client *client, const char *why)
 {
 	if (end(client))
-		urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): its devices are gone, and its work "
+		urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): "
+			"its devices are gone, and its work "
 			       "requests fail; start it again when \"urdma status\" shows a urdmad", why);
 }
 

@@ -119,7 +119,8 @@ static int greet(struct urdma_client *client)
 	if (status == EPROTO && response.abi_version && response.abi_version != URDMA_ABI_VERSION)
 		urdma_complain("urdmad speaks ABI version %u, this liburdma.so speaks version %u: "
 			       "restart urdmad if it is older than what is installed (systemctl restart urdmad; "
-			       "systemctl --user restart urdmad), or else use the library that came with it", response.abi_version, URDMA_ABI_VERSION);
+			       "systemctl --user restart urdmad), or else use the library that came with it", response.abi_version,
+			       URDMA_ABI_VERSION);
 	if (status == EDQUOT)
 		urdma_complain("urdmad serves as many programs as limits.clients in its urdma.json allows");
 	if (status)
@@ -274,7 +275,8 @@ static void refuse_raw_child(struct urdma_client *client)
 	if (client->control.fd < 0)
 		return;
 	leave_to_parent(client);
-	urdma_complain("process %d was made by _Fork(3) or clone(2) from one that uses RDMA: it has no devices; make it by fork(3), or have "
+	urdma_complain("process %d was made by _Fork(3) or clone(2) from one that uses RDMA: it has no devices; make it by "
+		"fork(3), or have "
 		       "it run a program", (int)getpid());
 }
 

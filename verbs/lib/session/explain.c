@@ -29,7 +29,8 @@ void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 	struct urdma_abi_explain_response answer;
 	int before = errno;
 
-	if (!number || (qpn && (number & ~0xffu) != URDMA_ABI_EXPLAIN_EVENT && __atomic_exchange_n(&told, now, __ATOMIC_RELAXED) == now))
+	if (!number || (qpn && (number & ~0xffu) != URDMA_ABI_EXPLAIN_EVENT &&
+		__atomic_exchange_n(&told, now, __ATOMIC_RELAXED) == now))
 		return;
 	if (URDMA_ASK(client, URDMA_ABI_EXPLAIN, &request, &answer) == 0) {
 		answer.text[sizeof(answer.text) - 1] = 0;

@@ -74,7 +74,8 @@ void *urdma_handles_find(struct urdma_client *client, enum urdma_kind kind, uint
 	return entry ? entry->object : NULL;
 }
 
-int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request, uint32_t handle,
+int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request,
+	uint32_t handle,
 			  void *object)
 {
 	int status;

@@ -28,7 +28,8 @@ static bool statements(char *text, size_t size)
 {
 	const char *strict = getenv("URDMA_STRICT"), *inject = getenv("URDMA_INJECT");
 	bool wanted = strict && *strict && strcmp(strict, "0") != 0;
-	int n = snprintf(text, size, "%s%s%s%s", wanted ? "strict " : "", wanted ? strict : "", wanted && inject ? "; " : "", inject ? inject : "");
+	int n = snprintf(text, size, "%s%s%s%s", wanted ? "strict " : "", wanted ? strict : "", wanted && inject ? "; " : "",
+		inject ? inject : "");
 
 	return n >= 0 && (size_t)n < size;
 }

@@ -24,7 +24,8 @@ static bool wants(const char *name)
  * that share a terminal. Returns its length. */
 static size_t put_head(char *line, size_t room)
 {
-	int n = wants("URDMA_NAMES") ? snprintf(line, room, "urdma: %.32s[%d]: ", program_invocation_short_name, getpid()) : snprintf(line, room, "urdma: ");
+	int n = wants("URDMA_NAMES") ? snprintf(line, room, "urdma: %.32s[%d]: ", program_invocation_short_name, getpid()) :
+		snprintf(line, room, "urdma: ");
 
 	return (size_t)n;
 }

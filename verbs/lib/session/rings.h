@@ -25,7 +25,8 @@ void urdma_rings_unmap(struct urdma_client *client, uint32_t number, void *base,
 
 /* Returns whether a queue, if it has slots, fits into so many bytes and has room for wrs work requests.
  * head: size of the queue's head; slot: size of the largest work request. */
-static inline bool urdma_queue_fits(const struct urdma_abi_queue_layout *q, size_t bytes, uint32_t wrs, size_t head, size_t slot)
+static inline bool urdma_queue_fits(const struct urdma_abi_queue_layout *q, size_t bytes, uint32_t wrs, size_t head,
+	size_t slot)
 {
 	if (!q->entries)
 		return !wrs;

@@ -170,7 +170,8 @@ enum urdma_kind {
 int urdma_handles_add(struct urdma_client *client, enum urdma_kind kind, uint32_t handle, void *object);
 void urdma_handles_remove(struct urdma_client *client, enum urdma_kind kind, uint32_t handle);
 /* Removes the handle and asks urdmad to destroy the object; if that fails the handle is kept. */
-int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request, uint32_t handle,
+int urdma_handles_destroy(struct urdma_client *client, enum urdma_kind kind, enum urdma_abi_type request,
+	uint32_t handle,
 			  void *object);
 void urdma_handles_lock(struct urdma_client *client);
 void urdma_handles_unlock(struct urdma_client *client);

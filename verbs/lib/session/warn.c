@@ -55,7 +55,8 @@ static size_t put_place(char *text, size_t room, uintptr_t place)
 	if (!place || !dladdr((void *)place, &at))
 		n = snprintf(text, room, "%#lx", (unsigned long)place);
 	else if (at.dli_sname)
-		n = snprintf(text, room, "%s+%#lx (%s)", at.dli_fname, (unsigned long)(place - 1 - (uintptr_t)at.dli_fbase), at.dli_sname);
+		n = snprintf(text, room, "%s+%#lx (%s)", at.dli_fname, (unsigned long)(place - 1 - (uintptr_t)at.dli_fbase),
+			at.dli_sname);
 	else
 		n = snprintf(text, room, "%s+%#lx", at.dli_fname, (unsigned long)(place - 1 - (uintptr_t)at.dli_fbase));
 	if (n < 0 || (size_t)n >= room)

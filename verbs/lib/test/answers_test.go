@@ -85,7 +85,8 @@ func TestTableIsTrue(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "operations.h"), []byte(operations.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	binary := compile(t, filepath.Join(dir, "answers"), "-I"+dir, "testdata/alone/answers.c", "-libverbs", "-lrdmacm", "-ldl")
+	binary := compile(t, filepath.Join(dir, "answers"), "-I"+dir, "testdata/alone/answers.c", "-libverbs", "-lrdmacm",
+		"-ldl")
 	c := exec.Command(binary)
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+startUrdmad(t).path)
 	c.Stdin = strings.NewReader(strings.Join(slices.Concat(listed(t, "libibverbs"), listed(t, "librdmacm")), "\n"))
@@ -97,7 +98,8 @@ func TestTableIsTrue(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		name, answer, _ := strings.Cut(strings.TrimSpace(line), " ")
 		asked++
-		if said, refused := rows[name], strings.HasPrefix(answer, "refused"); refused && said != answer || !refused && (answer != "other" || strings.HasPrefix(said, "refused")) {
+		if said, refused := rows[name], strings.HasPrefix(answer, "refused"); refused && said != answer ||
+			!refused && (answer != "other" || strings.HasPrefix(said, "refused")) {
 			t.Errorf("%s: docs/VERBS.md says %q, the library %q", name, said, answer)
 		}
 	}

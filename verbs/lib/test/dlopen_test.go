@@ -22,14 +22,16 @@ func compile(t *testing.T, output string, args ...string) string {
 // creates it.
 func names(t *testing.T) string {
 	t.Helper()
-	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk", "build/liburdma.d").CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk",
+		"build/liburdma.d").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return filepath.Join(filepath.Dir(preload(t)), "liburdma.d")
 }
 
 // libraryFiles are the names that programs use for the two libraries.
-var libraryFiles = []string{"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1", "librdmacm.so", "/nowhere/libibverbs.so.1",
+var libraryFiles = []string{"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1", "librdmacm.so",
+	"/nowhere/libibverbs.so.1",
 	"/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "../lib64/librdmacm.so.1", "libibverbs.so.1.14.44.0"}
 
 // TestDlopen: a program that loads either library by name gets this library, with the preload, with the
@@ -71,14 +73,16 @@ func TestDlopenKeepsTheCallersPath(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "plugins"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		binary := compile(t, filepath.Join(dir, "dlopen"), "testdata/alone/dlopen.c", "-ldl", "-Wl,-rpath,$ORIGIN/plugins", tags)
+		binary := compile(t, filepath.Join(dir, "dlopen"), "testdata/alone/dlopen.c", "-ldl", "-Wl,-rpath,$ORIGIN/plugins",
+			tags)
 		source := filepath.Join(dir, "plain.c")
 		if err := os.WriteFile(source, []byte("int plain(void);\nint plain(void) { return 7; }\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		compile(t, filepath.Join(dir, "plugins", "libibverbs_plugin.so"), "-shared", "-fPIC", source)
 		out, err := run(t, d, nil, binary, "plain", "libibverbs_plugin.so", "plain", "libnone.so", "verbs", "libibverbs.so.1")
-		want := "libibverbs_plugin.so: plain 7\nlibnone.so: libnone.so: cannot open shared object file: No such file or directory\nlibibverbs.so.1: 1 devices\n"
+		want := "libibverbs_plugin.so: plain 7\nlibnone.so: libnone.so: cannot open shared object file: No such file or " +
+			"directory\nlibibverbs.so.1: 1 devices\n"
 		if err != nil || out != want {
 			t.Errorf("%s: %v\n%s", tags, err, out)
 		}
@@ -94,7 +98,8 @@ func TestSanitizedProgramLoadsUs(t *testing.T) {
 		{"ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0"},
 		{"ASAN_OPTIONS=detect_leaks=0", "LD_PRELOAD=", "LD_LIBRARY_PATH=" + names(t)},
 	} {
-		if out, err := run(t, d, env, "setarch", "-R", binary, "verbs", "libibverbs.so.1"); err != nil || out != "libibverbs.so.1: 1 devices\n" {
+		if out, err := run(t, d, env, "setarch", "-R", binary, "verbs", "libibverbs.so.1"); err != nil ||
+			out != "libibverbs.so.1: 1 devices\n" {
 			t.Errorf("%v: %v\n%s", env, err, out)
 		}
 	}
@@ -107,7 +112,8 @@ func TestDriversLoadUnderTheNames(t *testing.T) {
 	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")
 	found := 0
 	for _, driver := range []string{"libmlx5.so.1", "libmlx4.so.1", "libefa.so.1", "libmana.so.1"} {
-		out, err := run(t, d, []string{"LD_PRELOAD=", "LD_BIND_NOW=1", "LD_LIBRARY_PATH=" + names(t)}, binary, "plain", driver)
+		out, err := run(t, d, []string{"LD_PRELOAD=", "LD_BIND_NOW=1", "LD_LIBRARY_PATH=" + names(t)}, binary, "plain",
+			driver)
 		if strings.Contains(out, driver+": cannot open shared object file") {
 			continue
 		}

@@ -60,10 +60,13 @@ func TestNothingElseIsExported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed := regexp.MustCompile(`^(_?ibv_\w+|rdma_\w+|r[a-z]+|mult_to_ibv_rate|mbps_to_ibv_rate|madvise|pthread_attr_setstack|` +
+	allowed := regexp.MustCompile(`^(_?ibv_\w+|rdma_\w+|r[a-z]+|mult_to_ibv_rate|mbps_to_ibv_rate|` +
+		`madvise|pthread_attr_setstack|` +
 		`clone|_Fork|fork|vfork|ioctl|urdma_mark|urdma_alloc|urdma_free|urdma_malloc(_\w+)?|` +
-		`dlopen|(f?open|openat|scandir|(__)?[fl]?x?stat(at)?|__fxstatat)(64)?|__open(at)?(64)?_2|statx|opendir|chdir|faccessat|e?(uid)?access|readlink(at)?|` +
-		`(__)?realpath(_chk)?|canonicalize_file_name|l?(get|list)xattr|(get|free)ifaddrs|\w+@@IBVERBS_PRIVATE_\d+|IBVERBS_\S+|RDMACM_\S+)(@.*)?$`)
+		`dlopen|(f?open|openat|scandir|(__)?[fl]?x?stat(at)?|__fxstatat)(64)?|__open(at)?(64)?_2|statx|` +
+		`opendir|chdir|faccessat|e?(uid)?access|readlink(at)?|` +
+		`(__)?realpath(_chk)?|canonicalize_file_name|l?(get|list)xattr|(get|free)ifaddrs|` +
+		`\w+@@IBVERBS_PRIVATE_\d+|IBVERBS_\S+|RDMACM_\S+)(@.*)?$`)
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); !allowed.MatchString(f[len(f)-1]) {
 			t.Errorf("exported: %s", f[len(f)-1])
@@ -75,7 +78,8 @@ func TestNothingElseIsExported(t *testing.T) {
 // linker's report of each symbol's definition.
 func TestDebianBinariesBindToUs(t *testing.T) {
 	var binaries []string
-	for _, pattern := range []string{"/usr/bin/ib_*", "/usr/bin/ibv_*", "/usr/bin/rping", "/usr/bin/ucmatose", "/usr/bin/udaddy",
+	for _, pattern := range []string{"/usr/bin/ib_*", "/usr/bin/ibv_*", "/usr/bin/rping", "/usr/bin/ucmatose",
+		"/usr/bin/udaddy",
 		"/usr/bin/rstream", "/usr/bin/riostream", "/usr/bin/rdma_*", "/usr/bin/udpong", "/usr/bin/mckey", "/usr/bin/cmtime"} {
 		found, _ := filepath.Glob(pattern)
 		binaries = append(binaries, found...)
@@ -96,7 +100,8 @@ func TestDebianBinariesBindToUs(t *testing.T) {
 	}
 }
 
-var bindingLine = regexp.MustCompile(`binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol .(\w+)' \[(\w+\.?\d*)\]`)
+var bindingLine = regexp.MustCompile(`binding file (\S+) \[\d+\] to (\S+) \[\d+\]: ` +
+	`normal symbol .(\w+)' \[(\w+\.?\d*)\]`)
 
 // checkBindings counts the verbs bound to liburdma.so and names the first that isn't, except private symbols
 // of rdma-core.

@@ -24,7 +24,8 @@ import (
 func faultsProgram(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "faults")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary,
+	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
+		binary,
 		"testdata/faults/main.c", "-lrdmacm", "-libverbs", "-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -73,7 +74,8 @@ func TestEveryStatus(t *testing.T) {
 		var rules []string
 		argv := []string{binary, "statuses"}
 		for i, status := range inject.Statuses[from:min(from+8, len(inject.Statuses))] {
-			rules = append(rules, fmt.Sprintf("send opcode=RDMA_WRITE status=%s nth=%d", status, i+1), fmt.Sprintf("receive status=%s nth=%d", status, i+1))
+			rules = append(rules, fmt.Sprintf("send opcode=RDMA_WRITE status=%s nth=%d", status, i+1),
+				fmt.Sprintf("receive status=%s nth=%d", status, i+1))
 			argv = append(argv, strconv.Itoa(from+i))
 		}
 		texts = append(texts, lines(r.run(t, injected(strings.Join(rules, "\n")), argv...))...)
@@ -86,13 +88,16 @@ func TestEveryStatus(t *testing.T) {
 		answer   string
 		statuses map[uint32]int
 	}{
-		{"access", map[uint32]int{abi.WRRDMAWrite: abi.StatusRemAccessErr, abi.WRRDMARead: abi.StatusRemAccessErr, abi.WRAtomicFetchAndAdd: abi.StatusRemAccessErr}},
-		{"operation", map[uint32]int{abi.WRRDMAWrite: abi.StatusRemOpErr, abi.WRRDMARead: abi.StatusRemOpErr, abi.WRAtomicFetchAndAdd: abi.StatusRemOpErr, abi.WRSend: abi.StatusRemOpErr}},
+		{"access", map[uint32]int{abi.WRRDMAWrite: abi.StatusRemAccessErr, abi.WRRDMARead: abi.StatusRemAccessErr,
+			abi.WRAtomicFetchAndAdd: abi.StatusRemAccessErr}},
+		{"operation", map[uint32]int{abi.WRRDMAWrite: abi.StatusRemOpErr, abi.WRRDMARead: abi.StatusRemOpErr,
+			abi.WRAtomicFetchAndAdd: abi.StatusRemOpErr, abi.WRSend: abi.StatusRemOpErr}},
 		{"invalid", map[uint32]int{abi.WRAtomicFetchAndAdd: abi.StatusRemInvReqErr, abi.WRSend: abi.StatusRemInvReqErr}},
 		{"rnr", map[uint32]int{abi.WRSend: abi.StatusRNRRetryExcErr}},
 	} {
 		for opcode, status := range c.statuses {
-			r.run(t, injected("respond answer="+c.answer+" count=all"), binary, "respond", fmt.Sprint(opcode), strconv.Itoa(status))
+			r.run(t, injected("respond answer="+c.answer+" count=all"), binary, "respond", fmt.Sprint(opcode),
+				strconv.Itoa(status))
 			if statement := "`respond answer=" + c.answer + "`"; !slices.Contains(answered[status], statement) {
 				answered[status] = append(answered[status], statement)
 			}
@@ -103,7 +108,8 @@ func TestEveryStatus(t *testing.T) {
 	var rows []string
 	for i, text := range texts {
 		name := inject.Statuses[i+1]
-		rows = append(rows, fmt.Sprintf("| %d | `IBV_WC_%s` | %s | `send status=%s`, `receive status=%s` | %s |", i+1, name, text, name, name, strings.Join(answered[i+1], ", ")))
+		rows = append(rows, fmt.Sprintf("| %d | `IBV_WC_%s` | %s | `send status=%s`, `receive status=%s` | %s |", i+1, name,
+			text, name, name, strings.Join(answered[i+1], ", ")))
 	}
 	documented(t, "| number | status | ibv_wc_status_str(3) | statements | at the peer |\n|---|---|---|---|---|\n", rows)
 }
@@ -143,7 +149,8 @@ func TestEveryCall(t *testing.T) {
 	if !ok {
 		t.Fatal(err)
 	}
-	own := map[string]string{"ibv_post_send": "post_send_one", "ibv_post_recv": "post_recv_one", "ibv_post_srq_recv": "post_recv_one"}
+	own := map[string]string{"ibv_post_send": "post_send_one", "ibv_post_recv": "post_recv_one",
+		"ibv_post_srq_recv": "post_recv_one"}
 	var rows []string
 	for f := range strings.SplitSeq(list, ", ") {
 		if slices.Contains(unmistakable, f) {
@@ -182,7 +189,8 @@ func TestLate(t *testing.T) {
 	if said := r.run(t, injected("cm reject"), binary, "managed"); !strings.Contains(said, "RDMA_CM_EVENT_REJECTED") {
 		t.Errorf("a connection request that is rejected: %q", said)
 	}
-	if said := r.run(t, injected("cm delay=20ms count=all; call delay=2ms count=all"), binary, "managed"); !strings.Contains(said, "nothing failed") {
+	if said := r.run(t, injected("cm delay=20ms count=all; call delay=2ms count=all"), binary,
+		"managed"); !strings.Contains(said, "nothing failed") {
 		t.Errorf("late events and calls: %q", said)
 	}
 	const delay = 50
@@ -216,7 +224,9 @@ func TestWrongInject(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_INJECT=send status=NOPE")
-	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), `urdmad refuses to inject "send status=NOPE"`) || strings.Contains(string(out), "URDMA_STRICT") {
+	if out, err := c.CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), `urdmad refuses to inject "send status=NOPE"`) ||
+		strings.Contains(string(out), "URDMA_STRICT") {
 		t.Errorf("%v, %q", err, out)
 	}
 }
@@ -264,7 +274,8 @@ func TestEveryEvent(t *testing.T) {
 			object, about = "device "+port, 0
 		case strings.HasPrefix(name, "SRQ_"):
 			object, about = fmt.Sprintf("srq %d %s", srq, name), srq
-		case strings.HasPrefix(name, "QP_"), strings.HasPrefix(name, "SQ_"), strings.HasPrefix(name, "PATH_"), name == "COMM_EST":
+		case strings.HasPrefix(name, "QP_"), strings.HasPrefix(name, "SQ_"), strings.HasPrefix(name, "PATH_"),
+			name == "COMM_EST":
 			object, about = fmt.Sprintf("qp %x %s", qpn, name), qpn
 		}
 		if _, err := source.Inject(object); err != nil {
@@ -279,7 +290,8 @@ func TestEveryEvent(t *testing.T) {
 		}
 		words := strings.Fields(object)
 		what := map[string]string{"cq": "HANDLE", "srq": "HANDLE", "qp": "QPN", "port": "NAME", "device": "NAME"}[words[0]]
-		rows = append(rows, fmt.Sprintf("| %d | `IBV_EVENT_%s` | %s | `%s` |", event, name, strings.TrimPrefix(out.Text(), want), strings.Join(slices.Concat([]string{words[0], what}, words[2:]), " ")))
+		rows = append(rows, fmt.Sprintf("| %d | `IBV_EVENT_%s` | %s | `%s` |", event, name,
+			strings.TrimPrefix(out.Text(), want), strings.Join(slices.Concat([]string{words[0], what}, words[2:]), " ")))
 	}
 	documented(t, "| number | event | ibv_event_type_str(3) | statement |\n|---|---|---|---|\n", rows)
 }

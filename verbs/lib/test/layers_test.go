@@ -116,7 +116,8 @@ func calls(t *testing.T) map[string]map[string]string {
 // definesLibc reports files that define functions of libc again, which are called as libc's, or first
 // versions of functions, which nobody calls.
 func definesLibc(name, symbol string) bool {
-	return name == "pages/interpose" || name == "first_abi" || filepath.Dir(name) == "interpose" && !strings.HasPrefix(symbol, "urdma_")
+	return name == "pages/interpose" || name == "first_abi" ||
+		filepath.Dir(name) == "interpose" && !strings.HasPrefix(symbol, "urdma_")
 }
 
 // TestCalls checks the same for calls; and no file calls itself through other files, except in cm and pages.

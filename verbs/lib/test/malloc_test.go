@@ -11,7 +11,8 @@ import (
 // mallocPreload returns LD_PRELOAD as urdma exec sets it, with other libraries before the malloc library.
 func mallocPreload(t *testing.T, others ...string) string {
 	t.Helper()
-	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk", "build/liburdma.d/liburdma-malloc.so").CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-s", "-C", root, "-f", "verbs/lib/lib.mk",
+		"build/liburdma.d/liburdma-malloc.so").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	last, err := filepath.Abs(filepath.Join(root, "build/liburdma.d/liburdma-malloc.so"))
@@ -23,7 +24,8 @@ func mallocPreload(t *testing.T, others ...string) string {
 
 func mallocProgram(t *testing.T, args ...string) string {
 	t.Helper()
-	return compile(t, filepath.Join(t.TempDir(), "malloc"), append([]string{"-fno-builtin", "testdata/alone/malloc.c"}, args...)...)
+	return compile(t, filepath.Join(t.TempDir(), "malloc"),
+		append([]string{"-fno-builtin", "testdata/alone/malloc.c"}, args...)...)
 }
 
 // TestMalloc: page-aligned allocations are shared, or also large ones as long as there is memory, or none;
@@ -48,7 +50,8 @@ func TestMallocOfOthers(t *testing.T) {
 			}
 			linked := mallocProgram(t, "-Wl,--no-as-needed", dir+name)
 			for how, argv := range map[string][]string{
-				"linked": {mallocPreload(t), linked}, "preloaded before": {mallocPreload(t, dir+name), plain}, "preloaded behind": {mallocPreload(t) + ":" + dir + name, plain},
+				"linked": {mallocPreload(t), linked}, "preloaded before": {mallocPreload(t, dir+name), plain},
+				"preloaded behind": {mallocPreload(t) + ":" + dir + name, plain},
 			} {
 				if out, err := run(t, d, []string{argv[0], "URDMA_SHARE_MALLOC=16M"}, argv[1], "none"); err != nil {
 					t.Errorf("%s: %v\n%s", how, err, out)
@@ -62,8 +65,10 @@ func TestMallocOfOthers(t *testing.T) {
 // before and after ours.
 func TestMallocBesideTracer(t *testing.T) {
 	d, binary := startUrdmad(t), mallocProgram(t)
-	tracer := compile(t, filepath.Join(t.TempDir(), "tracer.so"), "-fno-builtin", "-shared", "-fPIC", "testdata/alone/tracer.c")
-	for how, preload := range map[string]string{"before": mallocPreload(t, tracer), "behind": mallocPreload(t) + ":" + tracer} {
+	tracer := compile(t, filepath.Join(t.TempDir(), "tracer.so"), "-fno-builtin", "-shared", "-fPIC",
+		"testdata/alone/tracer.c")
+	for how, preload := range map[string]string{"before": mallocPreload(t, tracer),
+		"behind": mallocPreload(t) + ":" + tracer} {
 		if out, err := run(t, d, []string{preload, "URDMA_SHARE_MALLOC=16M"}, binary, "none"); err != nil {
 			t.Errorf("%s: %v\n%s", how, err, out)
 		}

@@ -15,7 +15,8 @@ func TestObjects(t *testing.T) {
 	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs address each other by GID
 	binary := filepath.Join(t.TempDir(), "objects")
 	sources, _ := filepath.Glob("testdata/objects/*.c")
-	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
+	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
+		sources...)
 	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -36,7 +37,8 @@ func TestObjects(t *testing.T) {
 	}
 	t.Run("limits", func(t *testing.T) { // with less memory than the machine has
 		config := filepath.Join(t.TempDir(), "urdma.json")
-		if err := os.WriteFile(config, []byte(`{"ports": [{"vdev": "loopback", "ipv4_address": "198.18.0.1/24"}], "limits": {"registered_bytes": 1073741824}}`), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(`{"ports": [{"vdev": "loopback", "ipv4_address": "198.18.0.1/24"}], `+
+			`"limits": {"registered_bytes": 1073741824}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		startReal(t, "--config", config).run(t, nil, binary, "limits")
@@ -45,7 +47,8 @@ func TestObjects(t *testing.T) {
 		explains(t, r.run(t, []string{"URDMA_EXPLAIN=1"}, binary, "explain"))
 	})
 	t.Run("again/strict", func(t *testing.T) {
-		r.run(t, []string{"URDMA_STRICT=inline,max_sge:3,max_qp_wr:100,max_inline_data:100,max_cqe:1000,max_srq_wr:100,max_srq_sge:3"}, binary, "again")
+		r.run(t, []string{"URDMA_STRICT=inline,max_sge:3,max_qp_wr:100,max_inline_data:100,max_cqe:1000," +
+			"max_srq_wr:100,max_srq_sge:3"}, binary, "again")
 	})
 	for _, name := range []string{"modify", "datagram_header"} {
 		t.Run(name+"/roce", func(t *testing.T) { r.run(t, []string{"URDMA_TRANSPORT=roce"}, binary, name) })
@@ -55,10 +58,14 @@ func TestObjects(t *testing.T) {
 // explains checks that each mistake of explain.c was explained once on standard error.
 func explains(t *testing.T, out string) {
 	t.Helper()
-	for _, want := range []string{"0x0102", "it has no IBV_ACCESS_REMOTE_WRITE; region ", "change: the peer registers with", "IBV_EVENT_QP_ACCESS_ERR", "0x0401",
-		"64 bytes at ", "with lkey 0x7; no region or window has the key 0x7", "0x0616", "ibv_modify_qp: qp: no such queue pair state transition: from RESET to RTS",
-		"ibv_create_qp: cap.max_send_wr is 1073741824, allowed: 0 to ", "ibv_create_cq: cqe is 1073741824, allowed: 1 to ", "which need IBV_ACCESS_LOCAL_WRITE",
-		"EFAULT: ibv_reg_mr: addr is (nil), length 64: not all of it is mapped and readable, and writable, as access wants", "length 18446744073709551615 goes beyond",
+	for _, want := range []string{"0x0102", "it has no IBV_ACCESS_REMOTE_WRITE; region ",
+		"change: the peer registers with", "IBV_EVENT_QP_ACCESS_ERR", "0x0401",
+		"64 bytes at ", "with lkey 0x7; no region or window has the key 0x7", "0x0616",
+		"ibv_modify_qp: qp: no such queue pair state transition: from RESET to RTS",
+		"ibv_create_qp: cap.max_send_wr is 1073741824, allowed: 0 to ", "ibv_create_cq: cqe is 1073741824, allowed: 1 to ",
+		"which need IBV_ACCESS_LOCAL_WRITE",
+		"EFAULT: ibv_reg_mr: addr is (nil), length 64: not all of it is mapped and readable, and writable, as access wants",
+		"length 18446744073709551615 goes beyond",
 		"ibv_modify_qp: qp: wrong attribute: max_dest_rd_atomic is 200, allowed: 0 to "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -85,7 +85,8 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 }
 
 func (s *session) hello() ([]byte, []int, syscall.Errno) {
-	r := abi.HelloResponse{ABIVersion: s.d.version, NumDevices: 1, DoorbellBytes: s.d.workers * uint32(abi.Size[abi.Doorbells]()), Workers: s.d.workers}
+	r := abi.HelloResponse{ABIVersion: s.d.version, NumDevices: 1,
+		DoorbellBytes: s.d.workers * uint32(abi.Size[abi.Doorbells]()), Workers: s.d.workers}
 	copy(r.SysfsPath[:], s.d.sysfs)
 	if s.d.version != abi.Version {
 		return answerOf(r), nil, syscall.EPROTO

@@ -75,7 +75,8 @@ func TestValgrind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := startUrdmad(t)
 			d.prepare(name)
-			if out, err := run(t, d, []string{"LD_PRELOAD="}, "valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes", binary, name); err != nil {
+			if out, err := run(t, d, []string{"LD_PRELOAD="}, "valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes", binary,
+				name); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

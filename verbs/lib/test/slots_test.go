@@ -111,8 +111,10 @@ func slotsProgram(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "slots")
 	sources, _ := filepath.Glob("testdata/slots/*.c")
-	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary}, sources...)
-	if out, err := exec.Command("gcc", append(args, "-lrdmacm", "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
+	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
+		sources...)
+	if out, err := exec.Command("gcc",
+		append(args, "-lrdmacm", "-libverbs", "-lpthread")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	return binary

@@ -13,7 +13,8 @@ import (
 // of them, and a right one that always works.
 func TestStrict(t *testing.T) {
 	r, binary := startReal(t), filepath.Join(t.TempDir(), "strict")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary,
+	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
+		binary,
 		"testdata/strict/main.c", "-libverbs").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -41,7 +42,9 @@ func TestWrongStrict(t *testing.T) {
 	r, binary := startReal(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
 	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_STRICT=everthing")
-	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), `urdmad refuses to inject "strict everthing"`) || strings.Contains(string(out), "URDMA_INJECT") {
+	if out, err := c.CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), `urdmad refuses to inject "strict everthing"`) ||
+		strings.Contains(string(out), "URDMA_INJECT") {
 		t.Errorf("%v, %q", err, out)
 	}
 }

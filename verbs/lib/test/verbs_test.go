@@ -81,7 +81,8 @@ func TestCases(t *testing.T) {
 			if want := []uint32{0, 2, 1}; name == "vectors" && !slices.Equal(d.vectors, want) {
 				t.Errorf("completion vectors %v, expected %v", d.vectors, want)
 			}
-			if name == "nobody" && !(strings.Contains(out, "cannot reach urdmad at "+d.path) && strings.Contains(out, "urdma run -- PROGRAM")) {
+			if name == "nobody" && !(strings.Contains(out, "cannot reach urdmad at "+d.path) &&
+				strings.Contains(out, "urdma run -- PROGRAM")) {
 				t.Errorf("no line about the socket in %q", out)
 			}
 		})

@@ -25,7 +25,8 @@ func rsocketsProgram(t *testing.T, name string) string {
 	if len(sources) == 0 {
 		sources = []string{"testdata/rsockets/" + name + ".c"}
 	}
-	out, err := exec.Command("gcc", slices.Concat([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
+	out, err := exec.Command("gcc", slices.Concat([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra",
+		"-Werror", "-o", binary},
 		sources, []string{"-lrdmacm", "-libverbs", "-lpthread"})...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
@@ -183,7 +184,8 @@ func TestRsocketsDaemonKilled(t *testing.T) {
 func (d *daemon) holdsNothing(t *testing.T) {
 	t.Helper()
 	var left map[string]any
-	lists := []string{"clients", "queue_pairs", "completion_queues", "memory_regions", "protection_domains", "connections", "listeners"}
+	lists := []string{"clients", "queue_pairs", "completion_queues", "memory_regions", "protection_domains", "connections",
+		"listeners"}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left = d.status(t)
 		n := 0
@@ -195,7 +197,8 @@ func (d *daemon) holdsNothing(t *testing.T) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("urdmad still has clients %v, queue pairs %v, connections %v", left["clients"], left["queue_pairs"], left["connections"])
+			t.Fatalf("urdmad still has clients %v, queue pairs %v, connections %v", left["clients"], left["queue_pairs"],
+				left["connections"])
 		}
 	}
 }
@@ -233,8 +236,10 @@ func (d *daemon) status(t *testing.T) (status map[string]any) {
 func TestRsocketsPrograms(t *testing.T) {
 	d := startDaemon(t)
 	for i, args := range []string{
-		"rstream -S all -I 5 -C 5 -T v", "rstream -S 1000 -I 50 -C 20 -T a", "rstream -S 65536 -I 5 -C 20 -T n", "rstream -S 100 -I 20 -C 20 -T r",
-		"rstream -S 4096 -I 20 -C 20 -T b -B 20000", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T b", "riostream -S 65536 -I 3 -C 5 -T v",
+		"rstream -S all -I 5 -C 5 -T v", "rstream -S 1000 -I 50 -C 20 -T a", "rstream -S 65536 -I 5 -C 20 -T n",
+		"rstream -S 100 -I 20 -C 20 -T r",
+		"rstream -S 4096 -I 20 -C 20 -T b -B 20000", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T b",
+		"riostream -S 65536 -I 3 -C 5 -T v",
 	} {
 		t.Run(args, func(t *testing.T) {
 			words := words(t, args+" -p "+strconv.Itoa(7800+i))

@@ -96,7 +96,8 @@ static void files(void)
 	CHECK(file >= 0 && ftruncate(file, 8 * PAGE) == 0, "file");
 	char *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 2 * PAGE);
 	r = must_register(p + 10, 3 * PAGE);
-	CHECK(r.path == URDMA_PATH_FALLBACK && r.shared.inode && r.shared.offset == 2 * PAGE + 10, "offset %lu", (long)r.shared.offset);
+	CHECK(r.path == URDMA_PATH_FALLBACK && r.shared.inode && r.shared.offset == 2 * PAGE + 10, "offset %lu",
+		(long)r.shared.offset);
 	CHECK(mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED, "mmap");
 	r = must_register(p, 4 * PAGE);
 	CHECK(!r.shared.inode, "two places of a file");
@@ -117,7 +118,8 @@ static void arena(void)
 	mprotect(p + PAGE, PAGE, PROT_READ);
 	must_refuse(p, 8 * PAGE, URDMA_PAGES_WRITE, EFAULT, "not writable");
 	mprotect(p + PAGE, PAGE, PROT_READ | PROT_WRITE);
-	CHECK(mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED, "mmap");
+	CHECK(mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED,
+		"mmap");
 	must_fall_back(p, 8 * PAGE);
 	must_share(p, 2 * PAGE);
 	CHECK(mremap(q, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p + 2 * PAGE) == p + 2 * PAGE, "mremap");

@@ -160,7 +160,8 @@ int test_pieces(void)
 		p[i][0] = (unsigned char)i;
 	}
 	CHECK(mappings_of_memfd() == 1, "%ld mappings", mappings_of_memfd());
-	CHECK(mmap(p[N / 2], PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p[N / 2], "mmap");
+	CHECK(mmap(p[N / 2], PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p[N / 2],
+		"mmap");
 	fill(p[N / 2], PAGE, 7);
 	for (int i = 0; i < N; i += 2)
 		urdma_free(p[i]);

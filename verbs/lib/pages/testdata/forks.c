@@ -384,7 +384,8 @@ int test_fork_mapped(void)
 	for (unsigned i = 0; i < PAGES; i++) {
 		unsigned char *page = p + i * PAGE;
 		bool own = i == 0 || i == 6 || i == PAGES - 1;
-		CHECK(!own || mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == page, "mmap");
+		CHECK(!own || mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == page,
+			"mmap");
 		fill(page, PAGE, i);
 	}
 	pid_t pid = fork();

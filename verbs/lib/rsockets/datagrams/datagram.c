@@ -229,7 +229,8 @@ static int where_to(struct rs *rs, const struct sockaddr *addr, socklen_t length
 	return 0;
 }
 
-static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr, socklen_t length)
+static ssize_t datagram_send(struct rs *rs, const struct iovec *iov, int count, int flags, const struct sockaddr *addr,
+	socklen_t length)
 {
 	struct rs_message *whole;
 	union rs_name to;
@@ -259,7 +260,8 @@ static bool datagram_can_receive(struct rs *rs)
 }
 
 /* from and length may be NULL; *all is set to the full length of the message. */
-static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from, socklen_t *length,
+static ssize_t datagram_receive(struct rs *rs, const struct iovec *iov, int count, int flags, struct sockaddr *from,
+	socklen_t *length,
 			    size_t *all)
 {
 	struct rs_messages *arrived = &rs->datagrams->arrived;
@@ -330,7 +332,8 @@ static const struct rs_kind kind = {
 	.type = SOCK_DGRAM, .protocol = IPPROTO_UDP, .free = datagram_free, .descriptor = datagram_descriptor,
 	.progress = rs_datagram_progress, .arm = rs_datagram_arm, .take_events = rs_datagram_take_events,
 	.can_send = datagram_can_send, .can_receive = datagram_can_receive, .bind = datagram_bind, .connect = datagram_connect,
-	.shutdown = datagram_shutdown, .finish = datagram_finish, .peer_name = datagram_peer_name, .own_name = datagram_own_name,
+	.shutdown = datagram_shutdown, .finish = datagram_finish, .peer_name = datagram_peer_name,
+		.own_name = datagram_own_name,
 	.send = datagram_send, .receive = datagram_receive,
 };
 

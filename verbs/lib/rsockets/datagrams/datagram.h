@@ -123,7 +123,8 @@ struct rs_message *rs_message_take(struct rs_messages *list);
 void rs_messages_drop(struct rs_messages *list);
 /* Processes a datagram that has arrived, once its sender's name is known; part is the data after its
  * header. */
-void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part, uint32_t n);
+void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part,
+	uint32_t n);
 
 /* ---- pairs.c --------------------------------------------------------------------- */
 
@@ -148,7 +149,8 @@ struct rs_peer *rs_peer_of(struct rs *rs, const union rs_name *name);
  * set. */
 int rs_peer_ask(struct rs *rs, struct rs_peer *peer);
 /* Records the queue pair and path of a message from the peer. */
-void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path);
+void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest,
+	struct ibv_ah_attr *path);
 void rs_peers_free(struct rs *rs);
 /* Handles rdma_cm events: requests of peers, and responses. */
 void rs_datagram_take_events(struct rs *rs);

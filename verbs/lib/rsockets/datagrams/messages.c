@@ -79,7 +79,8 @@ static struct rs_message *begun(struct rs_message **at, const union rs_name *fro
 	return m;
 }
 
-void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part, uint32_t n)
+void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part,
+	uint32_t n)
 {
 	struct rs_message **at = partial_of(rs->datagrams, from), *m;
 

@@ -164,7 +164,8 @@ bool rs_pair_has_room(const struct rs_pair *p)
 	return p->free_count >= p->sends / 2;
 }
 
-static int post_part(struct rs_pair *p, const struct rs_peer *to, const struct rs_header *h, const uint8_t *data, uint32_t n)
+static int post_part(struct rs_pair *p, const struct rs_peer *to, const struct rs_header *h, const uint8_t *data,
+	uint32_t n)
 {
 	uint32_t i = p->free[p->free_count - 1];
 	uint8_t *at = send_at(p, i);
@@ -185,9 +186,11 @@ static int post_part(struct rs_pair *p, const struct rs_peer *to, const struct r
 int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, uint32_t length)
 {
 	struct rs_pair *p = to->pair;
-	struct rs_header h = { .magic = htons(RS_MAGIC), .port = rdma_get_src_port(rs->id), .number = htonl(++rs->datagrams->number),
+	struct rs_header h = { .magic = htons(RS_MAGIC), .port = rdma_get_src_port(rs->id),
+		.number = htonl(++rs->datagrams->number),
 			       .length = htons((uint16_t)length), .largest = htons((uint16_t)p->largest) };
-	uint32_t largest = to->largest < p->largest ? to->largest : p->largest, each = largest - (uint32_t)sizeof(h), at = 0, n;
+	uint32_t largest = to->largest < p->largest ? to->largest : p->largest, each = largest - (uint32_t)sizeof(h), at = 0,
+		n;
 	int error;
 
 	do {

@@ -69,7 +69,8 @@ void rs_peers_free(struct rs *rs)
 		}
 }
 
-static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path)
+static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest,
+	struct ibv_ah_attr *path)
 {
 	struct ibv_ah *ah = ibv_create_ah(pair->pd, path);
 

@@ -49,7 +49,8 @@ void case_devices(void)
 	ibv_free_device_list(list);
 	CHECK(context->num_comp_vectors == 1 && context->async_fd >= 0);
 	commands = dup(context->cmd_fd); /* programs may keep or poll it */
-	CHECK(commands >= 0 && poll(&(struct pollfd){ .fd = commands, .events = POLLIN | POLLOUT }, 1, 0) == 1 && !close(commands));
+	CHECK(commands >= 0 && poll(&(struct pollfd){ .fd = commands, .events = POLLIN | POLLOUT }, 1, 0) == 1 &&
+		!close(commands));
 	CHECK_RETURNS(ibv_query_device(context, &attr), 0);
 	CHECK(strcmp(attr.fw_ver, "1.2.3") == 0 && attr.max_qp == 64 && attr.phys_port_cnt == 1);
 	CHECK(attr.vendor_id == 0x757264 && attr.vendor_part_id == 1 && attr.hw_ver == 1);

@@ -89,11 +89,13 @@ void poll_for(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 
 /* The cases, in cases_*.c. */
 typedef void case_function(void);
-case_function case_devices, case_interrupted, case_link, case_gids, case_refuse_objects, case_refuse_posts, case_unsupported;
+case_function case_devices, case_interrupted, case_link, case_gids, case_refuse_objects, case_refuse_posts,
+	case_unsupported;
 case_function case_loop, case_full, case_events, case_resize, case_forget, case_build, case_pollex, case_async;
 case_function case_memory, case_one_queue, case_vectors;
 case_function case_overrun, case_threads;
 case_function case_channel_destroyed, case_channel_busy, case_context_closed, case_reader_cancelled;
-case_function case_death, case_death_between, case_death_silent, case_reborn, case_fork, case_mismatch, case_nobody, case_strings, case_provider;
+case_function case_death, case_death_between, case_death_silent, case_reborn, case_fork, case_mismatch, case_nobody,
+	case_strings, case_provider;
 
 #endif

@@ -24,7 +24,8 @@ static int sockets[FAKE_IDS]; /* urdmad's end of each channel, by handle */
 static uint32_t last_channel, last_id;
 static struct ibv_device device = { .transport_type = IBV_TRANSPORT_IWARP };
 static struct ibv_context context = { .device = &device };
-static const struct urdma_abi_device info = { .addr.family = AF_INET, .max_rd_atom = 16, .gid = { [15] = 0x42 }, .port_num = 1, .num_ports = 1 };
+static const struct urdma_abi_device info = { .addr.family = AF_INET, .max_rd_atom = 16, .gid = { [15] = 0x42 },
+	.port_num = 1, .num_ports = 1 };
 
 bool urdma_warn_wanted;
 void urdma_warn(struct urdma_client *client, uint32_t qpn, uint32_t number, const char *format, ...)

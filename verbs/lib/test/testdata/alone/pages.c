@@ -11,7 +11,8 @@ int urdma_pages_register(void *addr, size_t len, int flags, struct urdma_region 
 	(void)flags;
 	if ((uintptr_t)addr < 65536)
 		return EFAULT;
-	*out = (struct urdma_region){ .addr = (uintptr_t)addr, .length = len, .path = URDMA_PATH_FALLBACK, .why = "sanitizer" };
+	*out = (struct urdma_region){ .addr = (uintptr_t)addr, .length = len, .path = URDMA_PATH_FALLBACK,
+				       .why = "sanitizer" };
 	return 0;
 }
 

@@ -117,7 +117,8 @@ static void listing(void)
 
 static void show6(const struct ifaddrs *a)
 {
-	const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)a->ifa_addr, *mask = (const struct sockaddr_in6 *)a->ifa_netmask;
+	const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)a->ifa_addr,
+		*mask = (const struct sockaddr_in6 *)a->ifa_netmask;
 	char text[64];
 
 	printf("%s %s%%%u", a->ifa_name, inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text)), in->sin6_scope_id);
@@ -133,7 +134,8 @@ static void addresses(void)
 	for (int round = 0; round < 2; round++) {
 		EXPECT(getifaddrs(&list) == 0);
 		for (a = list; a; a = a->ifa_next) {
-			const struct sockaddr_in *in = (const struct sockaddr_in *)a->ifa_addr, *mask = (const struct sockaddr_in *)a->ifa_netmask;
+			const struct sockaddr_in *in = (const struct sockaddr_in *)a->ifa_addr,
+				*mask = (const struct sockaddr_in *)a->ifa_netmask;
 
 			if (in && in->sin_family == AF_INET6 && !round)
 				show6(a);

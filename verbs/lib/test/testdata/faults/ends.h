@@ -5,7 +5,8 @@
 #include "../setup.h"
 
 #define LENGTH 4096u
-#define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Prints the first call that failed, and how; ends the program. */
 static void failed(const char *call, const char *how, int error)
@@ -65,12 +66,14 @@ static void connect_as(struct ibv_qp *qp, uint32_t peer, const struct misfit *m)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR, .path_mtu = (enum ibv_mtu)(IBV_MTU_1024 + m->mtu), .rq_psn = (uint32_t)m->psn,
 		.dest_qp_num = peer, .max_dest_rd_atomic = (uint8_t)(4 + m->reads),
-		.min_rnr_timer = 1, .ah_attr = { .is_global = 1, .port_num = 1, .dlid = port.lid, .grh = { .dgid = gid, .hop_limit = 1 } },
+		.min_rnr_timer = 1, .ah_attr = { .is_global = 1, .port_num = 1, .dlid = port.lid,
+			.grh = { .dgid = gid, .hop_limit = 1 } },
 	};
 
 	STATUS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = rnr_retry, .max_rd_atomic = 4 };
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = rnr_retry,
+		.max_rd_atomic = 4 };
 	STATUS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 						IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }

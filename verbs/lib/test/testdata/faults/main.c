@@ -10,7 +10,8 @@
 static int post_send_one(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
-	struct ibv_send_wr *bad = NULL, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad = NULL, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED };
 	int status;
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
@@ -153,7 +154,8 @@ static void managed(void)
 	struct rdma_cm_id *listener, *id, *accepted;
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = inet_addr("198.18.0.1") };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
-	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7 };
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1, .retry_count = 7,
+		.rnr_retry_count = 7 };
 	int yes = 1;
 
 	POINTER(channel, rdma_create_event_channel());
@@ -201,7 +203,8 @@ static void datagrams(struct ibv_cq *cq)
 
 static void domains(void)
 {
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = 0100 };
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+		.oflags = 0100 };
 	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD };
 	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
 					 .qp_type = IBV_QPT_XRC_RECV };

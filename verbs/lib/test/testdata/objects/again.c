@@ -18,7 +18,8 @@ static void pair_again(struct ibv_cq *cq, struct ibv_srq *srq, enum ibv_qp_type 
 	queried = made;
 	qp = ibv_create_qp(pd, &made);
 	if (!qp || memcmp(&made.cap, &queried.cap, sizeof(made.cap))) {
-		fprintf(stderr, "type %d: asked for %u sends of %u elements or %u bytes; what that returned, %u, %u and %u, gives %p, errno %d\n", (int)type,
+		fprintf(stderr, "type %d: asked for %u sends of %u elements or %u bytes; what that returned, %u, %u and %u, gives "
+			"%p, errno %d\n", (int)type,
 			cap.max_send_wr, cap.max_send_sge, cap.max_inline_data, queried.cap.max_send_wr, queried.cap.max_send_sge,
 			queried.cap.max_inline_data, (void *)qp, errno);
 		exit(1);
@@ -43,7 +44,8 @@ static void pairs_again(struct ibv_cq *cq)
 	for (unsigned int t = 0; t < sizeof(types) / sizeof(types[0]); t++)
 		for (uint32_t sge = 0; sge <= (uint32_t)device.max_sge; sge = sge ? 2 * sge : 1)
 			for (uint32_t bytes = 0; bytes <= most; bytes += most / 2)
-				pair_again(cq, NULL, types[t], (struct ibv_qp_cap){ (uint32_t)device.max_qp_wr, (uint32_t)device.max_qp_wr, sge, sge, bytes });
+				pair_again(cq, NULL, types[t], (struct ibv_qp_cap){ (uint32_t)device.max_qp_wr, (uint32_t)device.max_qp_wr, sge,
+					sge, bytes });
 }
 
 static void queues_again(void)
@@ -63,7 +65,8 @@ static void queues_again(void)
 static void shared_again(void)
 {
 	for (int entries = device.max_srq_wr; entries; entries /= 3) {
-		struct ibv_srq_init_attr attr = { .attr = { .max_wr = (uint32_t)entries, .max_sge = (uint32_t)device.max_srq_sge, .srq_limit = (uint32_t)entries } };
+		struct ibv_srq_init_attr attr = { .attr = { .max_wr = (uint32_t)entries, .max_sge = (uint32_t)device.max_srq_sge,
+			.srq_limit = (uint32_t)entries } };
 		struct ibv_srq *other, *srq = ibv_create_srq(pd, &attr);
 		struct ibv_srq_attr queried;
 
@@ -94,10 +97,12 @@ static void attributes_again(void)
 	CHECK_RETURNS(ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK_RETURNS(ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	CHECK_RETURNS(ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		IBV_QP_RNR_RETRY |
 				    IBV_QP_MAX_QP_RD_ATOMIC), 0);
 	attr.cur_qp_state = IBV_QPS_RTS;
-	CHECK_RETURNS(ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER), 0);
+	CHECK_RETURNS(ibv_modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER),
+		0);
 	end_free(&c); /* before a: it completes on a's queue */
 	end_free(&a);
 	end_free(&b);
@@ -111,7 +116,8 @@ static void receives_ignored(struct ibv_cq *cq)
 
 	CHECK(srq);
 	for (unsigned int t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
-		pair_again(cq, srq, types[t], (struct ibv_qp_cap){ 1, (uint32_t)device.max_qp_wr + 1, 1, (uint32_t)device.max_sge + 1, 0 });
+		pair_again(cq, srq, types[t], (struct ibv_qp_cap){ 1, (uint32_t)device.max_qp_wr + 1, 1, (uint32_t)device.max_sge + 1,
+			0 });
 		pair_again(cq, srq, types[t], (struct ibv_qp_cap){ 1, UINT32_MAX, 1, UINT32_MAX, 0 });
 	}
 	CHECK_RETURNS(ibv_destroy_srq(srq), 0);

@@ -13,13 +13,15 @@ static struct ibv_dm *new_dm(size_t length)
 /* A Write from a region of device memory to another one, and a Read of it back. */
 void case_device_memory(void)
 {
-	unsigned int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	unsigned int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+		IBV_ACCESS_REMOTE_READ;
 	struct ibv_dm *from = new_dm(SIZE), *to = new_dm(SIZE);
 	struct ibv_mr *source = ibv_reg_dm_mr(pd, from, 0, SIZE, IBV_ACCESS_ZERO_BASED);
 	struct ibv_mr *sink = ibv_reg_dm_mr(pd, to, 4000, 3000, access);
 	uint8_t *data = calloc(1, SIZE), *got = calloc(1, SIZE);
 	struct ibv_sge sge = { 500, 3000, 0 };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED };
 	struct end near, far;
 
 	CHECK(source && sink && source->lkey != sink->lkey);

@@ -84,7 +84,8 @@ void case_dmabuf(void)
 
 void case_dmabuf_refused(void)
 {
-	int fd = memfd(0, SIZE), zero = open("/dev/zero", O_RDWR), ends[2], disk = open("dmabuf-of-a-disk", O_RDWR | O_CREAT, 0600);
+	int fd = memfd(0, SIZE), zero = open("/dev/zero", O_RDWR), ends[2],
+		disk = open("dmabuf-of-a-disk", O_RDWR | O_CREAT, 0600);
 
 	CHECK(zero >= 0 && pipe(ends) == 0 && disk >= 0 && ftruncate(disk, SIZE) == 0);
 	unlink("dmabuf-of-a-disk");

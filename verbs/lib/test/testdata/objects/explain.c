@@ -107,7 +107,8 @@ static void beyond_limits(struct ibv_cq *cq, struct ibv_qp *qp)
 	static char memory[64];
 	struct ibv_qp_init_attr pair = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 1 << 30, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 } };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 1, .max_dest_rd_atomic = 200,
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 1,
+		.max_dest_rd_atomic = 200,
 		.ah_attr = { .is_global = 1, .port_num = 1 } };
 
 	CHECK(!ibv_create_qp(pd, &pair) && errno == EINVAL);

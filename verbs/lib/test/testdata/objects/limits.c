@@ -78,7 +78,8 @@ static void has_long_queues(const struct ibv_device_attr *d)
 	struct ibv_cq *cq = ibv_create_cq(context, d->max_cqe, NULL, NULL, 0);
 	struct ibv_qp_init_attr attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {
 		(uint32_t)d->max_qp_wr, (uint32_t)d->max_qp_wr, (uint32_t)d->max_sge, (uint32_t)d->max_sge, 0 } };
-	struct ibv_srq_init_attr shared = { .attr = { .max_wr = (uint32_t)d->max_srq_wr, .max_sge = (uint32_t)d->max_srq_sge } };
+	struct ibv_srq_init_attr shared = { .attr = { .max_wr = (uint32_t)d->max_srq_wr,
+		.max_sge = (uint32_t)d->max_srq_sge } };
 	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 	struct ibv_srq *srq = ibv_create_srq(pd, &shared);
 
@@ -92,14 +93,16 @@ static void has_long_queues(const struct ibv_device_attr *d)
 static void has_reads(const struct ibv_device_attr *d)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, (uint32_t)d->max_sge_rd, 1, 0 } };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = (uint8_t)d->max_qp_rd_atom,
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
+		.max_dest_rd_atomic = (uint8_t)d->max_qp_rd_atom,
 				   .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid, .hop_limit = 1 } } };
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .max_rd_atomic = (uint8_t)d->max_qp_init_rd_atom };
 	struct ibv_sge *sge = calloc((size_t)d->max_sge_rd, sizeof(*sge));
 	struct ibv_send_wr wr;
 	struct end a, b;
 
-	CHECK(d->max_qp_init_rd_atom > 0 && d->max_qp_init_rd_atom <= UINT8_MAX && d->max_qp_rd_atom > 0 && d->max_qp_rd_atom <= UINT8_MAX);
+	CHECK(d->max_qp_init_rd_atom > 0 && d->max_qp_init_rd_atom <= UINT8_MAX && d->max_qp_rd_atom > 0 &&
+		d->max_qp_rd_atom <= UINT8_MAX);
 	end_init(&a, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE);
 	end_init(&b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	CHECK_RETURNS(ibv_destroy_qp(a.qp), 0);
@@ -174,7 +177,8 @@ void case_limits(void)
 	HAS(srq, make_srq, destroy_srq);
 	CHECK((queue = ibv_create_cq(context, 1, NULL, NULL, 0)));
 	HAS(qp, make_member, destroy_member);
-	CHECK(d->max_mcast_qp_attach <= d->max_qp && d->max_total_mcast_qp_attach <= d->max_mcast_grp * d->max_mcast_qp_attach &&
+	CHECK(d->max_mcast_qp_attach <= d->max_qp &&
+		d->max_total_mcast_qp_attach <= d->max_mcast_grp * d->max_mcast_qp_attach &&
 	      d->max_res_rd_atom <= d->max_qp_rd_atom * d->max_qp);
 	has_groups(d);
 	has_long_queues(d);

@@ -91,7 +91,8 @@ void to_rtr(struct ibv_qp *qp, uint32_t peer)
 
 void to_rts(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
+		.max_rd_atomic = 4 };
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 	if (qp->qp_type != IBV_QPT_UC)
@@ -99,7 +100,8 @@ void to_rts(struct ibv_qp *qp)
 	CHECK_RETURNS(ibv_modify_qp(qp, &attr, mask), 0);
 }
 
-#define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	IBV_ACCESS_REMOTE_ATOMIC)
 
 void end_init(struct end *e, enum ibv_qp_type type, int access)
 {

@@ -29,7 +29,8 @@ static void join(struct end *near, struct end *far)
 
 	pair_up(near, far, IBV_QPT_RC, access);
 	for (int i = 0; i < 2; i++) { /* with lists of three */
-		struct ibv_qp_init_attr attr = { .send_cq = ends[i]->cq, .recv_cq = ends[i]->cq, .qp_type = IBV_QPT_RC, .cap = { 8, 8, 3, 3, 0 } };
+		struct ibv_qp_init_attr attr = { .send_cq = ends[i]->cq, .recv_cq = ends[i]->cq, .qp_type = IBV_QPT_RC,
+			.cap = { 8, 8, 3, 3, 0 } };
 
 		CHECK_RETURNS(ibv_destroy_qp(ends[i]->qp), 0);
 		CHECK((ends[i]->qp = ibv_create_qp(pd, &attr)));
@@ -46,7 +47,8 @@ void case_null_region(void)
 	struct ibv_mr *null = ibv_alloc_null_mr(pd);
 	struct end near, far;
 	struct ibv_sge list[3];
-	struct ibv_send_wr wr = { .sg_list = list, .num_sge = 3, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr wr = { .sg_list = list, .num_sge = 3, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED };
 	struct ibv_recv_wr *bad, recv = { .sg_list = list, .num_sge = 3 };
 
 	CHECK(null && null->lkey);
@@ -58,7 +60,8 @@ void case_null_region(void)
 	wr.wr.rdma.remote_addr = (uintptr_t)far.memory;
 	CHECK_RETURNS(post(&near, &wr), 0);
 	completion(&near, IBV_WC_SUCCESS);
-	CHECK(all(far.memory, 'x') && all(far.memory + PIECE, 0) && all(far.memory + 2 * PIECE, 'x') && all(far.memory + 3 * PIECE, 'y'));
+	CHECK(all(far.memory, 'x') && all(far.memory + PIECE, 0) && all(far.memory + 2 * PIECE, 'x') &&
+		all(far.memory + 3 * PIECE, 'y'));
 
 	memset(far.memory, 'z', LENGTH);
 	wr.opcode = IBV_WR_RDMA_READ;
@@ -101,7 +104,8 @@ void case_null_region_refused(void)
 
 	CHECK(null && foreign);
 	errno = 0;
-	CHECK(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EOPNOTSUPP);
+	CHECK(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT &&
+		errno == EOPNOTSUPP);
 	join(&near, &far);
 	wr = write_to(&near, null->lkey, 0, 100, &sge);
 	CHECK_RETURNS(post(&near, &wr), 0);

@@ -40,7 +40,9 @@ void nothing(struct end *e);
 /* The cases. */
 void case_xrc(void), case_xrc_refused(void);
 void case_windows1(void), case_windows2(void), case_windows_ex(void), case_windows_refused(void);
-void case_parent_domain(void), case_rereg(void), case_empty_region(void), case_large_region(void), case_inline(void), case_query(void), case_comm_est(void), case_limits(void), case_immediate_refused(void), case_wall_clock(void), case_modify(void);
+void case_parent_domain(void), case_rereg(void), case_empty_region(void), case_large_region(void), case_inline(void),
+	case_query(void), case_comm_est(void), case_limits(void), case_immediate_refused(void), case_wall_clock(void),
+	case_modify(void);
 void case_again(void);
 void case_uc(void), case_uc_refused(void);
 void case_address_handles(void), case_datagram_header(void);

@@ -51,7 +51,8 @@ void case_query(void)
 	CHECK_RETURNS(ibv_query_qp(a.qp, &attr, 0x1ffffff, &init), 0);
 	CHECK(attr.qp_state == IBV_QPS_RTS && attr.cur_qp_state == IBV_QPS_RTS && attr.path_mtu == IBV_MTU_1024 &&
 	      attr.dest_qp_num == b.qp->qp_num && attr.max_dest_rd_atomic == 4 && attr.max_rd_atomic == 4 &&
-	      attr.min_rnr_timer == 12 && attr.timeout == 14 && attr.retry_cnt == 7 && attr.rnr_retry == 7 && attr.port_num == 1 &&
+	      attr.min_rnr_timer == 12 && attr.timeout == 14 && attr.retry_cnt == 7 && attr.rnr_retry == 7 &&
+	      attr.port_num == 1 &&
 	      attr.ah_attr.is_global && attr.ah_attr.grh.hop_limit == 1 && !memcmp(&attr.ah_attr.grh.dgid, &gid, 16));
 	CHECK(init.qp_type == IBV_QPT_RC && init.send_cq == a.cq && init.recv_cq == a.cq && init.cap.max_send_wr >= 32 &&
 	      init.cap.max_inline_data == attr.cap.max_inline_data);

@@ -7,7 +7,8 @@
 
 static struct ibv_xrcd *open_domain(int fd, int oflags)
 {
-	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = fd, .oflags = oflags };
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = fd,
+		.oflags = oflags };
 
 	return ibv_open_xrcd(context, &attr);
 }

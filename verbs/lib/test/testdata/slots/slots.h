@@ -50,9 +50,12 @@ void expect_nothing(struct ibv_cq *cq);
 
 void case_sends(void), case_receives(void), case_unsignaled(void), case_selective(void), case_all_signaled(void);
 void case_failed(void), case_failed_under_way(void), case_extended(void), case_shared(void), case_destroyed(void);
-void case_reset(void), case_killed(void), case_forks(void), case_forks_shared(void), case_forks_edges(void), case_fork_init(void);
-void case_inherited(void), case_inherited_raw(void), case_closed_descriptors(void), case_closed_stderr(void), case_filtered(void);
+void case_reset(void), case_killed(void), case_forks(void), case_forks_shared(void), case_forks_edges(void),
+	case_fork_init(void);
+void case_inherited(void), case_inherited_raw(void), case_closed_descriptors(void), case_closed_stderr(void),
+	case_filtered(void);
 void case_cm_forks(void), case_fork_stopped(void), case_cancelled(void);
-void case_descriptors(void), case_descriptors_resize(void), case_descriptors_hello(void), case_resize_race(void), case_endpoint_destroyed(void), case_endpoints(void);
+void case_descriptors(void), case_descriptors_resize(void), case_descriptors_hello(void), case_resize_race(void),
+	case_endpoint_destroyed(void), case_endpoints(void);
 
 #endif

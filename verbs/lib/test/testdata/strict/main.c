@@ -25,7 +25,8 @@ static struct ibv_sge whole(uint32_t length)
 static int post_write(uint64_t id, unsigned int flags, uint32_t rkey, uint32_t length, uint32_t at)
 {
 	struct ibv_sge sge = whole(length);
-	struct ibv_send_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = flags };
+	struct ibv_send_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = flags };
 
 	wr.wr.rdma.remote_addr = (uintptr_t)memory + at;
 	wr.wr.rdma.rkey = rkey;
@@ -34,7 +35,8 @@ static int post_write(uint64_t id, unsigned int flags, uint32_t rkey, uint32_t l
 
 static int post_message(uint64_t id, uint32_t value)
 {
-	struct ibv_send_wr *bad, wr = { .wr_id = id, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = value, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad, wr = { .wr_id = id, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = value,
+		.send_flags = IBV_SEND_SIGNALED };
 
 	return ibv_post_send(a.qp, &wr, &bad);
 }
@@ -141,7 +143,8 @@ static void inline_data(void)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 16, 16, 1, 1, 8 } };
 	struct ibv_sge sge = { (uintptr_t)memory, 16, 0 };
-	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_INLINE };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE };
 
 	pair_up(&a, &b);
 	STATUS(ibv_destroy_qp(a.qp));
@@ -248,7 +251,8 @@ static void attributes(void)
 
 	for (int i = 0; i < 3; i++) {
 		struct ibv_sge sge = whole(2000);
-		struct ibv_send_wr *bad, next, wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = misfits[i].opcode, .send_flags = IBV_SEND_SIGNALED };
+		struct ibv_send_wr *bad, next, wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = misfits[i].opcode,
+			.send_flags = IBV_SEND_SIGNALED };
 		int reads = wr.opcode == IBV_WR_RDMA_READ ? 2 : 1;
 
 		if (i) {

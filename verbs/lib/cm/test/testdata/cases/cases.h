@@ -44,7 +44,8 @@ uint32_t request_arrives(struct rdma_cm_id *listener);
 	X(no_daemon) X(impossible_device) X(active) X(event_after_destroy_qp) X(passive) X(reject) X(rejected) \
 	X(sync_active) X(sync_errors) X(endpoint) X(get_request_async) X(migrated_event) X(migrate) \
 	X(migrate_pending) X(errno) X(nonblocking) X(unread_request) X(destroy_waits) X(cancel) \
-	X(destroy_under_reader) X(destroy_before_reader) X(daemon_dies) X(threads) X(addresses) X(written_addresses) X(getaddrinfo) \
+	X(destroy_under_reader) X(destroy_before_reader) X(daemon_dies) X(threads) X(addresses) X(written_addresses) \
+	X(getaddrinfo) \
 	X(options) X(external_qp) X(private_room) X(private_padded) X(refusals) X(strings)
 
 #define DECLARE(name) void test_##name(void);

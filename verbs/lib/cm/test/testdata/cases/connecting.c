@@ -83,7 +83,8 @@ void test_external_qp(void)
 	CHECK(qp->state == IBV_QPS_RTS);
 	attr_qp.qp_state = IBV_QPS_RTR;
 	CHECK(rdma_init_qp_attr(id, &attr_qp, &mask) == 0);
-	CHECK(mask == (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+	CHECK(mask == (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		IBV_QP_MAX_DEST_RD_ATOMIC |
 		       IBV_QP_MIN_RNR_TIMER));
 	CHECK(attr_qp.path_mtu == IBV_MTU_1024 && attr_qp.ah_attr.is_global && attr_qp.ah_attr.grh.dgid.raw[15] == 2);
 	CHECK(attr_qp.ah_attr.grh.dgid.raw[10] == 0xff && attr_qp.ah_attr.grh.dgid.raw[12] == 10);

@@ -63,7 +63,8 @@ int main(int argc, char **argv)
 	six->sin6_port = htons((uint16_t)atoi(argv[3])); /* IPv4's port number is at the same offset */
 	at.ss_family = strchr(argv[2], ':') ? AF_INET6 : AF_INET;
 	at_length = at.ss_family == AF_INET6 ? sizeof(*six) : sizeof(*four);
-	CHECK(inet_pton(at.ss_family, argv[2], at.ss_family == AF_INET6 ? (void *)&six->sin6_addr : (void *)&four->sin_addr) == 1);
+	CHECK(inet_pton(at.ss_family, argv[2],
+		at.ss_family == AF_INET6 ? (void *)&six->sin6_addr : (void *)&four->sin_addr) == 1);
 	fd = socket(at.ss_family, SOCK_DGRAM, 0);
 	CHECK(fd >= 0);
 	if (argv[1][0] == 's')

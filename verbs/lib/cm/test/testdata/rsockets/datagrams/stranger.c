@@ -41,7 +41,8 @@ static void stranger_gone(struct stranger *s)
 /* Sends the header with which each datagram of a socket begins, and 10 bytes of sent, without any checks. */
 static void stranger_says(struct stranger *s, uint16_t largest)
 {
-	const uint16_t words[10] = { htons(0x7275), htons(999), 0, htons(1), 0, htons(10), 0xcb00, 0x7171, htons(largest), 0xcb00 };
+	const uint16_t words[10] = { htons(0x7275), htons(999), 0, htons(1), 0, htons(10), 0xcb00, 0x7171, htons(largest),
+		0xcb00 };
 	struct ibv_sge sge = { (uintptr_t)s->memory, sizeof(words) + 10, s->mr->lkey };
 	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
 					.wr.ud = { s->ah, s->qpn, RDMA_UDP_QKEY } };

@@ -47,7 +47,8 @@ static int option(int fd, int level, int name)
 
 void case_options(void)
 {
-	static const int ones[][2] = { { SOL_SOCKET, SO_REUSEADDR }, { SOL_SOCKET, SO_KEEPALIVE }, { SOL_SOCKET, SO_OOBINLINE },
+	static const int ones[][2] = { { SOL_SOCKET, SO_REUSEADDR }, { SOL_SOCKET, SO_KEEPALIVE },
+		{ SOL_SOCKET, SO_OOBINLINE },
 				       { IPPROTO_TCP, TCP_NODELAY }, { IPPROTO_IPV6, IPV6_V6ONLY },
 				       { SOL_RDMA, RDMA_SQSIZE }, { SOL_RDMA, RDMA_RQSIZE }, { SOL_RDMA, RDMA_INLINE },
 				       { SOL_RDMA, RDMA_IOMAPSIZE } };
