@@ -57,15 +57,15 @@ func (d *prepared) borrow(s *Spec, iface string, limit int) error {
 	return nil
 }
 
-// giveBack undoes the changes of a port that could not be opened.
-func (d *prepared) giveBack() {
+// undoBorrow undoes the changes of a port that could not be opened.
+func (d *prepared) undoBorrow() {
 	if d.borrowed != nil {
 		d.borrowed.close()
 	}
 }
 
-// below finds the interface that a driver created, by its index.
-func below(index uint32) (*borrowed, error) {
+// borrowByIndex finds the interface that a driver created, by its index.
+func borrowByIndex(index uint32) (*borrowed, error) {
 	dev, err := netdev.ByIndex(index)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (b *borrowed) follow(p *ethPort, log *slog.Logger) (err error) {
 		}
 		p.link.Set(s.Up)
 		if b.xdp && !s.Gone {
-			b.tellOfNoProgram(p.info.Name, s.Name, log)
+			b.reportRemovedProgram(p.info.Name, s.Name, log)
 		}
 	})
 	return err
@@ -137,9 +137,9 @@ func (b *borrowed) replaced() bool {
 	return err == nil && x.ID != 0 && x.ID != b.program
 }
 
-// tellOfNoProgram logs once that the XDP program was removed: the port receives nothing then, and shows no
+// reportRemovedProgram logs once that the XDP program was removed: the port receives nothing then, and shows no
 // other sign of it.
-func (b *borrowed) tellOfNoProgram(port, iface string, log *slog.Logger) {
+func (b *borrowed) reportRemovedProgram(port, iface string, log *slog.Logger) {
 	if x, err := b.dev.XDP(); err != nil || x.ID != 0 {
 		return // if the interface is gone, follow has logged that
 	}
@@ -165,13 +165,13 @@ func (b *borrowed) close() {
 		}
 	}
 	if b.oldMTU != 0 {
-		b.putBackMTU()
+		b.restoreMTU()
 	}
 	b.dev.Close()
 }
 
-// putBackMTU restores the MTU. It fails only if the interface is gone.
-func (b *borrowed) putBackMTU() {
+// restoreMTU restores the MTU. It fails only if the interface is gone.
+func (b *borrowed) restoreMTU() {
 	_ = b.dev.SetMTU(b.oldMTU)
 	b.oldMTU = 0
 }

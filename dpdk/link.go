@@ -22,7 +22,7 @@ func (p *ethPort) followLink(b *borrowed, log *slog.Logger) (err error) {
 	})
 	filters := b != nil
 	if b == nil && p.software && p.ifIndex != 0 { // tap has created one
-		if b, err = below(p.ifIndex); err != nil {
+		if b, err = borrowByIndex(p.ifIndex); err != nil {
 			return err
 		}
 	}

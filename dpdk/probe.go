@@ -30,7 +30,7 @@ func (s *Spec) openDevice(log *slog.Logger) (port.Port, error) {
 	}
 	p, err := s.openPrepared(d)
 	if err != nil {
-		d.giveBack()
+		d.undoBorrow()
 		return nil, err
 	}
 	if d.borrowed != nil {

@@ -39,7 +39,7 @@ func (s *Spec) prepare() (d prepared, err error) {
 		err = d.afXDP(s, args)
 	}
 	if err != nil {
-		d.giveBack()
+		d.undoBorrow()
 	}
 	return d, err
 }

@@ -38,7 +38,7 @@ func TestXDPProgramOfWhoWasFaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer free.giveBack()
+	defer free.undoBorrow()
 	open(t, first)
 	has := xdpOf(t)
 	_, err = second.openPrepared(free)

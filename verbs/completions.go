@@ -19,13 +19,13 @@ type completionPair struct {
 // each and the slots that it frees, and after urdmad's end the flushed ones. Waiting for completions is left
 // to CQ.
 type completions struct {
-	ring     ring.ClientCQ
-	leftover []abi.CQE                  // taken out of the ring when a queue pair was closed
-	senders  []*completionPair          // queue pairs whose sends complete here
-	getters  []*completionPair          // queue pairs whose receives complete here
-	pairs    map[uint64]*completionPair // senders and getters by ID
-	last     *completionPair            // queue pair of the last completion taken, or nil
-	scratch  [16]abi.CQE
+	ring      ring.ClientCQ
+	leftover  []abi.CQE                  // taken out of the ring when a queue pair was closed
+	senders   []*completionPair          // queue pairs whose sends complete here
+	receivers []*completionPair          // queue pairs whose receives complete here
+	pairs     map[uint64]*completionPair // senders and receivers by ID
+	last      *completionPair            // queue pair of the last completion taken, or nil
+	scratch   [16]abi.CQE
 }
 
 // init attaches to the memory of a new ring, or of one that replaces another after a resize. Queue pairs and
@@ -60,7 +60,7 @@ func (q *completions) take(n int, dead bool) []abi.CQE {
 	if !dead {
 		return nil
 	}
-	return q.owed(q.scratch[:0:n])
+	return q.flushedWork(q.scratch[:0:n])
 }
 
 // give frees the slots of completions. It removes those that came after their work requests had been flushed
@@ -92,9 +92,9 @@ func (q *completions) pair(id uint64) *completionPair {
 	return q.last
 }
 
-// owed makes flushed completions for requests that were outstanding when urdmad ended, as many as out has
+// flushedWork makes flushed completions for requests that were outstanding when urdmad ended, as many as out has
 // room for.
-func (q *completions) owed(out []abi.CQE) []abi.CQE {
+func (q *completions) flushedWork(out []abi.CQE) []abi.CQE {
 	for _, p := range q.senders {
 		for len(out) < cap(out) {
 			id, op, ok := p.Ring.SQ.Lost()
@@ -104,7 +104,7 @@ func (q *completions) owed(out []abi.CQE) []abi.CQE {
 			out = append(out, abi.CQE{WRID: id, Status: abi.StatusWRFlushErr, Opcode: completes(op), QPNum: p.QPN})
 		}
 	}
-	for _, p := range q.getters {
+	for _, p := range q.receivers {
 		for len(out) < cap(out) {
 			id, ok := p.Ring.RQ.Lost()
 			if !ok {
@@ -130,7 +130,7 @@ func (q *completions) join(p *completionPair, sends bool) {
 	if sends {
 		q.senders = append(q.senders, p)
 	} else {
-		q.getters = append(q.getters, p)
+		q.receivers = append(q.receivers, p)
 	}
 	q.pairs[p.ID] = p
 }
@@ -138,7 +138,7 @@ func (q *completions) join(p *completionPair, sends bool) {
 // leave removes a queue pair and its completions.
 func (q *completions) leave(p *completionPair) {
 	same := func(x *completionPair) bool { return x == p }
-	q.senders, q.getters = slices.DeleteFunc(q.senders, same), slices.DeleteFunc(q.getters, same)
+	q.senders, q.receivers = slices.DeleteFunc(q.senders, same), slices.DeleteFunc(q.receivers, same)
 	delete(q.pairs, p.ID)
 	q.last = nil
 	q.drop(p)

@@ -52,7 +52,7 @@ func (c *Client) dial(ctx context.Context, id *cmid.ID, to netip.AddrPort, optio
 	conn.private = append([]byte(nil), ev.Param.Private()...)
 	conn.local, conn.remote = ev.Local.AddrPort(), ev.Peer.AddrPort()
 	if conn.kind == UD {
-		conn.meets(ev.Peer, ev.Param.QPNum, ev.Param.QKey)
+		conn.setPeer(ev.Peer, ev.Param.QPNum, ev.Param.QKey)
 	}
 	return conn, nil
 }

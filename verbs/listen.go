@@ -123,7 +123,7 @@ func (r *Request) Accept(ctx context.Context, options *ConnOptions) (*Conn, erro
 	}
 	conn.private, conn.local, conn.remote = r.PrivateData, r.Local, r.Remote
 	if r.kind == UD {
-		conn.meets(r.event.Peer, peer.QPNum, UDPQKey)
+		conn.setPeer(r.event.Peer, peer.QPNum, UDPQKey)
 	}
 	return conn, nil
 }

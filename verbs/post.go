@@ -199,8 +199,8 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.ctx.client.dead() {
 		return q.ctx.client.endError()
 	}
-	q.getting.Lock()
-	defer q.getting.Unlock()
+	q.recvMutex.Lock()
+	defer q.recvMutex.Unlock()
 	switch {
 	case q.closed:
 		return ErrClosed

@@ -73,11 +73,11 @@ type QP struct {
 	yield          yield.Post
 	maxMessage     uint64
 
-	sending sync.Mutex // guards the send half of ring and closed
-	getting sync.Mutex // guards the receive half of ring and closed
-	closed  bool
-	ring    ring.ClientQP
-	mem     []byte
+	sending   sync.Mutex // guards the send half of ring and closed
+	recvMutex sync.Mutex // guards the receive half of ring and closed
+	closed    bool
+	ring      ring.ClientQP
+	mem       []byte
 }
 
 // CreateQP makes a queue pair that receives at once and sends after it was connected or, for type UD, after
@@ -212,9 +212,9 @@ func (q *QP) forget() {
 	q.sendCQ.drop(q)
 	q.recvCQ.drop(q)
 	q.sending.Lock()
-	q.getting.Lock()
+	q.recvMutex.Lock()
 	q.ring.Reset()
-	q.getting.Unlock()
+	q.recvMutex.Unlock()
 	q.sending.Unlock()
 }
 
@@ -263,10 +263,10 @@ func (q *QP) Close() error {
 
 func (q *QP) release() {
 	q.sending.Lock()
-	q.getting.Lock()
+	q.recvMutex.Lock()
 	already := q.closed
 	q.closed = true
-	q.getting.Unlock()
+	q.recvMutex.Unlock()
 	q.sending.Unlock()
 	if already {
 		return

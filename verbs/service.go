@@ -71,8 +71,8 @@ func (conn *Conn) join(group netip.Addr) error {
 	return nil
 }
 
-// meets records the other side's queue pair and its address; a loopback address means our own port.
-func (conn *Conn) meets(at abi.Addr, qpn, qkey uint32) {
+// setPeer records the other side's queue pair and its address; a loopback address means our own port.
+func (conn *Conn) setPeer(at abi.Addr, qpn, qkey uint32) {
 	addr := at.AddrPort().Addr()
 	if addr.IsLoopback() {
 		addr = conn.ctx.device.Prefix.Addr()

@@ -89,8 +89,8 @@ func (conn *Conn) Recv(ctx context.Context) (Completion, error) {
 // nothingPosted returns the error of a connection that has ended without a posted receive, which would have
 // been flushed.
 func (conn *Conn) nothingPosted() error {
-	conn.getting.Lock()
-	defer conn.getting.Unlock()
+	conn.recvMutex.Lock()
+	defer conn.recvMutex.Unlock()
 	if conn.QP.closed {
 		return ErrClosed
 	}

@@ -19,14 +19,14 @@ func (s *clientSide) reclaim(t *clientTx) {
 			s.put(buf)
 			s.txOut--
 		} else {
-			s.l.shares[int(buf)/len(s.state)].side.(*clientSide).giveBack(buf)
+			s.l.shares[int(buf)/len(s.state)].side.(*clientSide).returnBuffer(buf)
 		}
 		t.tail++
 	}
 }
 
-// giveBack is called by another queue to return one of our buffers after it was sent.
-func (s *clientSide) giveBack(buf uint32) {
+// returnBuffer is called by another queue to return one of our buffers after it was sent.
+func (s *clientSide) returnBuffer(buf uint32) {
 	for {
 		newest := s.returned.Load()
 		s.next[buf-s.first] = newest
@@ -36,8 +36,8 @@ func (s *clientSide) giveBack(buf uint32) {
 	}
 }
 
-// takeBack takes the buffers that other queues have returned.
-func (s *clientSide) takeBack() {
+// takeReturned takes the buffers that other queues have returned.
+func (s *clientSide) takeReturned() {
 	for at := s.returned.Swap(0); at != 0; at = s.next[at-1-s.first] {
 		s.put(at - 1)
 		s.txOut--
@@ -52,7 +52,7 @@ func (s *clientSide) reclaimAll() {
 			t.filled(s.l.alone)
 		}
 	}
-	s.takeBack()
+	s.takeReturned()
 }
 
 func (s *clientSide) alloc(pk []port.Packet) int {

@@ -52,7 +52,7 @@ const (
 )
 
 // fill checks the options, sets defaults, and returns the network interface.
-func (o *Options) fill() (below net.Interface, err error) {
+func (o *Options) fill() (iface net.Interface, err error) {
 	if o.Name == "" {
 		o.Name = driverName
 	}
@@ -65,11 +65,11 @@ func (o *Options) fill() (below net.Interface, err error) {
 	if o.MAC == ([6]byte{}) {
 		o.MAC = madeUpMAC(o.Address.Addr())
 	}
-	if below, err = interfaceOf(o.Address.Addr()); err != nil {
-		return below, fmt.Errorf("udp: port %q: %w", o.Name, err)
+	if iface, err = interfaceOf(o.Address.Addr()); err != nil {
+		return iface, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
-	if o.MTU == 0 || o.MTU > below.MTU {
-		o.MTU = below.MTU
+	if o.MTU == 0 || o.MTU > iface.MTU {
+		o.MTU = iface.MTU
 	}
 	o.MTU = min(o.MTU, maxPacket)
 	least := minMTU
@@ -77,10 +77,10 @@ func (o *Options) fill() (below net.Interface, err error) {
 		least = minMTU6
 	}
 	if o.MTU < least {
-		return below, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, below.Name,
+		return iface, fmt.Errorf("udp: port %q: MTU %d of %s, which has %s, is below %d", o.Name, o.MTU, iface.Name,
 			o.Address.Addr(), least)
 	}
-	return below, nil
+	return iface, nil
 }
 
 // fragmentFrom returns port.Info.FragmentFrom for an interface with this MTU. Routers do not fragment IPv6,

@@ -20,7 +20,7 @@ type Port struct {
 	info    port.Info
 	queues  []*queue
 	link    port.LinkState
-	below   *netdev.Interface // nil: its state is not followed
+	iface   *netdev.Interface // nil: its state is not followed
 	stop    func()
 	closing sync.Once
 	err     error
@@ -28,52 +28,52 @@ type Port struct {
 
 // queue is one of the port's sockets.
 type queue struct {
-	own      source
-	groups   groups
-	v4       bool
-	scope    uint32 // for link-local addresses the interface's index; else 0
-	class    uint8  // traffic class of sent packets
-	room     int    // bytes of the largest packet
-	txRoom   int    // bytes of the largest packet that is sent
-	rx       receiver
-	tx       transmitter
-	kept     retained
-	counters port.Counters
-	allow    []netip.Prefix
-	told     time.Time                            // when a sender outside allow was last logged
-	gso, gro atomic.Bool                          // supported by the kernel; gso may be turned off later
-	renumber func(payload []byte, was, is uint16) // nil: packets do not cover the identification
-	log      func(message string, args ...any)
+	own            source
+	groups         groups
+	v4             bool
+	scope          uint32 // for link-local addresses the interface's index; else 0
+	class          uint8  // traffic class of sent packets
+	room           int    // bytes of the largest packet
+	txRoom         int    // bytes of the largest packet that is sent
+	rx             receiver
+	tx             transmitter
+	kept           retained
+	counters       port.Counters
+	allow          []netip.Prefix
+	outsiderLogged time.Time                            // when a sender outside allow was last logged
+	gso, gro       atomic.Bool                          // supported by the kernel; gso may be turned off later
+	renumber       func(payload []byte, was, is uint16) // nil: packets do not cover the identification
+	log            func(message string, args ...any)
 }
 
 // Open makes a port.
 func Open(o Options) (port.Port, error) {
-	below, err := o.fill()
+	iface, err := o.fill()
 	if err != nil {
 		return nil, err
 	}
 	scope := uint32(0)
 	if a := o.Address.Addr(); a.Is6() && a.IsLinkLocalUnicast() {
-		scope = uint32(below.Index)
+		scope = uint32(iface.Index)
 	}
 	fds, err := openAll(&o, scope)
 	if err != nil {
 		return nil, fmt.Errorf("udp: port %q: %w", o.Name, err)
 	}
 	able := probe(o.Address.Addr().Is4())
-	longest := fragmentFrom(o.Address.Addr(), below.MTU)
+	longest := fragmentFrom(o.Address.Addr(), iface.MTU)
 	window := receiveWindow(fds[0], o.MTU)
-	p := &Port{info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(below.Index)), MAC: o.MAC,
+	p := &Port{info: port.Info{Name: o.Name, Driver: o.Driver, Interface: netdev.Name(uint32(iface.Index)), MAC: o.MAC,
 		MTU:           o.MTU,
 		TxUDPChecksum: true, Datagrams: true, Batches: able.cut, Wire: true, FragmentFrom: longest, ReceiveWindow: window}}
 	for _, fd := range fds {
 		q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope,
 			room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 		q.txRoom = max(q.room, longest)
-		q.start(&o, uint32(below.Index), able, window)
+		q.start(&o, uint32(iface.Index), able, window)
 		p.queues = append(p.queues, q)
 	}
-	p.follow(uint32(below.Index), o.Log)
+	p.follow(uint32(iface.Index), o.Log)
 	return p, nil
 }
 
@@ -103,12 +103,12 @@ func (q *queue) start(o *Options, index uint32, able ability, window int) {
 // follow keeps the link the same as the interface's. If the kernel does not report it (a sandbox without
 // netlink), the link is up.
 func (p *Port) follow(index uint32, log *slog.Logger) {
-	below, err := netdev.ByIndex(index)
+	iface, err := netdev.ByIndex(index)
 	if err == nil {
-		p.below = below
+		p.iface = iface
 		first := make(chan struct{})
 		var once sync.Once
-		p.stop, err = below.Watch(func(s netdev.State) {
+		p.stop, err = iface.Watch(func(s netdev.State) {
 			p.link.Set(s.Up)
 			once.Do(func() { close(first) })
 		})
@@ -171,8 +171,8 @@ func (p *Port) Close() error {
 		if p.stop != nil {
 			p.stop()
 		}
-		if p.below != nil {
-			p.err = p.below.Close()
+		if p.iface != nil {
+			p.err = p.iface.Close()
 		}
 		for _, q := range p.queues {
 			p.err = errors.Join(p.err, unix.Close(q.own.fd))

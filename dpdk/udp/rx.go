@@ -159,7 +159,7 @@ func (q *queue) arrived(i int, s *source) {
 	if !q.allowed(&m.peer) {
 		m.length = 0
 		q.counters.RxErrors.Add(1)
-		q.tellOutsider(&m.peer)
+		q.logOutsider(&m.peer)
 	}
 	if m.length >= longMessage {
 		r.want = longMessages
@@ -180,10 +180,10 @@ func (q *queue) allowed(p *port.Peer) bool {
 	return false
 }
 
-// tellOutsider logs a sender whose datagram was dropped, at most once a minute.
-func (q *queue) tellOutsider(p *port.Peer) {
-	if now := time.Now(); now.Sub(q.told) >= time.Minute {
-		q.told = now
+// logOutsider logs a sender whose datagram was dropped, at most once a minute.
+func (q *queue) logOutsider(p *port.Peer) {
+	if now := time.Now(); now.Sub(q.outsiderLogged) >= time.Minute {
+		q.outsiderLogged = now
 		q.log("dropped: \"allow\" in urdma.json has no network of the sender's; others are only counted (rx_errors) for a "+
 			"minute", "sender", p.Addr().String())
 	}

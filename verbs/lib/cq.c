@@ -250,7 +250,7 @@ static void arm(struct urdma_cq *cq, int solicited_only)
 }
 
 /* Returns whether completions wait for which no event was sent. The index told may be far behind. */
-static bool untold(const struct urdma_cq *cq)
+static bool has_unannounced(const struct urdma_cq *cq)
 {
 	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
 	uint32_t told = __atomic_load_n(&cq->ring->told, __ATOMIC_RELAXED);
@@ -266,7 +266,7 @@ void urdma_cq_tell_missed(struct urdma_cq *cq)
 {
 	struct urdma_qp *qp = cq->receivers ? cq->receivers : cq->senders;
 
-	if (!cq->ex.channel || !qp || !untold(cq) || __atomic_load_n(&cq->ring->arm, __ATOMIC_RELAXED) != 2)
+	if (!cq->ex.channel || !qp || !has_unannounced(cq) || __atomic_load_n(&cq->ring->arm, __ATOMIC_RELAXED) != 2)
 		return;
 	/* During an extended poll ring->cons is not up to date. */
 	__atomic_store_n(&cq->ring->cons, cq->cons, __ATOMIC_RELEASE);

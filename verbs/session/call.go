@@ -114,7 +114,7 @@ func (s *Session) exchange(ctx context.Context, t abi.Type, req []byte, sendFD i
 			go s.abandon(t)
 			return answer{}, ctx.Err()
 		case <-silent.C:
-			s.tellSilence()
+			s.reportSilence()
 		}
 	}
 }

@@ -23,8 +23,8 @@ type Session struct {
 	seq     uint32 // guarded by calling
 	answers chan answer
 
-	silenceTold bool // guarded by calling
-	onLost      func()
+	silenceReported bool // guarded by calling
+	onLost          func()
 
 	dead    atomic.Bool   // set before gone is closed
 	gone    chan struct{} // closed when urdmad is lost or the session is closed

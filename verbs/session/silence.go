@@ -13,13 +13,13 @@ import (
 // silence is the time without a response after which the program logs what it waits for.
 const silence = 2 * time.Second
 
-// tellSilence logs once in a session that urdmad does not answer, with its process id and state. calling must
+// reportSilence logs once in a session that urdmad does not answer, with its process id and state. calling must
 // be held.
-func (s *Session) tellSilence() {
-	if s.silenceTold {
+func (s *Session) reportSilence() {
+	if s.silenceReported {
 		return
 	}
-	s.silenceTold = true
+	s.silenceReported = true
 	args := []any{"seconds", silence.Seconds()}
 	if raw, err := s.control.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { // fails only on a closed connection

@@ -112,7 +112,7 @@ void cm_orphans_release(void)
 
 /* Returns whether the file at the descriptor is not this process's socket: it belongs to the parent, or
  * the program has closed our descriptor and reused the number. */
-static bool is_others(const struct cm_channel *channel)
+static bool is_foreign(const struct cm_channel *channel)
 {
 	return urdma_client_state(channel->client) == URDMA_CLIENT_FORKED || !urdma_kept_is(&channel->events);
 }
@@ -124,7 +124,7 @@ static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_eve
 	int fd = channel->public.fd;
 	ssize_t length;
 
-	if (is_others(channel))
+	if (is_foreign(channel))
 		return EPIPE;
 	for (;;) {
 		length = recv(fd, message, sizeof(*message),
@@ -281,7 +281,7 @@ int cm_channel_wait(struct cm_channel *channel)
 	int error = 0, cancel;
 
 	cm_lock(&cancel);
-	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up || is_others(channel);
+	ready = !STAILQ_EMPTY(&channel->pending) || channel->hung_up || is_foreign(channel);
 	cm_unlock(cancel);
 	if (!ready)
 		error = wait_readable(channel);

@@ -21,7 +21,7 @@ void urdma_events_acknowledge(struct urdma_events *e, uint32_t n)
 }
 
 /* Returns whether the wait timed out. */
-static bool wait_a_second(struct urdma_events *e)
+static bool wait_one_second(struct urdma_events *e)
 {
 	struct timespec until;
 
@@ -30,7 +30,7 @@ static bool wait_a_second(struct urdma_events *e)
 	return pthread_cond_clockwait(e->cond, e->mutex, CLOCK_MONOTONIC, &until) == ETIMEDOUT;
 }
 
-static void tell(struct urdma_events *e)
+static void warn_unacknowledged(struct urdma_events *e)
 {
 	uint32_t n = e->delivered - *e->acknowledged;
 
@@ -49,8 +49,8 @@ void urdma_events_wait(const struct urdma_client *client, struct urdma_events *e
 	while (e->delivered != *e->acknowledged && urdma_client_state(client) != URDMA_CLIENT_FORKED)
 		if (!urdma_warn_wanted)
 			pthread_cond_wait(e->cond, e->mutex);
-		else if (wait_a_second(e))
-			tell(e);
+		else if (wait_one_second(e))
+			warn_unacknowledged(e);
 	pthread_mutex_unlock(e->mutex);
 	pthread_setcancelstate(cancel, NULL);
 }

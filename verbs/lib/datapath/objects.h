@@ -68,7 +68,7 @@ struct urdma_cq {
 	 * armed */
 	uint8_t unpolled;
 	uint32_t habit;       /* number of waits after an arming without a poll in between */
-	bool told;            /* the overrun was reported; used only with URDMA_EXPLAIN */
+	bool explained;       /* the overrun was reported; used only with URDMA_EXPLAIN */
 	struct urdma_abi_doorbells *bells; /* doorbells of a worker that serves it, which state when to yield */
 
 	struct urdma_events completions, async;

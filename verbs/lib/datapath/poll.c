@@ -143,7 +143,7 @@ void urdma_cq_explain_overrun(struct urdma_cq *cq)
 {
 	enum { OVERRUN = 0x0504 }; /* the number of this cause in package reason */
 
-	if (urdma_explain_wanted && !__atomic_exchange_n(&cq->told, true, __ATOMIC_RELAXED))
+	if (urdma_explain_wanted && !__atomic_exchange_n(&cq->explained, true, __ATOMIC_RELAXED))
 		urdma_explain(cq->client, 0, OVERRUN);
 }
 

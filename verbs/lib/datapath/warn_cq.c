@@ -5,7 +5,7 @@
 #define HABIT 2u
 
 /* Returns how many completions one queue pair may still put on cq. */
-static uint32_t owed(const struct urdma_qp *qp, bool sends)
+static uint32_t may_complete(const struct urdma_qp *qp, bool sends)
 {
 	const struct urdma_queue *q = sends ? &qp->sq : &qp->rq;
 	uint32_t n = 0;
@@ -18,7 +18,7 @@ static uint32_t owed(const struct urdma_qp *qp, bool sends)
 }
 
 /* Returns how many completions would come on cq if all queues were full. */
-static uint32_t most(const struct urdma_cq *cq)
+static uint32_t needed_entries(const struct urdma_cq *cq)
 {
 	uint32_t n = 0;
 
@@ -35,11 +35,11 @@ void urdma_warn_room(struct urdma_cq *cq, uint32_t qpn)
 	int taken = urdma_warn_lock(cq);
 
 	entries = (uint32_t)cq->ex.cqe;
-	if (!cq->ignore_overrun && most(cq) > entries) {
+	if (!cq->ignore_overrun && needed_entries(cq) > entries) {
 		for (const struct urdma_qp *qp = cq->senders; qp; qp = qp->next_sender)
-			n += owed(qp, true);
+			n += may_complete(qp, true);
 		for (const struct urdma_qp *qp = cq->receivers; qp; qp = qp->next_receiver)
-			n += owed(qp, false);
+			n += may_complete(qp, false);
 	}
 	urdma_lock_drop(&cq->lock, taken);
 	if (n > entries)

@@ -63,11 +63,11 @@ static void give_core(void)
 /* Returns the minimum duration (ns) of a yield in which another thread ran. */
 static uint32_t alone_ns(const struct urdma_abi_doorbells *bells)
 {
-	uint32_t told = URDMA_LOAD(bells->yield_alone);
+	uint32_t stated = URDMA_LOAD(bells->yield_alone);
 
-	if (!told)
+	if (!stated)
 		return ALONE;
-	return told < ALONE_MOST ? told : ALONE_MOST;
+	return stated < ALONE_MOST ? stated : ALONE_MOST;
 }
 
 /* Returns whether either queue was polled since the last call, and clears the marks. If two posting
@@ -112,7 +112,7 @@ void urdma_announce_send(struct urdma_qp *qp)
 }
 
 /* Returns whether an empty poll of cq ends a round. */
-static bool comes_round(const struct urdma_cq *cq)
+static bool ends_round(const struct urdma_cq *cq)
 {
 	bool begins = !waits.at;
 
@@ -135,7 +135,7 @@ static void look(const struct urdma_cq *cq)
 	}
 }
 
-static void look_anew(const struct urdma_cq *from)
+static void restart_look(const struct urdma_cq *from)
 {
 	waits.from = from;
 	waits.looks = 0;
@@ -169,7 +169,7 @@ static void wait_for_urdmad(struct urdma_cq *cq, struct urdma_abi_doorbells *bel
 	if (!has_news(cq) && syscall(SYS_futex, &bells->waits, FUTEX_WAIT, 1, &most, NULL, 0) < 0 && errno == ETIMEDOUT)
 		urdma_client_probe(cq->client);
 	__atomic_store_n(&bells->waits, 0, __ATOMIC_RELAXED);
-	look_anew(cq);
+	restart_look(cq);
 	errno = saved;
 }
 
@@ -216,7 +216,7 @@ bool urdma_yield_empty_poll(struct urdma_cq *cq)
 	uint64_t before, took;
 
 	look(cq);
-	if (!every || !comes_round(cq) || ++waits.rounds < every)
+	if (!every || !ends_round(cq) || ++waits.rounds < every)
 		return false;
 	waits.rounds = 0;
 	before = now_ns();
@@ -238,7 +238,7 @@ bool urdma_yield_empty_poll(struct urdma_cq *cq)
 void urdma_yield_found(void)
 {
 	waits.at = NULL;
-	look_anew(NULL);
+	restart_look(NULL);
 }
 
 /*

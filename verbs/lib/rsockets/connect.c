@@ -6,7 +6,7 @@
 #define RESOLVE_MS 5000
 
 /* After a failed attempt to connect, another one needs a new id. */
-static int start_anew(struct rs *rs)
+static int new_attempt(struct rs *rs)
 {
 	int yes = 1;
 
@@ -52,7 +52,7 @@ static int begin(struct rs *rs, struct sockaddr *to)
 	default:
 		break;
 	}
-	if (start_anew(rs))
+	if (new_attempt(rs))
 		return -1;
 	rs->state = RS_RESOLVING_ADDR;
 	if (!rdma_resolve_addr(rs->id, NULL, to, RESOLVE_MS))

@@ -16,7 +16,7 @@ struct polled {
 	struct pollfd *fds;
 	nfds_t count;
 	struct rs **sockets;
-	struct pollfd *below;
+	struct pollfd *kernel_fds;
 	void *memory; /* memory of both arrays, if they do not fit on the stack */
 	int own;
 };
@@ -119,20 +119,20 @@ static void enlist(struct polled *p)
 
 /* Fills in the descriptors to sleep on: ordinary ones at their own indices, then this thread's pipe, then
  * the descriptors of the rsockets. */
-static nfds_t fill_below(struct polled *p)
+static nfds_t fill_kernel_fds(struct polled *p)
 {
 	nfds_t n = p->count;
 	int named[PER_SOCKET], got;
 
-	p->below[n++] = (struct pollfd){ .fd = p->own, .events = POLLIN };
+	p->kernel_fds[n++] = (struct pollfd){ .fd = p->own, .events = POLLIN };
 	for (nfds_t i = 0; i < p->count; i++) {
-		p->below[i] = p->sockets[i] ? (struct pollfd){ .fd = -1 } : p->fds[i];
+		p->kernel_fds[i] = p->sockets[i] ? (struct pollfd){ .fd = -1 } : p->fds[i];
 		if (!p->sockets[i])
 			continue;
 		pthread_mutex_lock(&p->sockets[i]->lock);
 		got = rs_descriptors(p->sockets[i], named);
 		for (int j = 0; j < got; j++)
-			p->below[n++] = (struct pollfd){ .fd = named[j], .events = POLLIN };
+			p->kernel_fds[n++] = (struct pollfd){ .fd = named[j], .events = POLLIN };
 		pthread_mutex_unlock(&p->sockets[i]->lock);
 	}
 	return n;
@@ -156,21 +156,21 @@ static void take_ends(struct polled *p)
  * errno set. */
 static int poll_once(struct polled *p, int64_t wait_ns)
 {
-	nfds_t n = fill_below(p);
-	bool below = false;
+	nfds_t n = fill_kernel_fds(p);
+	bool kernel_fds = false;
 	int found = 0;
 
-	if (rs_sys_poll(p->below, n, wait_ns) < 0)
+	if (rs_sys_poll(p->kernel_fds, n, wait_ns) < 0)
 		return -1;
 	for (nfds_t i = 0; i < p->count; i++) {
 		if (p->sockets[i])
 			continue;
-		p->fds[i].revents = p->below[i].revents;
+		p->fds[i].revents = p->kernel_fds[i].revents;
 		found += p->fds[i].revents != 0;
 	}
 	for (nfds_t i = p->count + 1; i < n; i++)
-		below = below || p->below[i].revents;
-	if (below)
+		kernel_fds = kernel_fds || p->kernel_fds[i].revents;
+	if (kernel_fds)
 		take_ends(p);
 	return found + look(p);
 }
@@ -215,30 +215,30 @@ static int poll_all(struct polled *p, int timeout)
 /* The arrays of a call with few descriptors. */
 struct room {
 	struct rs *sockets[ON_STACK];
-	struct pollfd below[ON_STACK * (1 + PER_SOCKET) + 1];
+	struct pollfd kernel_fds[ON_STACK * (1 + PER_SOCKET) + 1];
 };
 
 static bool find_room(struct polled *p, struct room *room)
 {
 	if (p->count <= ON_STACK) {
 		p->sockets = room->sockets;
-		p->below = room->below;
+		p->kernel_fds = room->kernel_fds;
 		return true;
 	}
 	p->memory = malloc(p->count * (sizeof(struct rs *) + (1 + PER_SOCKET) * sizeof(struct pollfd)) +
 		      sizeof(struct pollfd));
 	p->sockets = p->memory;
-	p->below = p->memory ? (void *)(p->sockets + p->count) : NULL;
+	p->kernel_fds = p->memory ? (void *)(p->sockets + p->count) : NULL;
 	return p->memory;
 }
 
-static void let_go(struct polled *p)
+static void release_sockets(struct polled *p)
 {
 	int before = errno;
 
 	for (nfds_t i = 0; i < p->count; i++)
 		if (p->sockets[i])
-			rs_let_go(p->sockets[i]);
+			rs_release(p->sockets[i]);
 	free(p->memory);
 	errno = before;
 }
@@ -248,7 +248,7 @@ static void give_up(void *polled)
 {
 	rs_block_signals();
 	rs_end_wait();
-	let_go(polled);
+	release_sockets(polled);
 	rs_unblock_signals();
 }
 
@@ -271,7 +271,7 @@ RS_EXPORT int rpoll(struct pollfd *fds, nfds_t count, int timeout)
 	pthread_cleanup_push(give_up, &p);
 	found = poll_all(&p, timeout);
 	pthread_cleanup_pop(0);
-	let_go(&p);
+	release_sockets(&p);
 	rs_unblock_signals();
 	return found;
 }

@@ -200,7 +200,7 @@ struct rs {
 	int error;           /* SO_ERROR */
 	bool closed;         /* rclose was called */
 	bool broken;         /* the connection has ended */
-	bool reset_told;     /* ECONNRESET was reported to the program */
+	bool reset_reported;     /* ECONNRESET was reported to the program */
 	bool no_receive;     /* rshutdown(SHUT_RD) */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -247,7 +247,7 @@ struct rs *rs_take(int fd);
 /* Like rs_take, without the lock. */
 struct rs *rs_hold(int fd);
 void rs_drop(struct rs *rs);         /* releases lock and reference, unblocks signals */
-void rs_let_go(struct rs *rs);
+void rs_release(struct rs *rs);
 void rs_leave_table(struct rs *rs);
 void rs_free(struct rs *rs);         /* with everything that it owns */
 /* Returns whether the descriptor is an rsocket created by a parent of this process. */

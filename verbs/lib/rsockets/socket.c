@@ -140,8 +140,8 @@ static int close_socket(int socket)
 	if (rs->state == RS_LISTENING || rs->state == RS_DATAGRAM)
 		rs_stop_serving(rs);
 	rs_leave_table(rs);
-	rs_let_go(rs); /* the reference of rs_take */
-	rs_let_go(rs); /* the reference of the table */
+	rs_release(rs); /* the reference of rs_take */
+	rs_release(rs); /* the reference of the table */
 	rs_unblock_signals();
 	errno = before;
 	return 0;

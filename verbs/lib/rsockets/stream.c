@@ -143,9 +143,9 @@ static ssize_t at_end(struct rs *rs)
 		return rs_fail(EBADF);
 	if (rs->state != RS_CONNECTED)
 		return rs_fail(ENOTCONN);
-	if (rs->rx.ended || rs->no_receive || rs->reset_told)
+	if (rs->rx.ended || rs->no_receive || rs->reset_reported)
 		return 0;
-	rs->reset_told = true;
+	rs->reset_reported = true;
 	rs->error = 0;
 	return rs_fail(ECONNRESET);
 }

@@ -137,7 +137,7 @@ struct rs *rs_take(int fd)
 	return rs;
 }
 
-void rs_let_go(struct rs *rs)
+void rs_release(struct rs *rs)
 {
 	bool last;
 
@@ -151,7 +151,7 @@ void rs_let_go(struct rs *rs)
 void rs_drop(struct rs *rs)
 {
 	pthread_mutex_unlock(&rs->lock);
-	rs_let_go(rs);
+	rs_release(rs);
 	rs_unblock_signals();
 }
 

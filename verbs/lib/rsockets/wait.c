@@ -47,7 +47,7 @@ static void give_up(void *rs)
 {
 	rs_block_signals();
 	rs_end_wait();
-	rs_let_go(rs);
+	rs_release(rs);
 	rs_unblock_signals();
 }
 

@@ -270,7 +270,7 @@ static int make_connection(struct urdma_client **made)
 
 /* In a child created without fork handlers, the files of registered memory still look like its own, and
  * memory it registers would overwrite its parent's. */
-static void refuse_raw_child(struct urdma_client *client)
+static void refuse_child_without_handlers(struct urdma_client *client)
 {
 	if (client->control.fd < 0)
 		return;
@@ -289,7 +289,7 @@ static struct urdma_client *connect_once(void)
 	pthread_mutex_lock(&connecting);
 	client = get_published();
 	if (client && urdma_client_state(client) == URDMA_CLIENT_FORKED) {
-		refuse_raw_child(client);
+		refuse_child_without_handlers(client);
 		status = ENODEV;
 	} else if (!client || !urdma_client_probe(client)) {
 		status = make_connection(&client);

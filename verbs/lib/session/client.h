@@ -47,7 +47,7 @@ struct urdma_client {
 	struct urdma_kept kicks[URDMA_ABI_MAX_WORKERS]; /* one for each worker */
 	pthread_mutex_t call; /* held from a request until its response */
 	uint32_t seq;
-	bool silence_told; /* guarded by call */
+	bool silence_reported; /* guarded by call */
 
 	struct urdma_abi_doorbells *bells; /* one section for each worker */
 	uint32_t workers;

@@ -23,14 +23,14 @@ void urdma_complain_lines(const char *before, char *text)
 
 void urdma_explain(struct urdma_client *client, uint32_t qpn, uint32_t number)
 {
-	static uint64_t told; /* the completion explained last: a queue pair flushes all its work for one reason */
+	static uint64_t last_explained; /* the completion explained last: a queue pair flushes all its work for one reason */
 	uint64_t now = (uint64_t)qpn << 32 | number;
 	struct urdma_abi_explain request = { .qpn = qpn, .number = number };
 	struct urdma_abi_explain_response answer;
 	int before = errno;
 
 	if (!number || (qpn && (number & ~0xffu) != URDMA_ABI_EXPLAIN_EVENT &&
-		__atomic_exchange_n(&told, now, __ATOMIC_RELAXED) == now))
+		__atomic_exchange_n(&last_explained, now, __ATOMIC_RELAXED) == now))
 		return;
 	if (URDMA_ASK(client, URDMA_ABI_EXPLAIN, &request, &answer) == 0) {
 		answer.text[sizeof(answer.text) - 1] = 0;

@@ -53,9 +53,9 @@ void urdma_silence_tell(struct urdma_client *client)
 	struct ucred peer = { .pid = 0 };
 	socklen_t size = sizeof(peer);
 
-	if (client->silence_told)
+	if (client->silence_reported)
 		return;
-	client->silence_told = true;
+	client->silence_reported = true;
 	if (getsockopt(client->control.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid == 0)
 		urdma_complain("urdmad has not answered for %d s; still waiting for it", SILENCE_S);
 	else
