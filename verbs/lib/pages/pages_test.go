@@ -160,12 +160,14 @@ func TestSanitizers(t *testing.T) {
 		t.Skip("takes minutes; make test-long")
 	}
 	for sanitizers, cases := range map[string][]string{
-		"address,undefined": {"advice", "allocated", "answers", "fork_descriptors", "fork_ends", "fork_kinds", "fork_mapped", "fork_signal", "fork_stacks", "fork_threads",
+		"address,undefined": {"advice", "allocated", "answers", "fork_descriptors", "fork_ends", "fork_kinds", "fork_mapped",
+			"fork_signal", "fork_stacks", "fork_threads",
 			"forked", "model", "no_proc", "pieces", "threads"},
 		"thread": {"advice", "allocated", "answers", "no_proc", "threads"},
 	} {
 		binary := filepath.Join(t.TempDir(), "sanitized")
-		if err := compile(binary, []string{"-O1", "-Wno-tsan", "-fno-sanitize-recover=all", "-fsanitize=" + sanitizers}); err != nil {
+		if err := compile(binary, []string{"-O1", "-Wno-tsan", "-fno-sanitize-recover=all",
+			"-fsanitize=" + sanitizers}); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range cases {

@@ -47,7 +47,8 @@ func TestRsocketsSanitizers(t *testing.T) {
 	}
 	// AddressSanitizer does not follow cancelled threads, nor ThreadSanitizer children of a process with threads. A
 	// program that closes the library's descriptors races with it.
-	for sanitizers, left := range map[string][]string{"address,undefined": {"cancelled"}, "thread": {"fork", "closed_descriptors"}} {
+	for sanitizers, left := range map[string][]string{"address,undefined": {"cancelled"},
+		"thread": {"fork", "closed_descriptors"}} {
 		for _, program := range []string{"streams", "datagrams"} {
 			binary := rsocketsSanitized(t, program, sanitizers)
 			names, err := exec.Command("setarch", "-R", binary).Output()
@@ -73,9 +74,11 @@ func TestRsocketsSanitizers(t *testing.T) {
 func rsocketsSanitized(t *testing.T, name, sanitizers string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), name)
-	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-tsan", "-fexceptions", "-rdynamic", "-fvisibility=hidden",
+	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-tsan",
+		"-fexceptions", "-rdynamic", "-fvisibility=hidden",
 		"-fno-sanitize-recover=all", "-fsanitize=" + sanitizers, "-o", binary, "../../test/testdata/alone/pages.c"}
-	for _, folder := range []string{"../..", "../../session", "../../datapath", "../../device", "../../memory", "../../datagram", "..", "../../rsockets",
+	for _, folder := range []string{"../..", "../../session", "../../datapath", "../../device", "../../memory",
+		"../../datagram", "..", "../../rsockets",
 		"../../rsockets/datagrams", "testdata/rsockets/" + name} {
 		sources, _ := filepath.Glob(folder + "/*.c")
 		args = append(args, slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })...)
