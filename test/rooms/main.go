@@ -1,22 +1,33 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 )
 
 func main() {
-	list, complaints, err := check(".")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "rooms:", err)
-		os.Exit(2)
+	showCosts := flag.Bool("costs", false, "print how many lines of core and control name each attached feature")
+	flag.Parse()
+	if *showCosts {
+		fail(costs(os.Stdout, "."))
+		return
 	}
+	list, complaints, err := check(".")
+	fail(err)
 	printFanOut(os.Stdout, list)
 	for _, c := range complaints {
 		fmt.Fprintln(os.Stderr, c)
 	}
 	if len(complaints) > 0 {
 		os.Exit(1)
+	}
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rooms:", err)
+		os.Exit(2)
 	}
 }
 

@@ -148,7 +148,7 @@ func (x *Session) connect() (theirs int, err error) {
 		return -1, err
 	}
 	_ = unix.SetNonblock(ours, true) // the worker reads it until nothing is there
-	if err := x.w.Watch(ours); err != nil {
+	if err := x.w.WatchKick(ours); err != nil {
 		_, _ = unix.Close(ours), unix.Close(theirs)
 		return -1, err
 	}
@@ -159,7 +159,7 @@ func (x *Session) connect() (theirs int, err error) {
 // disconnect undoes connect, as far as it came.
 func (x *Session) disconnect() {
 	if x.kick >= 0 {
-		_ = x.w.Unwatch(x.kick) // a hung-up socket has left the set already
+		_ = x.w.UnwatchKick(x.kick) // a hung-up socket has left the set already
 		_ = unix.Close(x.kick)  // nothing to do about a failed close
 		x.kick = -1
 	}

@@ -96,8 +96,8 @@ type Worker struct {
 	// Borrow calls fn in the place of the worker, if that sleeps, and reports whether it
 	// did; nil: it never does.
 	Borrow func(fn func()) bool
-	// Watch and Unwatch add and remove a kick socket of the worker.
-	Watch, Unwatch func(fd int) error
+	// WatchKick and UnwatchKick add and remove a kick socket of the worker.
+	WatchKick, UnwatchKick func(fd int) error
 
 	workerState
 	clients atomic.Int32 // that belong to it

@@ -83,7 +83,7 @@ func (c *Core) newServer() *control.Server {
 		Accounts: account.Accounts{Limits: Limits(c.Config), Totals: account.MachineTotals()}}
 	for _, p := range c.Pollers {
 		w := &control.Worker{Engine: p.Engine, CM: p.CM, Numbers: p.Numbers, Wake: p.Worker.Wake,
-			Watch: p.Worker.Watch, Unwatch: p.Worker.Unwatch}
+			WatchKick: p.Worker.Watch, UnwatchKick: p.Worker.Unwatch}
 		if !dpdk.NeedsEAL(Specs(c.Config)) { // whose ports want the worker's own thread
 			w.Borrow = p.borrow
 		}

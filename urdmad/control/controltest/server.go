@@ -76,7 +76,7 @@ func NewWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &control.Worker{Engine: e, CM: ids, Numbers: numbers, Wake: w.Wake, Watch: w.Watch, Unwatch: w.Unwatch,
+	return &control.Worker{Engine: e, CM: ids, Numbers: numbers, Wake: w.Wake, WatchKick: w.Watch, UnwatchKick: w.Unwatch,
 		Borrow: func(fn func()) bool {
 			return w.Borrow(func(now worker.Time) (bool, worker.Time) { return e.Visit(now, fn) })
 		}}, w

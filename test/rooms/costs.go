@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// features are attached to the core and to control, which name each by these words.
+var features = []struct {
+	name  string
+	words *regexp.Regexp
+}{
+	{"watch: trace, flight recorder, explain, warn", regexp.MustCompile(`\.Watch\b|\bWatchAll\b|\bWatch (Watch|interface)\b`)},
+	{"tap: captures", regexp.MustCompile(`\bTap\b|\.tap\b`)},
+	{"injector: urdma inject, strict", regexp.MustCompile(`\bInterceptor\b`)},
+	{"impair: loss and delay of a port", regexp.MustCompile(`\bSetQueue\b`)},
+	{"snapshot, metrics: states of connections", regexp.MustCompile(`\bInspect\(`)},
+	{"sysfs: the path that clients are told", regexp.MustCompile(`\bSysfs(Path)?\b`)},
+	{"kernelif: the kernel's network interface", regexp.MustCompile(`\b(DropKernel|SetKernel|Kernel[A-Z]\w*)\b`)},
+	{"admin, umad, fabric, responder", regexp.MustCompile(`(?i)\b(admin\.|umad\b|fabric\.|responder\.)`)},
+}
+
+// costs prints for each feature how many lines of core and control name it.
+func costs(w io.Writer, root string) error {
+	counts := make([]int, len(features))
+	err := fs.WalkDir(os.DirFS(root), "urdmad", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if !strings.HasPrefix(file, "urdmad/core/") && !strings.HasPrefix(file, "urdmad/control/") || isKit(path.Dir(file)) ||
+			path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path.Join(root, file))
+		if err != nil {
+			return err
+		}
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "//") {
+				continue
+			}
+			for i := range features {
+				if features[i].words.MatchString(line) {
+					counts[i]++
+				}
+			}
+		}
+		return nil
+	})
+	for i := range features {
+		fmt.Fprintf(w, "%3d  %s\n", counts[i], features[i].name)
+	}
+	return err
+}
