@@ -183,7 +183,8 @@ func (v *Tap) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) 
 func (v *Tap) Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int) {
 	n := v.e.Interface(from.Dev)
 	frame := v.madeUp.room(n)
-	s := Sight{Dev: from.Dev, Local: true, Conn: from, Other: to, Our: from.Local, Peer: netip.AddrPortFrom(dst, wire.DatagramPort)}
+	s := Sight{Dev: from.Dev, Local: true, Conn: from, Other: to, Our: from.Local,
+		Peer: netip.AddrPortFrom(dst, wire.DatagramPort)}
 	path := n.FramePath(n.Link(), s.Our, s.Peer)
 	if size := build(path.Payload(frame)); size > 0 {
 		s.Frame = frame[:path.Put(frame, size)]

@@ -58,7 +58,8 @@ func (v *Watch) check(x *control.Session, m *abi.CaptureRequest) error {
 	case m.Device != abi.NoDevice && int64(m.Device) >= int64(len(v.s.Devices)):
 		return fmt.Errorf("watch: device %d, there are %d: %w", m.Device, len(v.s.Devices), syscall.ENODEV)
 	case m.Host.Family != syscall.AF_UNSPEC && m.Host.Family != syscall.AF_INET && m.Host.Family != syscall.AF_INET6:
-		return fmt.Errorf("watch: capture of address family %d, urdmad speaks IPv4 and IPv6: %w", m.Host.Family, syscall.EAFNOSUPPORT)
+		return fmt.Errorf("watch: capture of address family %d, urdmad speaks IPv4 and IPv6: %w",
+			m.Host.Family, syscall.EAFNOSUPPORT)
 	case m.Flags&^captureFlags != 0:
 		return fmt.Errorf("watch: capture flags %#x, known: %#x: %w", m.Flags, captureFlags, syscall.EINVAL)
 	}
@@ -198,7 +199,8 @@ func (c *capture) Begin(s *tap.Sight) bool {
 	if limit := c.filter.SnapBytes; limit > 0 && int64(len(kept)) > int64(limit) {
 		kept = kept[:limit]
 	}
-	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(now.UnixNano()), FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
+	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(now.UnixNano()),
+		FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
 	record.QPN, record.OtherQPN = numberOf(s.Conn), numberOf(s.Other)
 	if s.Conn == nil && s.Other == nil {
 		n, _ := namedPair(s)
@@ -231,7 +233,8 @@ func (c *capture) End(note string) {
 // wants applies the filter, and what the viewer may see.
 func (c *capture) wants(s *tap.Sight) bool {
 	f := &c.filter
-	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.Admin) || f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
+	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.Admin) ||
+		f.Device != abi.NoDevice && f.Device != uint32(s.Dev) {
 		return false
 	}
 	if f.QPN != 0 && !serves(s, f.QPN) {

@@ -23,7 +23,9 @@ import (
 // traceIfAsked has the client's events told while a capture wants them; on the worker's thread.
 func (c *client) traceIfAsked() {
 	wants := func(kind uint32) bool {
-		return slices.ContainsFunc(c.w.captures, func(p *capture) bool { return p.wantsClient(&c.x.Owner) && p.wantsKind(kind) })
+		return slices.ContainsFunc(c.w.captures, func(p *capture) bool {
+			return p.wantsClient(&c.x.Owner) && p.wantsKind(kind)
+		})
 	}
 	c.traced.Store(wants(abi.TraceState))
 	c.x.Client().WatchAll = wants(abi.TraceSend)
@@ -136,8 +138,8 @@ func (v *Watch) refused(x *control.Session, t abi.Type, qpn uint32, err error) {
 }
 
 // cmReasons are the reasons of events that tell of no connection.
-var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddress, cm.EventUnreachable: reason.Unreachable,
-	cm.EventRejected: reason.Rejected, cm.EventConnectError: reason.Aborted}
+var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddress,
+	cm.EventUnreachable: reason.Unreachable, cm.EventRejected: reason.Rejected, cm.EventConnectError: reason.Aborted}
 
 // deliver records an rdma_cm event, and why it tells of no connection. It keeps none back.
 func (v *Watch) deliver(to *control.EventChannel, e *cm.Event, m *abi.CMEvent) (kept bool) {
@@ -248,7 +250,8 @@ func (c *capture) put(e *abi.TraceEvent, text string, at int64) {
 	if e.Kind == abi.TraceReason {
 		b, text = append(slices.Clone(b), text...), ""
 	}
-	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at), FrameBytes: uint32(len(b)), Device: abi.NoDevice}
+	record := abi.CaptureRecord{Kind: abi.CaptureEvent, TimeNs: uint64(at), FrameBytes: uint32(len(b)),
+		Device: abi.NoDevice}
 	if at, ok := c.to.ring.Begin(record, b); ok {
 		c.to.ring.End(at, text)
 	}

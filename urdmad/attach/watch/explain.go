@@ -52,7 +52,8 @@ func paragraph(n reason.Number, qpn uint32, text string) string {
 		fmt.Fprintf(&b, "queue pair %06x: ", qpn)
 	}
 	fmt.Fprintf(&b, "%v, %s", n, words.What(n))
-	for _, part := range [...]struct{ head, text string }{{"", text}, {"means: ", row.Means}, {"change: ", row.Change}, {"see: ", row.See}} {
+	for _, part := range [...]struct{ head, text string }{{"", text}, {"means: ", row.Means},
+		{"change: ", row.Change}, {"see: ", row.See}} {
 		if part.text != "" {
 			b.WriteString("\n  " + part.head + part.text)
 		}

@@ -64,11 +64,13 @@ func findingText(q *qp.QP, f *qp.Found) string {
 	case qp.Denied:
 		return deniedText(q, f)
 	case qp.TooLong:
-		return fmt.Sprintf("a message of %d bytes or more met a receive (wr_id %#x) with room for %d", f.Length, f.WRID, f.Room)
+		return fmt.Sprintf("a message of %d bytes or more met a receive (wr_id %#x) with room for %d",
+			f.Length, f.WRID, f.Room)
 	case qp.Revoked:
 		return fmt.Sprintf("memory of the receive with wr_id %#x was deregistered before its message was complete", f.WRID)
 	case qp.BadReceive:
-		text := fmt.Sprintf("the receive with wr_id %#x is wrong: %s. %s", f.WRID, words.What(f.Local), elementText(q, &f.Element))
+		text := fmt.Sprintf("the receive with wr_id %#x is wrong: %s. %s",
+			f.WRID, words.What(f.Local), elementText(q, &f.Element))
 		return strings.TrimSuffix(text, ". ")
 	}
 	return ""
@@ -155,7 +157,8 @@ func elementText(q *qp.QP, e *qp.Element) string {
 	case r.PD == e.PD:
 		about = regionText(q, r)
 	}
-	text := fmt.Sprintf("Element %d of the list is %d bytes at %#x with lkey %#x; %s", e.Index, e.Length, e.Addr, e.LKey, about)
+	text := fmt.Sprintf("Element %d of the list is %d bytes at %#x with lkey %#x; %s",
+		e.Index, e.Length, e.Addr, e.LKey, about)
 	return strings.TrimSuffix(text, "; ")
 }
 

@@ -145,7 +145,8 @@ func (one *record) name() string {
 // text is what the file says; of too much the last.
 func (one *record) text() []byte {
 	recorder.Sort(one.events)
-	head := fmt.Sprintf("%s: process %d (%s) of user %d: %s\n%s\n", one.at.Format(time.RFC3339), one.of.PID, one.of.Name, one.of.UID, one.why, event.Head)
+	head := fmt.Sprintf("%s: process %d (%s) of user %d: %s\n%s\n",
+		one.at.Format(time.RFC3339), one.of.PID, one.of.Name, one.of.UID, one.why, event.Head)
 	var lines []string
 	room := maxRecord - len(head)
 	for _, e := range slices.Backward(one.events) {

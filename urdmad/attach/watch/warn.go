@@ -21,7 +21,8 @@ func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) e
 		return syscall.EINVAL
 	}
 	text := control.SaidIn(m.Text[:])
-	v.s.Log.Warn("a program makes a mistake", "client", x.Name(), "number", n.String(), "what", words.What(n), "where", text, "qpn", m.QPN)
+	v.s.Log.Warn("a program makes a mistake", "client", x.Name(), "number", n.String(),
+		"what", words.What(n), "where", text, "qpn", m.QPN)
 	x.Do(func() {
 		e := abi.TraceEvent{Kind: abi.TraceReason, QPN: m.QPN, Code: uint32(n)}
 		w := v.workers[x.Worker()]
