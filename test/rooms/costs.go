@@ -15,7 +15,10 @@ var features = []struct {
 	name  string
 	words *regexp.Regexp
 }{
-	{"watch: trace, flight recorder, explain, warn", regexp.MustCompile(`\.Watch\b|\bWatchAll\b|\bWatch (Watch|interface)\b`)},
+	{
+		"watch: trace, flight recorder, explain, warn",
+		regexp.MustCompile(`(Client|\bc)\.Watch(All)?\b|\bWatchAll +bool|\bWatch +Watch\b|\bWatch interface\b`),
+	},
 	{"tap: captures", regexp.MustCompile(`\bTap\b|\.tap\b`)},
 	{"injector: urdma inject, strict", regexp.MustCompile(`\bInterceptor\b`)},
 	{"impair: loss and delay of a port", regexp.MustCompile(`\bSetQueue\b`)},

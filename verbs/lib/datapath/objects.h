@@ -52,7 +52,7 @@ struct urdma_cq {
 	struct urdma_qp *receivers; /* queue pairs whose receives complete here */
 	struct urdma_abi_cqe now; /* the completion that ibv_start_poll or ibv_next_poll shows */
 	int polling;              /* result of taking the lock in ibv_start_poll */
-	int64_t wall_ns;          /* CLOCK_REALTIME minus CLOCK_MONOTONIC (pollex.c) */
+	int64_t wall_ns;          /* the time of day minus CLOCK_MONOTONIC (pollex.c) */
 	int64_t wall_error_ns;    /* maximum error of wall_ns; 0: not measured yet */
 	pthread_t poller;         /* the thread between ibv_start_poll and ibv_end_poll, or 0; other threads may read it */
 
