@@ -16,17 +16,17 @@ import (
 type connState uint8
 
 const (
-	connOpening     connState = iota // active: not asked for yet
-	connConnecting                   // active: TCP's handshake
-	connRequesting                   // active: the request is on its way, the reply to come
-	connReplied                      // active: the reply has come, Start is to come
-	connAwaiting                     // passive: the request is to come
-	connRequested                    // passive: the program is to answer
-	connStarting                     // passive: replied, the extension of a urdmad is to come
+	connOpening     connState = iota // active: no request sent yet
+	connConnecting                   // active: TCP handshake in progress
+	connRequesting                   // active: request queued or sent, waiting for the reply
+	connReplied                      // active: reply received, waiting for Start
+	connAwaiting                     // passive: waiting for the request
+	connRequested                    // passive: waiting for the program's answer
+	connStarting                     // passive: reply sent, waiting for the extension of a urdmad
 	connOpen                         // data flows
-	connDraining                     // Disconnect: what was posted goes out, then the end of the stream
-	connTerminating                  // a Terminate goes out, then the end of the stream
-	connClosing                      // our end of the stream is out, the peer's to come
+	connDraining                     // Disconnect was called: posted work is sent, then the end of the stream
+	connTerminating                  // a Terminate is being sent, then the end of the stream
+	connClosing                      // our end of the stream is sent, waiting for the peer's
 	connClosed
 )
 
@@ -42,42 +42,42 @@ var (
 // Conn is one connection: a qp.Carrier over a TCP socket.
 type Conn struct {
 	qp.Connection
-	Paid func() // called once, when there is no socket any more; nil: nobody counts it
+	Paid func() // called once, when the socket is closed; nil: the connection is not counted
 
 	s       *Stack
-	fd      int // -1: none
+	fd      int // -1: no socket
 	state   connState
 	passive bool
 	timer   *clock.Timer
-	events  uint32        // that the kernel is asked for
-	polled  bool          // the kernel is asked
-	number  int32         // tells its events from those of another that had the same descriptor
-	silent  *places.Place // passive: among those that have asked for nothing yet; nil or left: not any more
+	events  uint32        // epoll events that the kernel is asked for
+	polled  bool          // the socket is registered with epoll
+	number  int32         // distinguishes its epoll events from those of an earlier socket with the same descriptor
+	silent  *places.Place // passive: its place among connections without a request; nil, or left, afterwards
 
-	frame   []byte // request, reply or extension, as far as it has come
+	frame   []byte // request, reply or extension, as far as it has arrived
 	offer   Offer
-	older   bool     // active: the request is of revision 1, since the peer did not take 2
+	older   bool     // active: the request has revision 1, because the peer did not accept 2
 	asked   wire.MPA // passive: the request
-	pending *qp.QP   // passive: what Start named
+	pending *qp.QP   // passive: the queue pair from Start
 	terms   Terms
 
-	headStart clock.Time // nothing is sent before, unless the peer's first FPDU has come
+	headStart clock.Time // no FPDU is sent before this time, unless the peer's first FPDU has arrived
 	stream    rdmap.Stream
 	in        inbound
 	out       outbound
 	rnr       qp.NotReady
-	placing   bool       // the program's memory is being written, or read
-	placed    uint64     // segments, and pieces of them: numbers for rnr
-	endAt     clock.Time // when the end of the peer's stream was seen behind a message that waits; 0: it was not
+	placing   bool       // the program's memory is being written or read
+	placed    uint64     // counts segments and pieces of segments; the number identifies a message for rnr
+	endAt     clock.Time // when the end of the peer's stream was seen after a message that waits; 0: not seen
 	again     *clock.Timer
 	silence   silence
 	delayed   delayed
 	reason    qp.CloseReason
 	reported  bool       // Closed was called
-	closeBy   clock.Time // when the socket is closed, whatever the peer has still to take
-	acked     uint64     // bytes that the peer had at the last look, while the socket is to be closed
+	closeBy   clock.Time // when the socket is closed, even if the peer has not received everything
+	acked     uint64     // bytes acknowledged by the peer at the last check while the connection closes
 	shown     shown
-	resent    uint64 // Traffic.Resent at the end
+	resent    uint64 // Traffic.Resent at the end of the connection
 }
 
 func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
@@ -86,19 +86,18 @@ func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
 	c.Dev, c.Local, c.Peer = dev, local, peer
 	c.silence.limit, c.delayed.answers.Delay = s.cfg.DeathTimeout, s.cfg.AnswerDelay
 	c.timer, c.again = clock.NewTimer(c.tick), clock.NewTimer(c.tryAgain)
-	c.silence.timer, c.delayed.timer = clock.NewTimer(c.listen), clock.NewTimer(c.unanswered)
+	c.silence.timer, c.delayed.timer = clock.NewTimer(c.checkSilence), clock.NewTimer(c.unanswered)
 	return c
 }
 
-// Open returns the active side of a connection from a local port number, which is
-// nothing but an intention until Request.
+// Open returns the active side of a connection from a local port number. Nothing is sent before Request.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn { return s.newConn(dev, local, peer) }
 
-// Terms are those of the connection.
+// Terms returns the terms of the connection.
 func (c *Conn) Terms() Terms { return c.terms }
 
-// Request connects the socket and asks for the connection; Replied or Refused of the
-// handler follows. Further calls do nothing.
+// Request connects the socket and sends the connection request; the handler's Replied or Refused follows.
+// Further calls do nothing.
 func (c *Conn) Request(o Offer) error {
 	if c.state != connOpening {
 		return nil
@@ -115,7 +114,7 @@ func (c *Conn) Request(o Offer) error {
 	return nil
 }
 
-// Asked reports whether the peer's host has the request and its program is to answer.
+// Asked reports whether the peer's host has received the request and its program is to answer.
 func (c *Conn) Asked() bool {
 	if c.state != connRequesting || !c.out.empty() {
 		return false
@@ -124,7 +123,7 @@ func (c *Conn) Asked() bool {
 	return err == nil && t.Unacked == 0
 }
 
-// Accept answers the request with a reply; Start has named the queue pair.
+// Accept answers the request with a reply; Start has set the queue pair.
 func (c *Conn) Accept(o Offer) {
 	if c.state != connRequested || c.pending == nil {
 		return
@@ -179,15 +178,15 @@ func (c *Conn) putFrame(m *wire.MPA) bool {
 	return ok || c.out.full
 }
 
-// Start is what the handshake agreed on.
+// Start has the parameters agreed on in the handshake.
 type Start struct {
 	QP       *qp.QP
 	Passive  bool
-	Patience clock.Time // for a silent peer; 0: as configured
+	Patience clock.Time // how long a silent peer is tolerated; 0: as configured
 }
 
-// Start opens the connection for data and moves the queue pair to RTS. That of a passive
-// side stays as it is until the reply is out, and what a urdmad says behind it has come.
+// Start opens the connection for data and moves the queue pair to RTS. On the passive side the queue pair
+// stays as it is until the reply is sent, and until the extension of a urdmad has arrived.
 func (c *Conn) Start(p Start) {
 	c.pending, c.passive = p.QP, p.Passive
 	if p.Patience > 0 && c.fd >= 0 {
@@ -226,7 +225,7 @@ func (c *Conn) begin() {
 	c.watch()
 }
 
-// messages is what a peer with these capabilities takes.
+// messages returns the message types that a peer with these capabilities accepts.
 func messages(capabilities uint32) (m qp.Messages) {
 	for bit, message := range map[uint32]qp.Messages{wire.CapImmediate: qp.ImmediateData, wire.CapAtomic: qp.Atomics, wire.CapXRC: qp.XRC} {
 		if capabilities&bit != 0 {
@@ -236,12 +235,12 @@ func messages(capabilities uint32) (m qp.Messages) {
 	return m
 }
 
-// maxSegment is the longest DDP segment: its FPDU's length field has 16 bits. Payloads
-// are whole words.
+// maxSegment is the greatest length of a DDP segment, whose FPDU has a 16-bit length field. Payloads are
+// multiples of 4 bytes.
 const maxSegment = 65532
 
-// segment is the longest DDP segment that goes to the peer: one whose FPDU fits a TCP
-// segment, as RFC 5044 section 5 has it, or the longest for a peer that takes it.
+// segment returns the greatest length of a DDP segment to the peer: its FPDU fits a TCP segment, as in RFC
+// 5044 section 5, or is the longest for a peer that accepts longer ones.
 func (c *Conn) segment() int {
 	if c.terms.Long {
 		return maxSegment
@@ -253,7 +252,7 @@ func (c *Conn) segment() int {
 	return max(wire.MinMaxSegment, min(maxSegment, (mss-wire.FPDUCRCLen)&^3-wire.FPDUHeaderLen))
 }
 
-// Serving is qp.Carrier's.
+// Serving implements qp.Carrier.
 func (c *Conn) Serving() int { return c.stream.Serving() }
 
 func (c *Conn) now() clock.Time { return c.s.clock.Now }
@@ -261,10 +260,10 @@ func (c *Conn) now() clock.Time { return c.s.clock.Now }
 // live reports whether data flows.
 func (c *Conn) live() bool { return c.state == connOpen || c.state == connDraining }
 
-// receives reports whether what comes is read.
+// receives reports whether the socket is read.
 func (c *Conn) receives() bool { return c.live() && !c.rnr.Waiting() }
 
-// watch asks the kernel for what the connection waits for.
+// watch asks the kernel for the events that the connection waits for.
 func (c *Conn) watch() {
 	var events uint32
 	switch c.state {
@@ -288,7 +287,7 @@ func (c *Conn) watch() {
 	c.s.ask(c, events)
 }
 
-// tick is the connection's timer: a step has taken too long.
+// tick is the connection's timer function: a step has taken too long.
 func (c *Conn) tick() {
 	switch c.state {
 	case connConnecting:
@@ -304,6 +303,6 @@ func (c *Conn) tick() {
 	case connOpen:
 		c.endHeadStart()
 	case connTerminating, connClosing:
-		c.unfinished()
+		c.closeTimedOut()
 	}
 }

@@ -5,18 +5,18 @@ import (
 	"urdma/urdmad/core/pingpong"
 )
 
-// A Write is done once the kernel has it, long before the peer answers. Where the peer answers
-// at once, a single Write completes along with the answer (package pingpong). A message that takes
-// a receive is answered by what the program polls for anyway.
+// A Write completes once the kernel has its data, long before the peer answers. If the peer answers at
+// once, a single Write completes together with the answer (package pingpong). Messages that take a receive
+// complete at once: the program polls for the answer anyway.
 
-// delayed is the completion of a Write that waits for the peer's answer.
+// delayed is the delayed completion of a Write.
 type delayed struct {
-	mark    uint64 // of the Write; 0: none waits
+	mark    uint64 // of the Write; 0: no completion is delayed
 	timer   *clock.Timer
-	answers pingpong.Detector // of the peer's
+	answers pingpong.Detector // of the peer's answers
 }
 
-// carried says that the kernel has all segments up to mark.
+// carried records that the kernel has all segments up to mark.
 func (c *Conn) carried(mark uint64) {
 	d := &c.delayed
 	d.answers.Asked(c.now())
@@ -29,7 +29,7 @@ func (c *Conn) carried(mark uint64) {
 	}
 }
 
-// single reports whether a Write is all that is under way.
+// single reports whether one Write is all that is outstanding.
 func (c *Conn) single() bool {
 	sq := &c.QP.SQ
 	if c.state != connOpen || sq.Outstanding() != 1 || c.stream.Serving() > 0 {
@@ -39,7 +39,7 @@ func (c *Conn) single() bool {
 	return !wr.IsRead() && !wr.Op.TakesReceive
 }
 
-// answered: something has come from the peer.
+// answered records that data from the peer have arrived.
 func (c *Conn) answered() {
 	d := &c.delayed
 	d.answers.Answered(c.now())
@@ -49,7 +49,7 @@ func (c *Conn) answered() {
 	}
 }
 
-// completeDelayed completes the Write that waits.
+// completeDelayed completes the Write whose completion is delayed.
 func (c *Conn) completeDelayed() {
 	d := &c.delayed
 	if d.mark == 0 {
@@ -61,7 +61,7 @@ func (c *Conn) completeDelayed() {
 	c.stream.Acked(mark)
 }
 
-// unanswered is the timer: the answer takes longer.
+// unanswered is the timer function: the answer takes too long.
 func (c *Conn) unanswered() {
 	c.delayed.answers.Needless()
 	c.completeDelayed()

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ends of a connection: the program's, the peer's, TCP's, and those by a Terminate.
+// This file ends connections: for the program, for the peer, on TCP's errors, and by a Terminate.
 
 const (
-	drainTime  = clock.Second // longest that Disconnect waits for posted work
+	drainTime  = clock.Second // longest time that Disconnect waits for posted work
 	drainCheck = clock.Millisecond
-	closeTime  = 2 * clock.Second  // longest that a peer's end of the stream is waited for, or that it takes nothing
-	closeLimit = 60 * clock.Second // longest that a peer takes what it was sent before our end
+	closeTime  = 2 * clock.Second  // longest wait for a peer's end of the stream, or for any acknowledgement by it
+	closeLimit = 60 * clock.Second // longest time in which a peer must receive what was sent before our end
 )
 
-// Disconnect ends the connection in good order: work already posted goes out (for a
-// second at most), then the end of the stream.
+// Disconnect ends the connection gracefully: it sends the work already posted (for at most a second), then
+// the end of the stream.
 func (c *Conn) Disconnect() {
 	if c.state == connOpen && c.QP != nil {
-		c.QP.Post() // its bell may not be answered yet; a send queue that is wrong ends the connection
+		c.QP.Post() // the doorbell may not have been processed; an invalid send queue ends the connection
 		c.completeDelayed()
 	}
 	switch c.state {
@@ -61,7 +61,7 @@ func (c *Conn) Release() {
 	}
 }
 
-// Withdrawn reports whether the peer has gone while its request was to be answered.
+// Withdrawn reports whether the peer disconnected before its request was answered.
 func (c *Conn) Withdrawn() bool { return c.state == connRequested && c.fd < 0 }
 
 // Abort ends a connection whose peer never answered.
@@ -75,7 +75,7 @@ func (c *Conn) Abort() {
 	}
 }
 
-// Failed is qp.Carrier's.
+// Failed implements qp.Carrier.
 func (c *Conn) Failed() {
 	if c.live() {
 		c.reason = qp.CloseLocal
@@ -83,10 +83,10 @@ func (c *Conn) Failed() {
 	}
 }
 
-// Faulted is qp.Carrier's.
+// Faulted implements qp.Carrier.
 func (c *Conn) Faulted() bool { return c.placing }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (c *Conn) Detach() {
 	c.Failed()
 	if c.QP != nil {
@@ -103,12 +103,12 @@ func (c *Conn) finish() {
 	}
 	c.keepBegun()
 	c.state = connTerminating
-	c.leave()
+	c.flushAndReport()
 	c.shut()
 }
 
-// leave flushes the queue pair and reports the end.
-func (c *Conn) leave() {
+// flushAndReport flushes the queue pair and reports the end.
+func (c *Conn) flushAndReport() {
 	c.completeDelayed()
 	c.s.clock.Set(c.again, clock.Never)
 	c.s.clock.Set(c.silence.timer, clock.Never)
@@ -123,17 +123,17 @@ func (c *Conn) leave() {
 	}
 }
 
-// abort ends the connection without order: the peer sees a reset.
+// abort ends the connection immediately: the peer sees a reset.
 func (c *Conn) abort() {
 	if !c.live() {
 		return
 	}
 	c.state = connTerminating
-	c.leave()
+	c.flushAndReport()
 	c.reset()
 }
 
-// endWith ends the connection with a Terminate for a cause, behind what was composed.
+// endWith ends the connection with a Terminate for a cause, sent after the composed FPDUs.
 func (c *Conn) endWith(message []byte, code wire.TermCode) {
 	if !c.live() {
 		return
@@ -147,7 +147,7 @@ func (c *Conn) endWith(message []byte, code wire.TermCode) {
 	c.reason = qp.CloseTerminated
 	c.QP.FlushWithEvent(rdmap.EventOf(code), reason.Number(code))
 	c.state = connTerminating
-	c.leave()
+	c.flushAndReport()
 	if kept {
 		c.out.put(message)
 		c.flush()
@@ -155,7 +155,7 @@ func (c *Conn) endWith(message []byte, code wire.TermCode) {
 	c.shut()
 }
 
-// terminated takes the peer's Terminate.
+// terminated handles the peer's Terminate.
 func (c *Conn) terminated(seg *rdmap.Segment) {
 	wire.FixTerminate(seg.Head[min(wire.UntaggedLen, len(seg.Head)):])
 	code, err := c.stream.Terminated(seg)
@@ -167,8 +167,8 @@ func (c *Conn) terminated(seg *rdmap.Segment) {
 	c.finish()
 }
 
-// revoked ends the connection because memory that a segment comes from was deregistered
-// after the work began.
+// revoked ends the connection because memory from which a segment is sent was deregistered after its work
+// request was posted.
 func (c *Conn) revoked(token uint64) {
 	seg, code := c.stream.Revoked(token)
 	if seg == nil {
@@ -178,7 +178,7 @@ func (c *Conn) revoked(token uint64) {
 	c.endWith(fpdu(c.stream.RefuseRevoked(seg, code), c.terms.CRC), code)
 }
 
-// shut ends our side of the stream once all has gone, and waits for the peer's end.
+// shut ends our side of the stream once everything is sent, and waits for the peer's end.
 func (c *Conn) shut() {
 	if c.state == connClosed {
 		return
@@ -191,15 +191,15 @@ func (c *Conn) shut() {
 		return
 	}
 	c.state = connClosing
-	_ = unix.Shutdown(c.fd, unix.SHUT_WR) // a reset connection is shut already
+	_ = unix.Shutdown(c.fd, unix.SHUT_WR) // fails if the connection was reset
 	c.showEnd(true)
 	c.watch()
 }
 
-// unfinished: the peer's end of the stream has not come in time. While a peer takes what it
-// was sent, it has not seen ours. One that takes nothing, since its program posts no
-// receives, would never see ours behind that: a reset needs no room.
-func (c *Conn) unfinished() {
+// closeTimedOut handles a peer whose end of the stream has not arrived in time. While the peer still
+// receives earlier data, it has not seen our end. If it receives nothing, because its program posts no
+// receives, it would never see our end after those data; a reset needs no space in its receive buffer.
+func (c *Conn) closeTimedOut() {
 	switch acked := c.acknowledged(); {
 	case acked == c.out.taken:
 		c.close()
@@ -211,7 +211,7 @@ func (c *Conn) unfinished() {
 	}
 }
 
-// acknowledged is how many bytes of those that the kernel took the peer's host has.
+// acknowledged returns how many bytes the peer's host has acknowledged.
 func (c *Conn) acknowledged() uint64 {
 	waiting, err := unix.IoctlGetInt(c.fd, unix.TIOCOUTQ)
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *Conn) acknowledged() uint64 {
 	return c.out.taken - min(c.out.taken, uint64(waiting))
 }
 
-// reset gives the socket back, and what it has not sent yet up: the peer sees a reset.
+// reset closes the socket and discards unsent data: the peer sees a reset.
 func (c *Conn) reset() {
 	if c.state != connClosed {
 		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
@@ -244,7 +244,7 @@ func (c *Conn) lost(errno unix.Errno) {
 	c.abort()
 }
 
-// lostEarly ends a connection that has not begun, or is over.
+// lostEarly ends a connection that has not begun or has already ended.
 func (c *Conn) lostEarly(errno unix.Errno) {
 	was := c.state
 	switch was {
@@ -256,8 +256,8 @@ func (c *Conn) lostEarly(errno unix.Errno) {
 			c.fail(qp.CloseRemote)
 			return
 		}
-		// The program is still to answer: it hears of the end when it does. The end of the
-		// peer's stream is as good as a reset: it could not send an FPDU any more.
+		// The program still has to answer: its answer fails then. The end of the peer's stream counts as a
+		// reset: the peer could not send an FPDU any more.
 		c.s.forget(c)
 		return
 	}
@@ -270,7 +270,7 @@ func (c *Conn) lostEarly(errno unix.Errno) {
 	}
 }
 
-// ended: the peer sends nothing more.
+// ended handles the end of the peer's stream.
 func (c *Conn) ended() {
 	c.showEnd(false)
 	if !c.live() {
@@ -281,7 +281,7 @@ func (c *Conn) ended() {
 	c.finish()
 }
 
-// faulted: the kernel could not touch the program's memory.
+// faulted ends the connection because the kernel could not access the program's memory.
 func (c *Conn) faulted() {
 	c.completeDelayed()
 	c.s.log.Error("client memory cannot be touched; its queue pair fails", "qpn", c.QP.QPN, "client", c.QP.Client.Name)
@@ -289,8 +289,8 @@ func (c *Conn) faulted() {
 	c.abort()
 }
 
-// close gives the socket back. The kernel goes on sending what it has, unless some of the
-// peer's was not read: then the peer sees a reset.
+// close closes the socket. The kernel still sends the data it has, unless received data were not read: then
+// the peer sees a reset.
 func (c *Conn) close() {
 	if c.state == connClosed {
 		return
@@ -306,7 +306,7 @@ func (c *Conn) close() {
 	c.out.reset(c.s)
 }
 
-// fail ends a connection that was accepted and did not begin.
+// fail ends a connection that was accepted but did not begin.
 func (c *Conn) fail(why qp.CloseReason) {
 	c.reason = why
 	c.close()

@@ -2,14 +2,13 @@ package mpa
 
 import "urdma/urdmad/core/clock"
 
-// headStartTime is how long a peer has after its request or reply before the first FPDU comes.
-// The responder should even wait for the peer's first (RFC 5044 section 7.1.2), but
-// the peer's program may wait for ours. One that comes while siw still reads the reply ends
-// the connection, and one that comes while it still sends its own is not read before the
-// next.
+// headStartTime is the pause after the peer's request or reply before we send the first FPDU. The responder
+// should even wait for the peer's first FPDU (RFC 5044 section 7.1.2), but the peer's program may wait for
+// ours. An FPDU that arrives while siw still reads the reply ends the connection; one that arrives while
+// siw still sends its own reply is not read until the next one arrives.
 const headStartTime = 50 * clock.Millisecond
 
-// giveHeadStart gives the peer its head start. A peer to peer promised to begin.
+// giveHeadStart starts the pause. There is none if the peer has promised to send first.
 func (c *Conn) giveHeadStart() {
 	c.headStart = c.now() + headStartTime
 	if c.asked.Enhanced && c.asked.PeerToPeer {
@@ -18,7 +17,7 @@ func (c *Conn) giveHeadStart() {
 	c.s.clock.Set(c.timer, c.headStart)
 }
 
-// endHeadStart has the first FPDU go.
+// endHeadStart allows the first FPDU.
 func (c *Conn) endHeadStart() {
 	if c.headStart != 0 {
 		c.headStart = 0

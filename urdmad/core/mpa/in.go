@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	// bufferLen is room for what the kernel has, from the header of an FPDU on: two of the
-	// longest.
+	// bufferLen is the length of the receive buffer: two FPDUs of the greatest length.
 	bufferLen = 128 << 10
-	// inPieces is how long an FPDU is, of which the rest is read straight to where it goes.
+	// inPieces is the length of an FPDU from which on its remaining payload is read directly to its
+	// destination.
 	inPieces = 4096
-	// longFPDU is how long those are of which the kernel is asked for little more than the
-	// payload, so that none of the next one's comes into the buffer, to be copied once more.
-	// For shorter ones a copy costs less than a system call each.
+	// longFPDU is the length of an FPDU from which on the kernel is asked for little more than its payload,
+	// so that no payload of the next one is read into the buffer, from which it would be copied again. For
+	// shorter FPDUs a copy costs less than a system call each.
 	longFPDU = 32 << 10
-	// alongLong is that little: short FPDUs between long ones, and the header of the next.
+	// alongLong is how much more is read: short FPDUs between long ones, and the header of the next.
 	alongLong = 512
-	// fewShort is how many short ones may come before the next is not expected to be long.
+	// fewShort is the number of short FPDUs after which the next one is not expected to be long.
 	fewShort = 4
-	// headRoom is what the buffer has in front of what waits: a piece has a header there.
+	// headRoom is free space in the buffer before the unread data, for the header of a piece.
 	headRoom = wire.UntaggedLen
 	// receiveBudget bounds the bytes that one connection receives in a turn.
 	receiveBudget = 512 << 10
 )
 
-// inbound is what has come and was not placed.
+// inbound is the data that have arrived but are not placed.
 type inbound struct {
-	buf  []byte // bufferLen, from the stack's pool; nil while nothing waits
-	r, w int    // buf[r:w] waits
+	buf  []byte // bufferLen bytes from the stack's pool; nil while it is empty
+	r, w int    // buf[r:w] is unread
 
-	// An FPDU of which a part is placed, the rest still to come.
+	// State of an FPDU that is placed in pieces while the rest still arrives.
 	pieces  bool
 	head    [wire.UntaggedLen]byte // the DDP header of the next piece
 	headLen int
-	d       wire.DDP // likewise
-	left    int      // bytes of payload to come
+	d       wire.DDP // that header, parsed
+	left    int      // bytes of payload still to arrive
 	padding int
-	crc     uint32 // of what has come
+	crc     uint32 // of the bytes that have arrived
 
-	short     int    // FPDUs since the last long one
+	short     int    // short FPDUs since the last long one
 	delivered uint64 // DDP segments
 
 	vec [][]byte // scratch
@@ -51,7 +51,7 @@ type inbound struct {
 
 func (in *inbound) waiting() []byte { return in.buf[in.r:in.w] }
 
-// advance moves the header of the next piece n bytes on.
+// advance moves the header of the next piece n bytes further.
 func (in *inbound) advance(n int) {
 	if in.left -= n; in.d.Tagged {
 		in.d.TO += uint64(n)
@@ -61,7 +61,7 @@ func (in *inbound) advance(n int) {
 	in.d.Put(in.head[:])
 }
 
-// receive takes what the kernel has, within a budget. It reports how much that was.
+// receive reads what the kernel has, within a budget, and returns the number of bytes.
 func (c *Conn) receive() (total int) {
 	for total < receiveBudget && c.receives() {
 		in := &c.in
@@ -113,9 +113,9 @@ func (c *Conn) receive() (total int) {
 			n -= straight
 		}
 		in.w += n
-		c.answered() // before what has come completes: perftest posts a second send then, to a queue of one
+		c.answered() // before those data complete: perftest then posts a second send to a queue of length one
 		c.consume()
-		if n < len(room) { // that was all
+		if n < len(room) { // the socket is empty
 			c.idle()
 			return total
 		}
@@ -123,7 +123,7 @@ func (c *Conn) receive() (total int) {
 	return total
 }
 
-// filled notes that the kernel has filled the first n bytes of vec.
+// filled records that the kernel has filled the first n bytes of vec.
 func (in *inbound) filled(c *Conn, vec [][]byte, n int) {
 	if c.terms.CRC {
 		c.placing = true
@@ -138,7 +138,7 @@ func (in *inbound) filled(c *Conn, vec [][]byte, n int) {
 	in.advance(n)
 }
 
-// idle gives the buffer back while nothing waits in it.
+// idle returns the buffer to the pool while it is empty.
 func (c *Conn) idle() {
 	if in := &c.in; in.buf != nil && in.r == in.w {
 		c.s.buffers.put(in.buf)
@@ -146,20 +146,20 @@ func (c *Conn) idle() {
 	}
 }
 
-// consume places what waits in the buffer, as far as it goes.
+// consume places the data in the buffer as far as possible.
 func (c *Conn) consume() {
 	for c.live() && !c.rnr.Waiting() && c.next() {
 	}
 	if c.live() && c.stream.More() {
-		c.s.table.Ready(c.QP) // a Read may be to answer, or a fence be over
+		c.s.table.Ready(c.QP) // a Read may have to be answered, or a fence may have ended
 	}
 	if in := &c.in; in.buf != nil && in.r == in.w {
 		in.r, in.w = headRoom, headRoom
 	}
 }
 
-// next places the next FPDU, or a piece of it. False: more has to come first, or a
-// receive is waited for, or the connection has ended.
+// next places the next FPDU, or a piece of it. It returns false if more data must arrive first, if it waits
+// for a receive, or if the connection has ended.
 func (c *Conn) next() bool {
 	in := &c.in
 	if in.pieces {
@@ -189,8 +189,7 @@ func (c *Conn) next() bool {
 	return true
 }
 
-// beginPieces places the beginning of an FPDU of which the rest has not come, if it is a
-// long one.
+// beginPieces places the beginning of a long FPDU whose end has not arrived.
 func (c *Conn) beginPieces(b []byte, n int) bool {
 	in := &c.in
 	if n < inPieces || len(b) < wire.FPDUHeaderLen+wire.UntaggedLen {
@@ -199,10 +198,10 @@ func (c *Conn) beginPieces(b []byte, n int) bool {
 	b = b[wire.FPDUHeaderLen:]
 	at, err := in.d.Parse(b)
 	if err != nil || !rdmap.InPieces(&in.d) {
-		return false // Deliver says what is wrong, once all of it is there
+		return false // Deliver reports the error once the whole FPDU is there
 	}
 	size := min(len(b), n) - at
-	if size == n-at { // all but the end of the FPDU has come
+	if size == n-at { // everything except the end of the FPDU has arrived
 		return false
 	}
 	if !c.deliver(&rdmap.Segment{Head: b[:at+size], Data: b[:at+size], More: n - at - size}) {
@@ -220,8 +219,8 @@ func (c *Conn) beginPieces(b []byte, n int) bool {
 	return true
 }
 
-// nextPiece places what has come of an FPDU that is placed in pieces. The last piece,
-// which may be empty, completes what the segment completes, so it waits for the CRC.
+// nextPiece places the bytes that have arrived of an FPDU that is placed in pieces. The last piece, which
+// may be empty, completes the segment, so it waits for the CRC.
 func (c *Conn) nextPiece() bool {
 	in := &c.in
 	b := in.waiting()
@@ -258,12 +257,12 @@ func (c *Conn) nextPiece() bool {
 	return true
 }
 
-// deliver hands a segment, or a piece of one, to the stream. False: it could not be
-// placed now, or the connection has ended.
+// deliver passes a segment, or a piece of one, to the stream. It returns false if it can't be placed now,
+// or if the connection has ended.
 func (c *Conn) deliver(seg *rdmap.Segment) bool {
 	c.endHeadStart()
-	if c.terms.swallow {
-		c.terms.swallow = false
+	if c.terms.emptyRTR {
+		c.terms.emptyRTR = false
 		if len(seg.Data) == 0 {
 			return true
 		}

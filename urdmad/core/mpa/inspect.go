@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is a connection as it is now; what TCP knows of it comes from TCP_INFO (tcp(7)).
+// State is the present state of a connection; TCP's part comes from TCP_INFO (tcp(7)).
 type State struct {
 	State   string
 	Payload int // bytes in a tagged segment
@@ -16,16 +16,16 @@ type State struct {
 	InFlight, Window int // TCP segments
 	SRTT, RTTVar     clock.Time
 	MinRTT, Timeout  clock.Time
-	Silent           clock.Time // since the peer was heard last
+	Silent           clock.Time // time since the peer was last heard
 	Traffic          Traffic
 }
 
-// Traffic is what a connection has sent and received.
+// Traffic counts what a connection has sent and received.
 type Traffic struct {
 	Segments  uint64 `counter:"segments"`  // DDP segments sent
-	Bytes     uint64 `counter:"bytes"`     // sent, of the stream
-	Delivered uint64 `counter:"delivered"` // DDP segments
-	Resent    uint64 `counter:"resent"`    // TCP segments
+	Bytes     uint64 `counter:"bytes"`     // bytes of the stream sent
+	Delivered uint64 `counter:"delivered"` // DDP segments received
+	Resent    uint64 `counter:"resent"`    // TCP segments resent
 }
 
 var traffic = counters.NewSum[Traffic]("counter")
@@ -49,8 +49,8 @@ func (c *Conn) Inspect() (s State, ok bool) {
 	return s, true
 }
 
-// PastTraffic is the traffic on a device of connections that have left their queue
-// pairs. With that of every queue pair's connection it is all there was.
+// PastTraffic is the traffic of a device's connections that have left their queue pairs. Added to the
+// traffic of each queue pair's connection it gives the device's total.
 func (s *Stack) PastTraffic(dev int) Traffic {
 	if t := s.past[dev]; t != nil {
 		return *t
@@ -58,7 +58,7 @@ func (s *Stack) PastTraffic(dev int) Traffic {
 	return Traffic{}
 }
 
-// remember keeps the counts of a connection that leaves its queue pair.
+// remember adds the counters of a connection that leaves its queue pair to the device's past traffic.
 func (s *Stack) remember(c *Conn) {
 	if s.past[c.Dev] == nil {
 		s.past[c.Dev] = new(Traffic)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listener is a listening socket, for as many ids as listen there.
+// listener is a listening socket, shared by all ids that listen at its address.
 type listener struct {
 	dev   int
 	at    netip.AddrPort
@@ -18,8 +18,8 @@ type listener struct {
 	users int
 }
 
-// Listen takes connections at an address of a device. The error is the kernel's:
-// EADDRINUSE if another socket has the port number.
+// Listen accepts connections at an address of a device. The error is the kernel's: EADDRINUSE if another
+// socket uses the port number.
 func (s *Stack) Listen(dev int, at netip.AddrPort) error {
 	if l := s.listeners[at]; l != nil {
 		l.users++
@@ -52,13 +52,13 @@ func (s *Stack) Unlisten(at netip.AddrPort) {
 }
 
 const (
-	// maxSilent bounds the connections that have not asked for anything yet.
+	// maxSilent bounds the connections that have not sent a request yet.
 	maxSilent = 1024
-	// acceptBudget bounds the connections that a turn accepts.
+	// acceptBudget bounds the connections that one turn accepts.
 	acceptBudget = 16
 )
 
-// accept takes the connections that wait.
+// accept accepts the waiting connections.
 func (s *Stack) accept(l *listener) (n int) {
 	for ; n < acceptBudget; n++ {
 		fd, from, err := unix.Accept4(l.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
@@ -66,11 +66,11 @@ func (s *Stack) accept(l *listener) (n int) {
 			if err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOBUFS || err == unix.ENOMEM {
 				s.rest(l)
 			}
-			return n // or EAGAIN, or one that has gone
+			return n // also EAGAIN, or a connection that has ended
 		}
 		peer := addrPort(from)
 		if !s.allowed(l.dev, peer.Addr()) {
-			s.tellOutsider(peer.Addr())
+			s.logOutsider(peer.Addr())
 			s.Stats.Refused++
 			_ = unix.Close(fd)
 			continue
@@ -85,10 +85,10 @@ func (s *Stack) accept(l *listener) (n int) {
 	return n
 }
 
-// acceptPause is how long connections wait in the kernel that there is no descriptor for.
+// acceptPause is how long connections wait in the kernel after the process ran out of descriptors.
 const acceptPause = 100 * clock.Millisecond
 
-// rest takes no connections at a listener for a while.
+// rest stops accepting connections at a listener for acceptPause.
 func (s *Stack) rest(l *listener) {
 	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_DEL, l.fd, nil)
 	s.clock.Set(clock.NewTimer(func() {
@@ -101,14 +101,13 @@ func (s *Stack) rest(l *listener) {
 	}), s.clock.Now+acceptPause)
 }
 
-// evicted: the place of a connection that has asked for nothing yet is another's.
+// evicted closes a connection without a request whose place was given to a newer one.
 func (c *Conn) evicted() {
 	c.s.Stats.Refused++
 	c.close()
 }
 
-// readFrame reads what the start of a connection consists of, and no byte of what
-// follows: a request, a reply, or the extension of a urdmad.
+// readFrame reads a request, a reply, or the extension of a urdmad, and no byte after it.
 func (c *Conn) readFrame() {
 	for {
 		need, err := c.frameLen()
@@ -119,7 +118,7 @@ func (c *Conn) readFrame() {
 			return
 		}
 		if len(c.frame) == need {
-			c.framed()
+			c.frameArrived()
 			return
 		}
 		at := len(c.frame)
@@ -147,7 +146,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// frameLen is how long what comes is, as far as that is known.
+// frameLen returns the length of the expected frame, as far as it is known.
 func (c *Conn) frameLen() (int, error) {
 	switch {
 	case c.state == connStarting:
@@ -158,8 +157,8 @@ func (c *Conn) frameLen() (int, error) {
 	return wire.MPAFrameLen(c.frame, c.state == connRequesting)
 }
 
-// framed takes what has come whole.
-func (c *Conn) framed() {
+// frameArrived handles a complete frame.
+func (c *Conn) frameArrived() {
 	frame := c.frame
 	c.frame = nil
 	if c.s.observer != nil && c.state != connStarting {
@@ -175,15 +174,15 @@ func (c *Conn) framed() {
 		c.terms.Extended, c.terms.Extension, c.terms.Long = true, e, true
 		c.established()
 	case connRequesting:
-		c.hasReply(frame)
+		c.replyArrived(frame)
 	case connAwaiting:
-		c.hasRequest(frame)
+		c.requestArrived(frame)
 	}
 }
 
-func (c *Conn) hasReply(frame []byte) {
+func (c *Conn) replyArrived(frame []byte) {
 	var m wire.MPA
-	if _, err := m.Parse(frame, true); err != nil || m.Markers && !m.Reject { // we send none
+	if _, err := m.Parse(frame, true); err != nil || m.Markers && !m.Reject { // we send no markers
 		c.s.Stats.BadStarts++
 		c.lostEarly(unix.EPROTO)
 		return
@@ -201,7 +200,7 @@ func (c *Conn) hasReply(frame []byte) {
 	c.s.handler.Replied(c, &m)
 }
 
-func (c *Conn) hasRequest(frame []byte) {
+func (c *Conn) requestArrived(frame []byte) {
 	if _, err := c.asked.Parse(frame, false); err != nil {
 		c.s.Stats.BadStarts++
 		c.close()
@@ -217,7 +216,7 @@ func (c *Conn) hasRequest(frame []byte) {
 	}
 	c.watch()
 	c.s.handler.Requested(c, &c.asked)
-	if c.state == connRequested || c.state == connStarting { // others have been refused, and are still to leave
+	if c.state == connRequested || c.state == connStarting { // refused requests are not answered here: their reject is still being sent
 		c.silent.Leave()
 	}
 }

@@ -1,19 +1,19 @@
 package mpa
 
-// Observer is shown the streams of connections, as the kernel takes and gives them,
-// without the blocks by which urdmads know each other: no dissector does.
+// Observer sees the byte streams of connections as they pass to and from the kernel, without the extension
+// blocks by which urdmads recognise each other: no dissector knows them.
 type Observer interface {
-	// Stream shows n bytes, valid during the call. seq is where they stand in their
-	// direction of the stream, ack where the other direction is.
+	// Stream reports n bytes, valid during the call. seq is their position in their direction of the
+	// stream, ack the position of the other direction.
 	Stream(c *Conn, out bool, seq, ack uint32, parts [][]byte, n int)
-	// StreamEnd shows the end of a direction.
+	// StreamEnd reports the end of a direction.
 	StreamEnd(c *Conn, out bool, seq, ack uint32)
 }
 
-// SetObserver has o shown everything from now on; nil ends that.
+// SetObserver sets the observer for all connections; nil removes it.
 func (s *Stack) SetObserver(o Observer) { s.observer = o }
 
-// shown is what an observer was shown of a connection's directions.
+// shown is how much of each direction an observer has seen.
 type shown struct {
 	in, out uint32
 	skip    int // bytes of ours that are not shown
@@ -36,7 +36,7 @@ func (c *Conn) show(out bool, parts [][]byte, n int) {
 	*at += uint32(n)
 }
 
-// behind is parts without their first bytes.
+// behind returns parts without their first bytes.
 func behind(parts [][]byte, skip int) (rest [][]byte) {
 	for _, b := range parts {
 		n := min(skip, len(b))

@@ -2,17 +2,17 @@ package mpa
 
 import "golang.org/x/sys/unix"
 
-// A peer that knows revision 1 alone closes the connection on a request of revision 2 (RFC
-// 5044 section 7.1), or refuses it with a reply of revision 1. It is asked once more.
+// A peer that knows only revision 1 closes the connection on a request of revision 2 (RFC 5044 section
+// 7.1), or refuses it with a reply of revision 1. Then the request is repeated with revision 1.
 
-// askOlder asks again, by a new TCP connection, with a request of revision 1. False: that
-// was done before.
+// askOlder repeats the request with revision 1, over a new TCP connection. It returns false if that was
+// already done.
 func (c *Conn) askOlder() bool {
 	if c.older {
 		return false
 	}
 	c.older = true
-	// The next has the same addresses and port numbers: nothing may be left of this one.
+	// The new socket has the same addresses and port numbers, so the old one must be gone completely.
 	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	paid := c.Paid
 	c.Paid = nil

@@ -12,46 +12,46 @@ import (
 )
 
 const (
-	// burst is how many FPDUs leave in one system call at most, and sendBudget how many
-	// bytes a connection hands to the kernel in a turn: less than receiveBudget, so that
-	// what waits at a receiver with as many turns grows shorter. Bytes that have waited in
-	// a long queue are no longer in the processor's cache when they are read.
+	// burst is the most FPDUs that leave in one system call, and sendBudget the most bytes that a
+	// connection passes to the kernel in a turn. It is less than receiveBudget, so that the queue at a
+	// receiver with as many turns gets shorter: bytes that have waited in a long queue are no longer in the
+	// processor's cache when they are read.
 	burst      = 64
 	sendBudget = 256 << 10
 	burstBytes = 256 << 10
 	copiesLen  = burstBytes + maxSegment
-	// around is the most that an FPDU has besides payload that is gathered where it lies:
-	// length, header with the body of an atomic request, padding, CRC.
+	// around is the greatest length of an FPDU without gathered payload: length field, header with the body
+	// of an atomic request, padding, CRC.
 	around   = wire.FPDUHeaderLen + wire.UntaggedLen + wire.AtomicRequestLen + 3 + wire.FPDUCRCLen
 	arenaLen = burst * around
 )
 
-// outbound is what was composed and the kernel has not taken yet.
+// outbound is the composed data that the kernel has not taken yet.
 type outbound struct {
-	arena  []byte // headers, padding and CRCs; from the stack's pool, nil while nothing waits
+	arena  []byte // headers, padding and CRCs; from the stack's pool, nil while it is empty
 	used   int
 	vec    [][]byte
-	first  int    // of vec: those before it were taken
-	copies []byte // payload with a CRC; from the stack's pool
+	first  int    // index in vec: earlier parts were taken
+	copies []byte // copied payloads, for FPDUs with a CRC; from the stack's pool
 	copied int
 	fpdus  []sent
-	taken  uint64 // bytes the kernel took
-	whole  uint64 // of them, those of FPDUs that it took all of
+	taken  uint64 // bytes that the kernel took
+	whole  uint64 // end of the last FPDU that the kernel took completely
 	total  uint64 // bytes composed
 	mark   uint64 // of the last segment
-	full   bool   // the kernel takes no more yet
+	full   bool   // the socket's send buffer is full
 }
 
-// sent is an FPDU that was composed.
+// sent is a composed FPDU.
 type sent struct {
-	end   uint64 // outbound.total behind it
+	end   uint64 // outbound.total after it
 	mark  uint64
 	token uint64
 }
 
 func (o *outbound) empty() bool { return o.first == len(o.vec) }
 
-// Transmit is qp.Carrier's.
+// Transmit implements qp.Carrier.
 func (c *Conn) Transmit() (n int) {
 	if c.now() < c.headStart {
 		return 0
@@ -74,7 +74,7 @@ func (c *Conn) Transmit() (n int) {
 	return n
 }
 
-// compose makes FPDUs of what the stream has to send; false if it has nothing.
+// compose composes FPDUs from what the stream has to send; it returns false if there is nothing.
 func (c *Conn) compose() bool {
 	o := &c.out
 	begun := o.total
@@ -119,8 +119,8 @@ func (c *Conn) composeNext() bool {
 	return true
 }
 
-// copyPayload replaces the pieces of vec from one on by a copy of theirs: the program may
-// change its memory before the kernel has taken it, and the CRC would be wrong.
+// copyPayload replaces the parts of vec after the first from by a copy: the program may change its memory
+// before the kernel has taken it, and the CRC would be wrong.
 func (c *Conn) copyPayload(vec [][]byte, from int) [][]byte {
 	o := &c.out
 	if o.copies == nil {
@@ -135,8 +135,8 @@ func (c *Conn) copyPayload(vec [][]byte, from int) [][]byte {
 	return append(vec[:from], o.copies[begin:o.copied])
 }
 
-// trailer ends the FPDU with a segment of n bytes that begins at a piece of vec: padding
-// and CRC, or zeros in its place.
+// trailer ends the FPDU of n bytes that begins at part from of vec: with padding and the CRC, or zeros in
+// place of the CRC.
 func (o *outbound) trailer(crc bool, from, n int) {
 	t := o.arena[o.used : o.used+wire.FPDUPadding(n)+wire.FPDUCRCLen]
 	clear(t)
@@ -149,7 +149,7 @@ func (o *outbound) trailer(crc bool, from, n int) {
 		sum = wire.FPDUCRC(sum, t[:padding])
 		binary.LittleEndian.PutUint32(t[padding:], sum)
 	}
-	if last := len(o.vec) - 1; last == from { // behind its header in the arena
+	if last := len(o.vec) - 1; last == from { // contiguous with its header in the arena
 		o.vec[last] = o.vec[last][:len(o.vec[last])+len(t)]
 	} else {
 		o.vec = append(o.vec, t)
@@ -157,8 +157,8 @@ func (o *outbound) trailer(crc bool, from, n int) {
 	o.used += len(t)
 }
 
-// flush has the kernel take what was composed. ok is false if it takes no more yet,
-// or the connection has ended.
+// flush passes the composed data to the kernel. ok is false if the kernel takes no more now, or if the
+// connection has ended.
 func (c *Conn) flush() (moved int, ok bool) {
 	o := &c.out
 	for !o.empty() {
@@ -186,7 +186,7 @@ func (c *Conn) flush() (moved int, ok bool) {
 			c.show(true, o.vec[o.first:], n)
 		}
 		c.took(n)
-		c.sounded()
+		c.startSilence()
 	}
 	if o.full {
 		o.full = false
@@ -199,7 +199,7 @@ func (c *Conn) flush() (moved int, ok bool) {
 	return moved, true
 }
 
-// took notes that the kernel took n bytes: work requests whose FPDUs it has are done.
+// took records that the kernel took n bytes: work requests whose FPDUs it has taken completely are done.
 func (c *Conn) took(n int) {
 	o := &c.out
 	o.taken += uint64(n)
@@ -240,16 +240,16 @@ func (o *outbound) reset(s *Stack) {
 	}
 }
 
-// keepBegun drops what was composed, but for the rest of an FPDU of which the kernel has
-// the beginning. That is copied: its memory is soon the program's again. False: it is
-// already, so that nothing can follow.
+// keepBegun drops the composed data, except for the rest of an FPDU that the kernel has taken partly. That
+// is copied, because its memory soon belongs to the program again. It returns false if the memory already
+// does, so that nothing can follow on the stream.
 func (c *Conn) keepBegun() bool {
 	o := &c.out
 	if o.empty() {
 		return true
 	}
 	vec, rest, f := o.vec[o.first:], 0, o.fpdus[0]
-	if o.taken > o.whole || f.mark == 0 { // or no FPDU, but the start of a connection
+	if o.taken > o.whole || f.mark == 0 { // or bytes that are not an FPDU, at the start of a connection
 		rest = int(f.end - o.taken)
 	}
 	kept := rest == 0 || f.mark == 0 || c.reason != qp.CloseTerminated && c.QP.State() == abi.QPSRTS && !c.stream.Dead(f.token)
@@ -267,8 +267,8 @@ func (c *Conn) keepBegun() bool {
 	return true
 }
 
-// deadSource ends the connection if memory was deregistered that the kernel was still to
-// take: what was begun can't be finished.
+// deadSource ends the connection if memory was deregistered before the kernel took it: the FPDU that was
+// begun can't be finished.
 func (c *Conn) deadSource() bool {
 	for i := range c.out.fpdus {
 		if f := &c.out.fpdus[i]; f.mark != 0 && c.stream.Dead(f.token) {
@@ -280,14 +280,14 @@ func (c *Conn) deadSource() bool {
 	return false
 }
 
-// put appends bytes that are no FPDU of the stream's: a request, a reply, a Terminate.
+// put appends bytes other than a segment's FPDU: a request, a reply, a Terminate.
 func (o *outbound) put(b []byte) {
 	o.vec = append(o.vec, b)
 	o.total += uint64(len(b))
 	o.fpdus = append(o.fpdus, sent{end: o.total})
 }
 
-// fpdu makes an FPDU of a segment.
+// fpdu returns the FPDU of a segment.
 func fpdu(segment []byte, crc bool) []byte {
 	b := make([]byte, wire.FPDULen(len(segment)))
 	binary.BigEndian.PutUint16(b, uint16(len(segment)))
@@ -298,8 +298,8 @@ func fpdu(segment []byte, crc bool) []byte {
 	return b
 }
 
-// terminate refuses what has come with a Terminate, behind what was composed. seg is nil
-// for what no segment stands for.
+// terminate refuses received data with a Terminate, sent after the composed FPDUs. seg is nil if the error
+// is in no particular segment.
 func (c *Conn) terminate(code wire.TermCode, seg *rdmap.Segment, v rdmap.Verdict) {
 	c.s.log.Info("segment refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.String(), "cause", code.String())
 	var message []byte

@@ -16,7 +16,7 @@ func TestTellOutsider(t *testing.T) {
 	s := &Stack{clock: c, log: slog.New(slog.NewTextHandler(&out, nil))}
 	for _, at := range []clock.Time{0, 1, 59, 60, 61} {
 		c.Now = (1 + at) * clock.Second
-		s.tellOutsider(netip.MustParseAddr("192.0.2.7"))
+		s.logOutsider(netip.MustParseAddr("192.0.2.7"))
 	}
 	if n := strings.Count(out.String(), "peer=192.0.2.7"); n != 2 {
 		t.Errorf("%d lines, expected 2:\n%s", n, out.String())

@@ -2,16 +2,16 @@ package mpa
 
 import "urdma/urdmad/core/clock"
 
-// A message for which no receive is posted waits: nothing is read from the socket
-// meanwhile, so that TCP holds the peer off. Package qp has the rule.
+// A message for which no receive is posted waits: meanwhile nothing is read from the socket, so that TCP's
+// flow control stops the peer. Package qp has the rules.
 
-// endTime is how long a message waits for its receive when the peer has ended its stream
-// behind it. Over TCP sends complete before the peer's program has them, so a peer that
-// disconnects in good order may be ahead of ours by all that the sockets hold.
+// endTime is how long a message waits for its receive after the peer has ended its stream. Over TCP, sends
+// complete before the peer's program has them, so a peer that disconnects gracefully may be ahead of our
+// program by everything in the sockets' buffers.
 const endTime = clock.Second
 
-// mayWait has the message that found no receive wait, if it may, or wait longer. One that
-// the peer does not wait for any more ends the connection.
+// mayWait makes the message that found no receive wait, or continue to wait, if it may. If the peer has
+// stopped waiting for it, the connection ends.
 func (c *Conn) mayWait() bool {
 	if !c.rnr.Allows(c.placed, c.ReceivePatience(), c.now()) {
 		return false
@@ -28,7 +28,7 @@ func (c *Conn) mayWait() bool {
 	return true
 }
 
-// pause has what came tried again soon: the memory it goes to takes no more yet.
+// pause retries delivery soon: the destination's memory takes no more data yet.
 func (c *Conn) pause() {
 	c.rnr.Wait(c.placed, c.now())
 	c.rnr.Restart(c.now())
@@ -40,12 +40,12 @@ func (c *Conn) tryLater() {
 	c.watch()
 }
 
-// tryAgain is the timer of what waits.
+// tryAgain is the timer function of a message that waits.
 func (c *Conn) tryAgain() {
 	if !c.live() || !c.rnr.Waiting() {
 		return
 	}
-	c.next() // waits again, or ends the wait
+	c.next() // delivers the message, or waits again
 	if c.live() && !c.rnr.Waiting() {
 		c.consume()
 		if c.live() {

@@ -6,32 +6,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A peer that acknowledges nothing any more is found out here: TCP_USER_TIMEOUT would
-// end, too, connections whose peer has no room because its program posts no receive
-// (tcp(7)), which may last. Keepalives find a peer that nothing is sent to.
+// This file detects a peer that acknowledges nothing any more. TCP_USER_TIMEOUT would also end connections
+// whose peer's buffers are full because its program posts no receive (tcp(7)), which may last. Keepalives
+// detect a dead peer to which nothing is sent.
 
-// silence is what is known of a peer's.
+// silence is the state of that detection.
 type silence struct {
 	timer *clock.Timer
-	limit clock.Time // for it
+	limit clock.Time // longest silence
 	set   bool
-	since clock.Time // nothing was on its way then
+	since clock.Time // at this time everything was acknowledged
 }
 
-// sounded: something is on its way, which the peer is to acknowledge.
-func (c *Conn) sounded() {
+// startSilence starts the timer: data were sent, which the peer must acknowledge.
+func (c *Conn) startSilence() {
 	if q := &c.silence; !q.set && c.live() {
 		q.set, q.since = true, c.now()
 		c.s.clock.Set(q.timer, c.now()+c.silence.limit/4)
 	}
 }
 
-// leastProbes is how many probes of a window a peer leaves unanswered that is dead. TCP
-// sends them at intervals of up to two minutes.
+// leastProbes is how many unanswered zero-window probes show that a peer is dead. TCP sends them at
+// intervals of up to two minutes.
 const leastProbes = 3
 
-// listen is the timer: has the peer acknowledged what is on its way?
-func (c *Conn) listen() {
+// checkSilence is the timer function: it checks whether the peer has acknowledged the data in flight.
+func (c *Conn) checkSilence() {
 	q := &c.silence
 	q.set = false
 	if !c.live() {

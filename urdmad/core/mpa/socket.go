@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockaddr is an address as the kernel has it; scope is the interface that a link-local
-// one is on, and means nothing to others.
+// sockaddr returns an address in the kernel's form. scope is the interface of a link-local address; it is
+// ignored for other addresses.
 func sockaddr(a netip.AddrPort, scope uint32) (int, unix.Sockaddr) {
 	if a.Addr().Is4() {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
@@ -36,7 +36,7 @@ func socket(local netip.AddrPort, scope uint32) (fd int, err error) {
 	if family == unix.AF_INET6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // as servers do: old connections keep no port number
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // as servers do: closed connections then don't block the port number
 	if err := unix.Bind(fd, sa); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
@@ -56,7 +56,7 @@ func listen(at netip.AddrPort, scope uint32) (int, error) {
 	return fd, nil
 }
 
-// connect begins TCP's handshake.
+// connect begins the TCP handshake.
 func connect(local, peer netip.AddrPort, scope uint32, death clock.Time) (int, error) {
 	fd, err := socket(local, scope)
 	if err != nil {
@@ -71,10 +71,10 @@ func connect(local, peer netip.AddrPort, scope uint32, death clock.Time) (int, e
 	return fd, nil
 }
 
-// setOptions has TCP give a silent peer up, to which nothing is sent, after death in whole
-// seconds. silence.go is for the others.
+// setOptions makes TCP's keepalives end the connection to an idle peer that is silent for death, in whole
+// seconds. silence.go handles peers to which data are sent.
 func setOptions(fd int, death clock.Time) {
-	idle := max(1, int(death/(2*clock.Second))) // seconds, of two halves
+	idle := max(1, int(death/(2*clock.Second))) // seconds; half of death is idle time, half is probing
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
@@ -82,6 +82,6 @@ func setOptions(fd int, death clock.Time) {
 		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 1},
 		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, min(idle, 127)},
 	} {
-		_ = unix.SetsockoptInt(fd, o.level, o.name, o.value) // without them a peer that has vanished is found out later
+		_ = unix.SetsockoptInt(fd, o.level, o.name, o.value) // without these options a dead peer is detected later
 	}
 }

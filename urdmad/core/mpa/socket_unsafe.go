@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxVec is how many pieces one system call moves: UIO_MAXIOV.
+// maxVec is the greatest number of parts for one system call: UIO_MAXIOV.
 const maxVec = 1024
 
-// vector is room for the arguments of a system call.
+// vector has the arguments of a system call.
 type vector struct {
 	iov [maxVec]unix.Iovec
 	msg unix.Msghdr
 }
 
-// set describes memory to the kernel: as many pieces as it takes in one call.
+// set describes memory to the kernel: as many parts as it accepts in one call.
 func (v *vector) set(parts [][]byte) {
 	n := min(len(parts), maxVec)
 	for i, b := range parts[:n] {
@@ -26,10 +26,9 @@ func (v *vector) set(parts [][]byte) {
 	v.msg.SetIovlen(n)
 }
 
-// All three are raw: the worker's thread keeps its P, as in package udp. None blocks.
+// All three are raw system calls: the worker's thread keeps its P, as in package udp. None blocks.
 
-// readable fills events with what the sockets of an epoll instance have, and returns how
-// many there are.
+// readable fills events with those of an epoll instance's sockets, and returns their number.
 func readable(epoll int, events []unix.EpollEvent) int {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {
@@ -38,15 +37,14 @@ func readable(epoll int, events []unix.EpollEvent) int {
 	return int(n)
 }
 
-// send has the kernel take parts in their order; it returns how many bytes it took.
+// send passes parts to the kernel in order; it returns how many bytes the kernel took.
 func (v *vector) send(fd int, parts [][]byte) (int, unix.Errno) {
 	v.set(parts)
 	n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	return int(n), errno
 }
 
-// receive has the kernel fill parts in their order; it returns how many bytes there
-// were, 0 at the end of the stream.
+// receive lets the kernel fill parts in order; it returns the number of bytes, 0 at the end of the stream.
 func (v *vector) receive(fd int, parts [][]byte) (int, unix.Errno) {
 	v.set(parts)
 	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)), unix.MSG_DONTWAIT)

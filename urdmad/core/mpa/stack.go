@@ -15,34 +15,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handler manages connections. Calls come on the worker's thread.
+// Handler is the connection manager. It is called on the worker's thread.
 type Handler interface {
 	qp.Manager
-	// Requested: a peer asks for a connection; Start and Accept, Reject or Release answer.
+	// Requested: a peer requests a connection; Start and Accept, Reject or Release answer it.
 	Requested(c *Conn, m *wire.MPA)
 	// Replied: the peer has answered our request; Start or Release follows, unless it
 	// is a reject.
 	Replied(c *Conn, m *wire.MPA)
-	// Refused: our request found nobody, or no answer in time.
+	// Refused: nobody listens at the peer's address, or there was no answer in time.
 	Refused(c *Conn, errno unix.Errno)
 }
 
 // Config of a Stack.
 type Config struct {
-	StartTimeout clock.Time // longest that each step of the start may take; 0: 10 s
+	StartTimeout clock.Time // longest time for each step of the start; 0: 10 s
 	DeathTimeout clock.Time // how long a peer may be silent; 0: 4 s
-	AnswerDelay  clock.Time // how long a completion waits for an answer (package pingpong)
+	AnswerDelay  clock.Time // how long a Write's completion waits for an answer (package pingpong)
 }
 
-// Stats counts what no connection counts.
+// Stats counts events that belong to no connection.
 type Stats struct {
 	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
-	StartTimeouts    uint64 `counter:"mpa_start_timeouts"` // peers that did not say what was due
-	BadStarts        uint64 `counter:"mpa_bad_starts"`     // that did not begin as MPA has it
-	Refused          uint64 `counter:"mpa_refused"`        // by the allow list, or too many that have said nothing
+	StartTimeouts    uint64 `counter:"mpa_start_timeouts"` // peers that did not send the expected frame in time
+	BadStarts        uint64 `counter:"mpa_bad_starts"`     // connections whose start was not valid MPA
+	Refused          uint64 `counter:"mpa_refused"`        // connections refused by the allow list, or closed because too many sent no request
 }
 
-// Stack is all connections over TCP of one worker.
+// Stack has all TCP connections of one worker.
 type Stack struct {
 	Stats Stats
 
@@ -53,28 +53,28 @@ type Stack struct {
 	log     *slog.Logger
 	handler Handler
 
-	observer Observer // nil while nobody looks
+	observer Observer // nil if there is none
 
 	epoll          int // -1 before the first socket
 	ready          [64]unix.EpollEvent
-	at, have       int // ready[at:have] are still to be served
+	at, have       int // ready[at:have] are still to be processed
 	watched        []*Watched
 	conns          map[int32]*Conn
 	listeners      map[netip.AddrPort]*listener
 	accepting      map[int32]*listener
 	devices        map[int]Device
-	past           map[int]*Traffic // by device: of connections that left their queue pairs
+	past           map[int]*Traffic // traffic of connections that have left their queue pairs, by device
 	silent         *places.Places
-	outsiderLogged clock.Time // when the log last had a peer that is not allowed; 0: never
+	outsiderLogged clock.Time // when a peer outside the allow list was last logged; 0: never
 
-	number  int32 // of the newest connection
+	number  int32 // the number of the newest connection
 	vector  vector
 	buffers pool
 	copies  pool
 	arenas  pool
 }
 
-// pool keeps memory that no connection needs now.
+// pool keeps unused buffers.
 type pool struct {
 	size  int
 	spare [][]byte
@@ -110,20 +110,20 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger) *
 		buffers: pool{size: bufferLen}, copies: pool{size: copiesLen}, arenas: pool{size: arenaLen}}
 }
 
-// SetDeathTimeout is for connections made from now on.
+// SetDeathTimeout sets the death timeout of new connections.
 func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
 
-// SetHandler names the manager of connections; before the first.
+// SetHandler sets the connection manager; call it before the first connection.
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
-// Device is how the connections of one device are.
+// Device has the parameters of a device's connections.
 type Device struct {
-	Allow []netip.Prefix // connections are taken from these networks alone; none: from all
-	Scope uint32         // index of the interface whose link-local addresses are meant
-	CRC   bool           // CRCs are asked for, whatever the peer says
+	Allow []netip.Prefix // connections are accepted only from these networks; empty: from all
+	Scope uint32         // index of the interface for link-local addresses
+	CRC   bool           // use CRCs even if the peer doesn't ask for them
 }
 
-// SetDevice is for connections made from now on.
+// SetDevice sets the parameters of a device's new connections.
 func (s *Stack) SetDevice(dev int, d Device) { s.devices[dev] = d }
 
 func (s *Stack) allowed(dev int, peer netip.Addr) bool {
@@ -131,16 +131,16 @@ func (s *Stack) allowed(dev int, peer netip.Addr) bool {
 	return len(n) == 0 || slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
-// tellOutsider logs a peer whose connection was refused by the list, one in a minute.
-func (s *Stack) tellOutsider(peer netip.Addr) {
+// logOutsider logs a peer that the allow list refused, at most one per minute.
+func (s *Stack) logOutsider(peer netip.Addr) {
 	if s.outsiderLogged == 0 || s.clock.Now-s.outsiderLogged >= 60*clock.Second {
 		s.outsiderLogged = s.clock.Now
 		s.log.Warn("connection refused: \"allow\" in urdma.json has no network of the peer's; others are only counted (mpa_refused) for a minute", "peer", peer.String())
 	}
 }
 
-// Descriptor is what becomes readable when a socket has something, or what is watched
-// beside them; -1 while there is none.
+// Descriptor returns a descriptor that becomes readable when a socket or a Watched descriptor is ready; -1
+// while there is none.
 func (s *Stack) Descriptor() int { return s.epoll }
 
 func (s *Stack) open() error {
@@ -199,15 +199,15 @@ func (s *Stack) forget(c *Conn) {
 	}
 }
 
-// Watched is a descriptor of somebody else's that the kernel is asked about along with the
+// Watched is a descriptor, not of this package, whose readability is asked together with that of the
 // sockets.
 type Watched struct {
-	Readable bool // as Look found it; true where it did not look
+	Readable bool // as Look found it; true if it did not look
 	fd       int
 }
 
-// WatchReadable has Look say whether fd is readable, which must stay open; nil if the kernel
-// won't.
+// WatchReadable makes Look also ask whether fd is readable. fd must stay open. It returns nil if the kernel
+// refuses.
 func (s *Stack) WatchReadable(fd int) *Watched {
 	if s.watchInput(fd) != nil {
 		return nil
@@ -217,8 +217,8 @@ func (s *Stack) WatchReadable(fd int) *Watched {
 	return b
 }
 
-// Look asks the kernel which sockets are ready, unless some of the last time are still to
-// be served.
+// Look asks the kernel which sockets are ready, unless sockets from the last call are still to be
+// processed.
 func (s *Stack) Look() {
 	looks := len(s.conns)+len(s.accepting) > 0 && s.at == s.have
 	for _, b := range s.watched {
@@ -229,16 +229,16 @@ func (s *Stack) Look() {
 	}
 	s.at, s.have = 0, readable(s.epoll, s.ready[:])
 	for _, b := range s.watched {
-		b.Readable = s.have == len(s.ready) // there may be more
+		b.Readable = s.have == len(s.ready) // if the list is full, there may be more
 		for i := range s.ready[:s.have] {
 			b.Readable = b.Readable || int(s.ready[i].Fd) == b.fd
 		}
 	}
 }
 
-// Poll serves the sockets that Look found ready, as far as a turn's budget goes, and
-// returns how much there was. The kernel lists them in the same order while none is
-// served: those that the budget is not enough for are the first of the next turn.
+// Poll processes the sockets that Look found ready, within a turn's budget, and returns the amount of work.
+// The kernel keeps the order of its list while none is processed, so those beyond the budget are the first
+// of the next turn.
 func (s *Stack) Poll() (n int) {
 	for begun := s.table.Spent(); s.at < s.have && !s.table.Overspent(begun); {
 		e := &s.ready[s.at]
@@ -253,7 +253,7 @@ func (s *Stack) Poll() (n int) {
 	return n
 }
 
-// happened takes what the kernel says of a connection's socket.
+// happened handles the kernel's events for a connection's socket.
 func (c *Conn) happened(events uint32) {
 	switch c.state {
 	case connConnecting:
@@ -290,8 +290,8 @@ func (c *Conn) happened(events uint32) {
 	}
 }
 
-// endedBehind takes the end of a connection while a message waits, and nothing is read. A
-// reset, or a peer that TCP has given up, counts at once.
+// endedBehind handles the end of a connection while a message waits and nothing is read. A reset, or a peer
+// that TCP has given up, ends the connection at once.
 func (c *Conn) endedBehind(events uint32) {
 	switch {
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
@@ -306,7 +306,7 @@ func (c *Conn) endedBehind(events uint32) {
 	}
 }
 
-// discard reads what a peer still sends, up to its end of the stream.
+// discard reads and drops what a peer still sends, up to its end of the stream.
 func (c *Conn) discard() {
 	b := c.s.buffers.take()
 	defer c.s.buffers.put(b)
@@ -319,7 +319,7 @@ func (c *Conn) discard() {
 	}
 }
 
-// connected: TCP's handshake is over.
+// connected handles the end of the TCP handshake.
 func (c *Conn) connected() {
 	errno, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil || errno != 0 {
@@ -327,7 +327,7 @@ func (c *Conn) connected() {
 		return
 	}
 	c.state = connRequesting
-	c.s.clock.Set(c.timer, clock.Never) // a program may take its time to answer: see Asked
+	c.s.clock.Set(c.timer, clock.Never) // no timeout: a program may take its time to answer (see Asked)
 	request := c.offer.request()
 	if c.older {
 		request = c.offer.older()

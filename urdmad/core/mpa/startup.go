@@ -6,43 +6,43 @@ import (
 	"urdma/wire"
 )
 
-// Terms are what request and reply have agreed on.
+// Terms are the terms agreed on by request and reply.
 type Terms struct {
 	CRC       bool
 	Long      bool // the peer takes FPDUs longer than a TCP segment
-	Extended  bool // the peer is a urdmad; Extension is what it offers
+	Extended  bool // the peer is a urdmad; Extension is its offer
 	Extension wire.TRPExtension
-	copied    bool // the reply has our request's reserved flags, as siw's do
-	swallow   bool // the first FPDU may be empty: a "ready to receive" of no message
-	reads     bool // the first FPDU is a Read, whatever the program serves
+	copied    bool // the reply has our request's reserved flags, as replies of siw do
+	emptyRTR  bool // the first FPDU may be a zero-length "ready to receive" Send that belongs to no message
+	reads     bool // the first FPDU is a Read, even if the program accepts none
 }
 
-// Offer is what our side brings to the start of a connection.
+// Offer has our side's parameters for the start of a connection.
 type Offer struct {
-	IRD, ORD    uint16 // Reads we serve at once, Reads we want to have open
+	IRD, ORD    uint16 // Reads that we accept at a time, Reads that we want outstanding
 	PrivateData []byte
-	CRC         bool // wanted, whatever the peer says
+	CRC         bool // wanted, even if the peer doesn't ask for it
 	Extension   wire.TRPExtension
 }
 
-// request is the request that asks for a connection. Of revision 2, like siw's.
+// request returns the request for a connection, of revision 2, as siw sends it.
 func (o *Offer) request() wire.MPA {
 	return wire.MPA{CRC: o.CRC, Long: true, Extension: true, Revision: 2, Enhanced: true, IRD: o.IRD, ORD: o.ORD,
 		PrivateData: o.PrivateData}
 }
 
-// older is the request to a peer that knows revision 1 alone, as RFC 5044 has it.
+// older returns the request to a peer that knows only revision 1 (RFC 5044).
 func (o *Offer) older() wire.MPA {
 	return wire.MPA{CRC: o.CRC, Revision: 1, PrivateData: o.PrivateData}
 }
 
-// knowsOlder reports a reply by which a peer refuses the revision, not the program us: it
-// is of revision 1 and says nothing else.
+// knowsOlder reports whether a reply refuses the revision, rather than a program refusing us: it has
+// revision 1 and no other content.
 func knowsOlder(m *wire.MPA) bool {
 	return m.Reject && m.Revision == 1 && !m.Enhanced && len(m.PrivateData) == 0
 }
 
-// acceptable says why a request can't be answered by more than a reject; nil if it can.
+// acceptable returns the reason why a request can only be rejected; nil if there is none.
 func acceptable(r *wire.MPA) error {
 	switch {
 	case r.Markers:
@@ -53,7 +53,7 @@ func acceptable(r *wire.MPA) error {
 	return nil
 }
 
-// reply answers a request, which is acceptable, and says on which terms.
+// reply returns the reply to an acceptable request, and the terms.
 func (o *Offer) reply(r *wire.MPA) (wire.MPA, Terms) {
 	m := wire.MPA{Reply: true, CRC: o.CRC || r.CRC, Long: r.Long, Revision: r.Revision, PrivateData: o.PrivateData}
 	t := Terms{CRC: m.CRC, Long: r.Long}
@@ -63,7 +63,7 @@ func (o *Offer) reply(r *wire.MPA) (wire.MPA, Terms) {
 		m.RTRWrite = r.PeerToPeer && r.RTRWrite
 		m.RTRRead = r.PeerToPeer && r.RTRRead && !r.RTRWrite
 		m.RTRSend = r.PeerToPeer && r.RTRSend && !r.RTRWrite && !r.RTRRead
-		t.swallow, t.reads = m.RTRSend, m.RTRRead
+		t.emptyRTR, t.reads = m.RTRSend, m.RTRRead
 		if t.reads {
 			m.IRD = max(m.IRD, 1)
 		}
@@ -75,14 +75,14 @@ func (o *Offer) reply(r *wire.MPA) (wire.MPA, Terms) {
 	return m, t
 }
 
-// refuse is the reply that rejects a request.
+// refuse returns the reply that rejects a request.
 func refuse(r *wire.MPA, private []byte) wire.MPA {
 	return wire.MPA{Reply: true, Reject: true, CRC: r.CRC, Revision: max(1, min(r.Revision, 2)), Enhanced: r.Enhanced,
 		IRD: r.ORD, ORD: r.IRD, PrivateData: private}
 }
 
-// agree says on which terms a reply to our request opens the connection, and takes the
-// extension out of its private data.
+// agree returns the terms on which a reply to our request opens the connection, and removes the extension
+// from its private data.
 func (o *Offer) agree(m *wire.MPA) Terms {
 	t := Terms{CRC: o.CRC || m.CRC, Long: m.Long, copied: m.Extension}
 	if private, ext, ok := cutExtension(m.PrivateData); ok && m.Extension {
@@ -92,9 +92,9 @@ func (o *Offer) agree(m *wire.MPA) Terms {
 	return t
 }
 
-// The extension block of a urdmad: a magic number, which tells it from the private data
-// of a peer that copies reserved flags into its reply as siw does, and the block of
-// TRP's handshake (docs/WIRE.md chapter 3).
+// The extension block of a urdmad is a magic number followed by the block of TRP's handshake (docs/WIRE.md
+// chapter 3). The magic number distinguishes it from the private data of a peer that copies reserved flags
+// into its reply, as siw does.
 const extensionMagic = "\x00urdma\x01\xa5"
 
 const extensionLen = len(extensionMagic) + wire.TRPExtensionLen
@@ -103,7 +103,7 @@ func appendExtension(b []byte, e *wire.TRPExtension) []byte {
 	return e.Append(append(b, extensionMagic...))
 }
 
-// cutExtension takes the block off the end of private data.
+// cutExtension removes the block from the end of private data.
 func cutExtension(b []byte) (private []byte, e wire.TRPExtension, ok bool) {
 	at := len(b) - extensionLen
 	if at < 0 || string(b[at:at+len(extensionMagic)]) != extensionMagic {

@@ -32,7 +32,7 @@ func TestReply(t *testing.T) {
 		"a Read": {Offer{}, m{Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true, RTRRead: true},
 			m{Reply: true, Revision: 2, Enhanced: true, IRD: 1, PeerToPeer: true, RTRRead: true}, Terms{reads: true}},
 		"no FULPDU": {Offer{}, m{Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true},
-			m{Reply: true, Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true}, Terms{swallow: true}},
+			m{Reply: true, Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true}, Terms{emptyRTR: true}},
 		"kinds without peer-to-peer": {Offer{}, m{Revision: 2, Enhanced: true, RTRSend: true, RTRWrite: true, RTRRead: true},
 			m{Reply: true, Revision: 2, Enhanced: true}, Terms{}},
 	} {

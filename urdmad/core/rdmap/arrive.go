@@ -8,9 +8,9 @@ import (
 	"urdma/wire"
 )
 
-// Segment is a DDP segment: its head in private memory, and all of it, which the
-// sender may still be able to change. One that is placed in pieces (stream carriers)
-// is delivered as several, each with the header of its piece.
+// Segment is a DDP segment: its head in private memory, and the whole segment in memory that its sender may
+// still be able to change. Carriers of byte streams may deliver it in pieces, as several Segments, each
+// with the header of its piece.
 type Segment struct {
 	Head   []byte
 	Data   []byte
@@ -18,24 +18,23 @@ type Segment struct {
 	More   int  // bytes of the segment that follow in further pieces
 }
 
-// rest is how many bytes of payload the segment has from its byte at on, those of
-// further pieces included.
+// rest returns how many bytes of payload the segment has from byte at on, including further pieces.
 func (s *Segment) rest(at int) uint64 { return uint64(len(s.Data) - at + s.More) }
 
-// Result says what became of a segment.
+// Result is what happened to a segment.
 type Result uint8
 
 const (
 	Placed    Result = iota
-	NoReceive        // a Send found no receive posted; nothing was done, it may be delivered again
-	Busy             // too much waits to be written to the client's memory; nothing was done, as above
+	NoReceive        // a Send found no receive posted; nothing was done, and it may be delivered again
+	Busy             // too much data wait to be written to the client's memory; nothing was done, and it may be delivered again
 	Refused          // the stream ends with the Terminate that Refusal builds
 )
 
-// Verdict is what Deliver found.
+// Verdict is the result of Deliver.
 type Verdict struct {
 	Result Result
-	Code   wire.TermCode // of what was refused, or of a Send that found no receive
+	Code   wire.TermCode // cause of a refusal, or of a Send that found no receive
 
 	header int // bytes of the segment's DDP header
 	op     wire.Opcode
@@ -43,7 +42,7 @@ type Verdict struct {
 
 func refuse(code wire.TermCode) Verdict { return Verdict{Result: Refused, Code: code} }
 
-// verdict is what a step of the message core came to, as r has its causes.
+// verdict translates a verdict of the message core; r has the causes of refusal.
 func verdict(v qp.Verdict, r *refusals) Verdict {
 	switch v.Is {
 	case qp.Done:
@@ -56,9 +55,9 @@ func verdict(v qp.Verdict, r *refusals) Verdict {
 	return refuse(r.code(v))
 }
 
-// Deliver takes the next segment in order: checks it, places it, completes what
-// it completes. A segment that is wrong is refused before a byte of it is placed
-// (RFC 5040 section 4.8). It may end the connection, if what it completes does.
+// Deliver checks the next segment in order, places it, and completes receives and work requests that it
+// ends. An invalid segment is refused before any byte of it is placed (RFC 5040 section 4.8). A completion
+// may end the connection.
 func (s *Stream) Deliver(seg *Segment) (v Verdict) {
 	var d wire.DDP
 	at, err := d.Parse(seg.Head)
@@ -102,10 +101,9 @@ func (s *Stream) place(d *wire.DDP, seg *Segment, at int) Verdict {
 	return refuse(wire.TermOperationOpcode)
 }
 
-// PlaceEarly places an RDMA Write segment that came out of order, as RFC 5041
-// section 5.3 allows, and reports whether it did. It is not placed again in its turn:
-// the program may have seen it, and have written something newer there. An error waits
-// for the segment's turn.
+// PlaceEarly places an RDMA Write segment that arrived out of order, as RFC 5041 section 5.3 allows, and
+// reports whether it did. The segment is not placed again in order: the program may have seen it, and have
+// written newer data there. An error is reported when the segment is delivered in order.
 func (s *Stream) PlaceEarly(seg *Segment) bool {
 	var d wire.DDP
 	at, err := d.Parse(seg.Head)
@@ -116,7 +114,7 @@ func (s *Stream) PlaceEarly(seg *Segment) bool {
 	return s.QP.PlaceWrite(mem.STag(d.STag), d.TO, data, uint64(len(data))).Is == qp.Done
 }
 
-// placeWrite is an RDMA Write segment.
+// placeWrite places an RDMA Write segment.
 func (s *Stream) placeWrite(d *wire.DDP, seg *Segment, at int) Verdict {
 	data, last := seg.Data[at:], d.Last && seg.More == 0
 	if !seg.Placed {
@@ -131,7 +129,7 @@ func (s *Stream) placeWrite(d *wire.DDP, seg *Segment, at int) Verdict {
 	return Verdict{}
 }
 
-// placeSend is a segment of a Send message: queue 0, in order.
+// placeSend places a segment of a Send message: queue 0, in order.
 func (s *Stream) placeSend(d *wire.DDP, seg *Segment, at int) Verdict {
 	q := s.QP
 	if d.MSN != s.recvMSN {
@@ -154,7 +152,7 @@ func (s *Stream) placeSend(d *wire.DDP, seg *Segment, at int) Verdict {
 	return s.sent(v)
 }
 
-// sent is the verdict of a message that has taken a receive.
+// sent returns the verdict for a message that has taken a receive.
 func (s *Stream) sent(v qp.Verdict) Verdict {
 	if v.Is != qp.Done && v.Is != qp.Busy {
 		s.QP.FailReceive(v, uint32(SendCode(v)))
@@ -162,7 +160,7 @@ func (s *Stream) sent(v qp.Verdict) Verdict {
 	return verdict(v, &sends)
 }
 
-// readRequested takes a peer's Read (RFC 5040 section 5.2).
+// readRequested handles a peer's Read Request (RFC 5040 section 5.2).
 func (s *Stream) readRequested(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.reqMSN {
 		return refuse(wire.TermUntaggedMSN)
@@ -189,7 +187,7 @@ func (s *Stream) readRequested(d *wire.DDP, seg *Segment, at int) Verdict {
 	return Verdict{}
 }
 
-// placeResponse is a segment of the answer to one of our Reads.
+// placeResponse places a segment of the answer to one of our Reads.
 func (s *Stream) placeResponse(d *wire.DDP, seg *Segment, at int) Verdict {
 	wr := s.QP.AwaitsAnswer(readIndex(s.QP, d.STag), false)
 	switch {

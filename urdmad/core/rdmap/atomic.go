@@ -6,11 +6,11 @@ import (
 	"urdma/wire"
 )
 
-// This file is atomic operations (RFC 7306 section 5). A request is carried out
-// when it comes in order, once; its answer keeps the original value until the peer
-// has it, so a segment that was lost is built again without another operation.
+// This file implements atomic operations (RFC 7306 section 5). A request is executed once, when it arrives
+// in order. Its answer keeps the original value until the peer has it, so a lost segment is built again
+// without executing the operation again.
 
-// buildAtomicRequest writes the request of the work request in a slot.
+// buildAtomicRequest writes the Atomic Request of the work request in a slot.
 func (s *Segmenter) buildAtomicRequest(b []byte, slot uint32, wr *qp.SendWR) int {
 	d := wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: wire.MSN(wr.MSN)}
 	at := d.Put(b)
@@ -23,7 +23,7 @@ func (s *Segmenter) buildAtomicRequest(b []byte, slot uint32, wr *qp.SendWR) int
 	return at + r.Put(b[at:])
 }
 
-// operationOf is what a request asks for.
+// operationOf returns the operation that a request asks for.
 func operationOf(r *wire.AtomicRequest) mem.AtomicOp {
 	op := mem.AtomicOp{Add: r.Opcode == wire.AtomicFetchAdd, Data: r.Data, Mask: r.Mask}
 	if r.Opcode == wire.AtomicCmpSwap {
@@ -32,7 +32,7 @@ func operationOf(r *wire.AtomicRequest) mem.AtomicOp {
 	return op
 }
 
-// atomicRequested carries the peer's request out and puts the answer in line.
+// atomicRequested executes the peer's request and queues the answer.
 func (s *Stream) atomicRequested(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.reqMSN {
 		return refuse(wire.TermUntaggedMSN)
@@ -63,12 +63,12 @@ func (s *Stream) atomicRequested(d *wire.DDP, seg *Segment, at int) Verdict {
 	return Verdict{}
 }
 
-// atomicAnswer is what is owed for an atomic request.
+// atomicAnswer is the answer to an atomic request.
 type atomicAnswer struct {
-	id       uint32   // the request's
+	id       uint32   // of the request
 	msn      wire.MSN // on queue 3
 	original uint64
-	done     bool // the operation was carried out
+	done     bool // the operation was executed
 }
 
 func (a *atomicAnswer) build(b []byte) int {
@@ -78,14 +78,14 @@ func (a *atomicAnswer) build(b []byte) int {
 	return at + r.Put(b[at:])
 }
 
-// BuildAtomicResponse writes the segment with the answer to the peer's atomic in a
-// slot of its send queue, the n-th of the stream from 1.
+// BuildAtomicResponse writes the segment that answers the peer's atomic in a slot of its send queue. It is
+// the stream's n-th atomic answer, from 1.
 func BuildAtomicResponse(b []byte, peer *qp.QP, slot, n uint32, original uint64) int {
 	a := atomicAnswer{id: uint32(sinkSTag(peer, peer.SQ.Index(slot))), msn: wire.MSN(n), original: original}
 	return a.build(b)
 }
 
-// placeAtomicResponse is the answer to one of our atomics.
+// placeAtomicResponse handles the answer to one of our atomics.
 func (s *Stream) placeAtomicResponse(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.answeredMSN {
 		return refuse(wire.TermUntaggedMSN)

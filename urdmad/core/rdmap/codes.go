@@ -7,16 +7,16 @@ import (
 	"urdma/wire"
 )
 
-// This file says what Terminate codes (RFC 5040 section 4.8, RFC 5041 section 7)
-// stand for: which check yields which, and what a client is told.
+// This file maps failures to Terminate codes (RFC 5040 section 4.8, RFC 5041 section 7), and Terminate
+// codes to what a client is told.
 
 // Code is the cause of a Terminate.
 type Code = wire.TermCode
 
-// CodeNoPeer refuses what is for a queue pair that takes no messages.
+// CodeNoPeer refuses a message to a queue pair that accepts none.
 const CodeNoPeer = wire.TermOperationStream
 
-// refusals are the causes for the outcomes and the violations of a kind of message.
+// refusals maps the outcomes and violations of one message type to causes.
 type refusals struct {
 	outcomes   [qp.Denied]wire.TermCode
 	violations [mem.Failing + 1]wire.TermCode
@@ -42,23 +42,21 @@ var (
 	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
 		mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess,
 		mem.Misaligned: wire.TermOperationStream, mem.Failing: wire.TermOperationUnspecified}}
-	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}} // the peer has nowhere to put it any more
+	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}} // the peer has nowhere to put the answer any more
 	originals = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermDDPCatastrophic}}
 )
 
-// SendCode is the cause that refuses a message that takes a receive, for a verdict
-// about it; 0 for none.
+// SendCode returns the cause for refusing a message that takes a receive, for a verdict; 0 for none.
 func SendCode(v qp.Verdict) wire.TermCode { return sends.code(v) }
 
-// WriteCode is likewise the cause that refuses a tagged segment: DDP found it.
+// WriteCode returns the cause for refusing a tagged segment; the error is DDP's.
 func WriteCode(v qp.Verdict) wire.TermCode { return writes.code(v) }
 
-// ReadCode is likewise the cause that refuses the source of a Read, or an atomic:
-// RDMAP found it.
+// ReadCode returns the cause for refusing the source of a Read or an atomic; the error is RDMAP's.
 func ReadCode(v qp.Verdict) wire.TermCode { return reads.code(v) }
 
-// StatusOf is the completion status (enum ibv_wc_status) that tells a cause best
-// to the sender of what was refused. op may be nil.
+// StatusOf returns the completion status (enum ibv_wc_status) that best describes a cause to the sender of
+// the refused message. op may be nil.
 func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
 	if op != nil && op.Atomic && code == reads.violations[mem.Misaligned] {
 		return abi.StatusRemInvReqErr
@@ -75,7 +73,7 @@ func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
 	return abi.StatusRemOpErr
 }
 
-// EventOf is the asynchronous event that tells a cause to the end that refused the message.
+// EventOf returns the asynchronous event for a cause, for the client of the side that refused the message.
 func EventOf(code wire.TermCode) uint32 {
 	if code.IsUntagged() {
 		return qp.EventRequest

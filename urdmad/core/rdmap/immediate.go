@@ -8,9 +8,9 @@ import (
 	"urdma/wire"
 )
 
-// This file is immediate data (RFC 7306 section 6, docs/WIRE.md chapter 1): the
-// last segment of a work request that carries some. Behind a Write it is a message
-// of its own, which takes a receive; behind a Send it ends the Send's message.
+// This file implements immediate data (RFC 7306 section 6, docs/WIRE.md chapter 1): the last segment of a
+// work request that has some. After a Write it is a message of its own, which takes a receive; after a Send
+// it ends the Send's message.
 
 func buildImmediate(b []byte, q *qp.QP, wr *qp.SendWR) int {
 	d := wire.DDP{Last: true, Op: wire.OpImmediate, QN: wire.QueueSend, MSN: wire.MSN(wr.MSN)}
@@ -25,18 +25,17 @@ func buildImmediate(b []byte, q *qp.QP, wr *qp.SendWR) int {
 	return at + body.Put(b[at:])
 }
 
-// immediateBody keeps the four bytes in the order in which the program stored
-// them.
+// immediateBody keeps the four bytes in the order in which the program stored them.
 func immediateBody(imm uint32) (body wire.Immediate) {
 	binary.NativeEndian.PutUint32(body[:], imm)
 	return body
 }
 
-// written counts the bytes of RDMA Write messages that arrive in order: the
-// length that a Write with immediate announces.
+// written counts the bytes of RDMA Write messages that arrive in order, because the completion of a Write
+// with immediate has their length.
 type written struct {
-	n     uint32 // of the newest message, as far as it came
-	ended bool   // all of it came
+	n     uint32 // received bytes of the newest message
+	ended bool   // that message is complete
 }
 
 func (w *written) add(n int, last bool) {
@@ -47,7 +46,7 @@ func (w *written) add(n int, last bool) {
 	w.ended = last
 }
 
-// placeImmediate ends a Send, if one is under way, and otherwise takes a receive.
+// placeImmediate ends a Send if one is in progress, and otherwise takes a receive.
 func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) Verdict {
 	if d.MSN != s.recvMSN {
 		return refuse(wire.TermUntaggedMSN)
@@ -77,8 +76,8 @@ func (s *Stream) placeImmediate(d *wire.DDP, seg *Segment, at int) Verdict {
 	return verdict(v, &sends)
 }
 
-// bodyOf is the body of a message of one segment whose body is n bytes long; the
-// segment's head is as private as it has to be, if it holds all of them.
+// bodyOf returns the body of a single-segment message, which is n bytes long. The segment's head must hold
+// all of it, because the head is private memory.
 func bodyOf(seg *Segment, at, n int) ([]byte, wire.TermCode) {
 	switch {
 	case len(seg.Data)-at > n:

@@ -7,29 +7,29 @@ import (
 	"urdma/wire"
 )
 
-// answer is what the peer is owed for one of its Reads or atomics: the responder's work
-// (RFC 5040 section 5.2).
+// answer is an answer to one of the peer's Reads or atomics, still to be sent or acknowledged: the work of
+// a responder (RFC 5040 section 5.2).
 type answer struct {
 	source qp.Source
-	atomic *atomicAnswer // of an atomic: nothing else counts but sent and mark
+	atomic *atomicAnswer // of an atomic: of the other fields only sent and mark are used
 	sent   uint32
 	mark   uint64
 	msn    wire.MSN
 	req    wire.ReadRequest
 }
 
-// answers is a ring of those: head..tail are owed, next is the one to be sent.
-// Its length, IRD, is the flow control: the peer may not ask for more at a time.
-// While none is owed there is no ring: most streams serve no Read most of the time.
+// answers is a ring of answers: head..tail are unacknowledged, now is the next to send. Its length, IRD, is
+// the flow control: the peer may not have more requests outstanding. While it is empty no ring is
+// allocated: most streams serve no Read most of the time.
 type answers struct {
-	ring            []answer // nil, or of size
+	ring            []answer // nil, or of length size
 	rings           *answerRings
 	size            int // a power of two
 	limit           int
 	head, now, tail uint32
 }
 
-// answerRings are rings, all clear, for the next stream of a worker that needs one.
+// answerRings are unused, cleared rings for the streams of a worker.
 type answerRings struct{ spare [][]answer }
 
 const maxSpareRings = 64
@@ -64,8 +64,8 @@ func (a *answers) full() bool          { return a.open() >= a.limit }
 func (a *answers) next() *answer       { return a.at(a.now) }
 func (a *answers) nextSlot() uint32    { return a.now & uint32(a.size-1) }
 
-// ready reports whether the next answer has a segment to send, and sees to it
-// that it has one soon.
+// ready reports whether the next answer has a segment to send; if not, it makes sure that there will be one
+// soon.
 func (a *answers) ready() bool {
 	if a.now == a.tail {
 		return false
@@ -88,7 +88,7 @@ func (a *answers) owe(v answer) *answer {
 	return slot
 }
 
-// sent notes that a segment of at most limit bytes of the next answer went out.
+// sent records that a segment of at most limit bytes of the next answer was sent.
 func (a *answers) sent(mark uint64, limit uint32) {
 	v := a.next()
 	v.sent += v.source.Run(v.sent, limit)
@@ -99,7 +99,7 @@ func (a *answers) sent(mark uint64, limit uint32) {
 	}
 }
 
-// acked frees the answers that the peer has.
+// acked removes the answers that the peer has.
 func (a *answers) acked(mark uint64) {
 	for a.head != a.now && a.at(a.head).mark <= mark {
 		a.pop()
@@ -126,7 +126,7 @@ func (a *answers) drop() {
 	a.now = a.head
 }
 
-// request makes up the Read Request that was owed this answer.
+// request reconstructs the Read Request that belongs to the answer.
 func (v *answer) request() *Segment {
 	b := make([]byte, wire.UntaggedLen+wire.ReadRequestLen)
 	d := wire.DDP{Last: true, Op: wire.OpReadRequest, QN: wire.QueueReadRequest, MSN: v.msn}

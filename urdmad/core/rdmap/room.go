@@ -5,9 +5,9 @@ import (
 	"urdma/wire"
 )
 
-// Room appends to vec where the next bytes of a segment go, at most n, of which Deliver
-// has taken the pieces before; d is the header of the next piece. Nothing for
-// messages that have to be whole, and where urdmad does not map the memory.
+// Room appends to vec the memory for the next bytes of a segment, at most n, whose earlier pieces were
+// delivered; d is the header of the next piece. It appends nothing for messages that must be complete
+// first, and for memory that urdmad does not map.
 func (s *Stream) Room(vec [][]byte, d *wire.DDP, n int) [][]byte {
 	switch q := s.QP; d.Op {
 	case wire.OpWrite:
@@ -20,7 +20,7 @@ func (s *Stream) Room(vec [][]byte, d *wire.DDP, n int) [][]byte {
 	return vec
 }
 
-// Filled notes that n bytes of what Room has lent were filled.
+// Filled records that n bytes of memory from Room were filled.
 func (s *Stream) Filled(d *wire.DDP, n int) {
 	switch q := s.QP; d.Op {
 	case wire.OpWrite:

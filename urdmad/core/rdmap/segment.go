@@ -6,15 +6,14 @@ import (
 	"urdma/wire"
 )
 
-// Segmenter cuts the messages of a queue pair into DDP segments.
+// Segmenter divides the messages of a queue pair into DDP segments.
 type Segmenter struct {
 	QP      *qp.QP
 	payload [2]uint32 // bytes of payload in an untagged and in a tagged segment
 }
 
-// NewSegmenter makes segments of at most maxSegment bytes. Where lines is set,
-// payloads are rounded down to whole cache lines, so that every segment of a message
-// is copied alike.
+// NewSegmenter makes segments of at most maxSegment bytes. If lines is set, payloads are rounded down to
+// whole cache lines, so that all segments of a message have the same alignment for copies.
 func NewSegmenter(q *qp.QP, maxSegment int, lines bool) Segmenter {
 	s := Segmenter{QP: q}
 	for i, head := range [2]int{wire.UntaggedLen, wire.TaggedLen} {
@@ -27,11 +26,11 @@ func NewSegmenter(q *qp.QP, maxSegment int, lines bool) Segmenter {
 	return s
 }
 
-// TaggedPayload is how many bytes a tagged segment carries.
+// TaggedPayload returns how many bytes of payload a tagged segment has.
 func (s *Segmenter) TaggedPayload() int { return int(s.payload[1]) }
 
-// Payload is how many bytes of a work request each of its segments carries. A
-// Read's request is one segment, whatever the Read's length.
+// Payload returns how many bytes of a work request each of its segments carries. A Read Request is one
+// segment, whatever the Read's length.
 func (s *Segmenter) Payload(wr *qp.SendWR) uint32 {
 	switch wire.Opcode(wr.Op.RDMAP) {
 	case wire.OpWrite:
@@ -42,8 +41,8 @@ func (s *Segmenter) Payload(wr *qp.SendWR) uint32 {
 	return s.payload[0]
 }
 
-// Tokens name a segment: a slot of the send queue or of the answers, and the
-// offset of its first byte, or that it is the work request's immediate data.
+// A token identifies a segment: a slot of the send queue or of the answers, and the offset of the segment's
+// first byte or a flag for the work request's immediate data.
 const (
 	tokenAnswer    = uint64(1) << 63
 	tokenImmediate = uint64(1) << 62
@@ -55,14 +54,14 @@ const (
 func makeToken(slot, off uint32) uint64 { return uint64(slot&tokenSlotMask)<<tokenSlotAt | uint64(off) }
 func tokenSlot(token uint64) uint32     { return uint32(token>>tokenSlotAt) & tokenSlotMask }
 
-// Token names the segment of the work request at index i that begins at off.
+// Token returns the token of the segment that begins at off, of the work request at index i.
 func Token(sq *qp.SendQueue, i, off uint32) uint64 { return makeToken(i&uint32(sq.Slots()-1), off) }
 
-// ImmediateToken names the immediate data of the work request at index i.
+// ImmediateToken returns the token of the immediate data of the work request at index i.
 func ImmediateToken(sq *qp.SendQueue, i uint32) uint64 { return Token(sq, i, 0) | tokenImmediate }
 
-// Build writes the segment that token names into b and returns its length. ok is
-// false if the memory it comes from was deregistered; see Revoked.
+// Build writes the segment with the token into b and returns its length. ok is false if its memory was
+// deregistered; then call Revoked.
 func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
 	if token&tokenAnswer == 0 {
 		return s.BuildRequest(b, token)
@@ -79,8 +78,8 @@ func (s *Stream) Build(b []byte, token uint64) (n int, ok bool) {
 	return at + copy(b[at:], data), true
 }
 
-// answerData is the payload of the segment of an answer that begins at off; ok is
-// false if its memory was deregistered.
+// answerData returns the payload of the segment that begins at off of an answer; ok is false if its memory
+// was deregistered.
 func (s *Segmenter) answerData(v *answer, off uint32) (data []byte, ok bool) {
 	if v.source.Revoked() {
 		return nil, false
@@ -91,9 +90,9 @@ func (s *Segmenter) answerData(v *answer, off uint32) (data []byte, ok bool) {
 	return data, true
 }
 
-// Compose writes the segment that token names into b, but for the payload of a Send,
-// Write or Read Response, which it appends to vec where it lies: for carriers that have
-// the kernel gather it. It returns how many bytes it wrote; ok is as Build's.
+// Compose writes the segment with the token into b, except the payload of a Send, Write or Read Response,
+// whose memory it appends to vec, for carriers that let the kernel gather it. It returns how many bytes it
+// wrote; ok is the same as for Build.
 func (s *Stream) Compose(b []byte, vec [][]byte, token uint64) (at int, _ [][]byte, ok bool) {
 	slot, off := tokenSlot(token), uint32(token)
 	if token&tokenAnswer != 0 {
@@ -115,7 +114,7 @@ func (s *Stream) Compose(b []byte, vec [][]byte, token uint64) (at int, _ [][]by
 	return at, vec, ok
 }
 
-// Dead reports whether memory that the segment of a token comes from was deregistered.
+// Dead reports whether the memory of the segment with the token was deregistered.
 func (s *Stream) Dead(token uint64) bool {
 	if slot := tokenSlot(token); token&tokenAnswer == 0 {
 		return s.QP.SourceDead(slot)
@@ -125,7 +124,7 @@ func (s *Stream) Dead(token uint64) bool {
 	return false
 }
 
-// BuildRequest writes the segment of a work request that token names.
+// BuildRequest writes the segment of a work request that has the token.
 func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
 	wr := s.QP.SQ.At(tokenSlot(token))
 	at, size := s.head(b, token, wr)
@@ -133,8 +132,7 @@ func (s *Segmenter) BuildRequest(b []byte, token uint64) (n int, ok bool) {
 	return n, size == 0 || s.QP.Gather(b[at:n], wr, uint32(token))
 }
 
-// head writes the segment of work request wr that token names, but for its payload, of
-// which it returns the length.
+// head writes the header of a segment of work request wr, and returns the length of its payload.
 func (s *Segmenter) head(b []byte, token uint64, wr *qp.SendWR) (at int, payload uint32) {
 	slot, off := tokenSlot(token), uint32(token)
 	if token&tokenImmediate != 0 {
@@ -185,23 +183,23 @@ func (s *Segmenter) buildReadRequest(b []byte, slot uint32, wr *qp.SendWR) int {
 	return at + r.Put(b[at:])
 }
 
-// readRequest is the body of the request for the Read in a slot of q's send queue.
+// readRequest returns the body of the Read Request for the work request in a slot of q's send queue.
 func readRequest(q *qp.QP, slot uint32) wire.ReadRequest {
 	i := q.SQ.Index(slot)
 	wr := q.SQ.At(i)
 	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey), SrcTO: wr.RemoteAddr()}
 }
 
-// BuildResponse writes the segment that begins at off of the answer to the peer's
-// Read in a slot of its send queue; data is what the segment carries.
+// BuildResponse writes a segment of the answer to the peer's Read in a slot of its send queue. The segment
+// begins at off and carries data.
 func BuildResponse(b []byte, peer *qp.QP, slot, off uint32, data []byte) int {
 	req := readRequest(peer, slot)
 	at := answerHead(b, &req, off, len(data))
 	return at + copy(b[at:], data)
 }
 
-// answerHead writes the header of the segment of the answer to req that begins at off
-// and carries n bytes.
+// answerHead writes the header of a segment of the answer to req. The segment begins at off and carries n
+// bytes.
 func answerHead(b []byte, req *wire.ReadRequest, off uint32, n int) int {
 	var d wire.DDP
 	d.Tagged, d.Last, d.Op = true, off+uint32(n) == req.Length, wire.OpReadResponse
@@ -209,9 +207,8 @@ func answerHead(b []byte, req *wire.ReadRequest, off uint32, n int) int {
 	return d.Put(b)
 }
 
-// The sink STag names the work request, not memory: its index in the send queue
-// with the queue pair number over it. A peer can answer only Reads that were
-// asked for, and the scatter list may have any number of elements.
+// The sink STag is the work request's index in the send queue XORed with the shifted queue pair number. A
+// peer can answer only Reads that were requested, and the scatter list may have any number of elements.
 
 func sinkSTag(q *qp.QP, index uint32) wire.STag { return wire.STag(index ^ q.QPN<<8) }
 func readIndex(q *qp.QP, sink wire.STag) uint32 { return uint32(sink) ^ q.QPN<<8 }

@@ -14,10 +14,10 @@ type Stream struct {
 	recvMSN     wire.MSN // expected next on queue 0
 	reqMSN      wire.MSN // expected next on queue 1
 	atomicMSN   wire.MSN // of our next answer on queue 3
-	answeredMSN wire.MSN // expected next there
+	answeredMSN wire.MSN // expected next on queue 3
 	written     written
-	answered    bool // the last token was an answer's: answers and requests take turns
-	answer      bool // what Ready found
+	answered    bool // the last token was an answer's: answers and requests alternate
+	answer      bool // Ready found an answer
 	request     bool
 }
 
@@ -28,17 +28,16 @@ type Stats struct {
 	TerminatesSent map[wire.TermCode]uint64
 	TerminatesGot  map[wire.TermCode]uint64
 
-	answers answerRings // which the streams take from
+	answers answerRings // unused rings for the streams
 }
 
-// NewStats returns counters that are all zero.
+// NewStats returns zeroed counters.
 func NewStats() *Stats {
 	return &Stats{TerminatesSent: map[wire.TermCode]uint64{}, TerminatesGot: map[wire.TermCode]uint64{}}
 }
 
-// Init begins a stream of q: ird is how many of the peer's Reads may be open,
-// maxSegment the largest DDP segment in bytes, headers included, lines as for
-// NewSegmenter.
+// Init starts a stream of q. ird is how many Reads the peer may have outstanding, maxSegment the greatest
+// length of a DDP segment in bytes, including headers; lines is as for NewSegmenter.
 func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, lines bool, stats *Stats) {
 	*s = Stream{Segmenter: NewSegmenter(q, maxSegment, lines), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1, answeredMSN: 1}
 	s.answers.init(ird, &stats.answers)
@@ -46,13 +45,13 @@ func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, lines bool, stats *S
 
 // Ready reports whether there is a segment to send, and starts its message.
 func (s *Stream) Ready() bool {
-	s.request = s.QP.Ready() // before the answers: what it completes may end the stream
+	s.request = s.QP.Ready() // before the answers: its completions may end the stream
 	s.answer = s.answers.ready()
 	return s.answer || s.request
 }
 
-// Next returns the token of the segment to send next, of which Ready has just
-// said that there is one: answers and work requests in turn.
+// Next returns the token of the segment to send next, after Ready has returned true. It alternates between
+// answers and work requests.
 func (s *Stream) Next() (token uint64) {
 	s.answered = !s.answered
 	if s.answer && (!s.request || s.answered) {
@@ -65,8 +64,7 @@ func (s *Stream) Next() (token uint64) {
 	return ImmediateToken(sq, sq.Next())
 }
 
-// Sent notes that the segment which Next has just named went out; mark is its
-// ordinal.
+// Sent records that the segment that Next returned was sent; mark is its ordinal.
 func (s *Stream) Sent(token, mark uint64) {
 	s.stats.SegmentsSent++
 	if token&tokenAnswer != 0 {
@@ -81,13 +79,12 @@ func (s *Stream) Sent(token, mark uint64) {
 	sq.Sent(n, mark, true)
 }
 
-// More reports whether there are segments that were not sent, whether they may go
-// now or not.
+// More reports whether there are unsent segments, whether they may be sent now or not.
 func (s *Stream) More() bool {
 	return s.QP != nil && s.QP.SQ.Next() != s.QP.SQ.Tail() || s.answers.now != s.answers.tail
 }
 
-// Acked says that the peer has all segments up to mark.
+// Acked records that the peer has all segments up to mark.
 func (s *Stream) Acked(mark uint64) {
 	s.answers.acked(mark)
 	if s.QP != nil {
@@ -95,23 +92,21 @@ func (s *Stream) Acked(mark uint64) {
 	}
 }
 
-// Serving is how many of the peer's Reads have no complete answer yet.
+// Serving returns how many of the peer's Reads are not wholly answered.
 func (s *Stream) Serving() int { return s.answers.open() }
 
-// Drained reports whether all that was posted is done, and all of the peer's
-// Reads are answered.
+// Drained reports whether all posted work is complete and all of the peer's Reads are answered.
 func (s *Stream) Drained() bool {
 	return s.QP == nil || s.QP.SQ.Empty() && s.answers.open() == 0
 }
 
-// Drop forgets the answers that are owed: the stream has ended.
+// Drop discards the answers when the stream has ended.
 func (s *Stream) Drop() {
 	s.answers.drop()
 }
 
-// Revoked ends work on a segment that Build could not read, because its memory
-// was deregistered: a send fails; for an answer it returns the Read Request that
-// must be refused, and its code.
+// Revoked ends work on a segment that Build could not read because its memory was deregistered. A send
+// fails. For an answer it returns the Read Request that must be refused, and the code.
 func (s *Stream) Revoked(token uint64) (refused *Segment, code wire.TermCode) {
 	slot := tokenSlot(token)
 	if token&tokenAnswer == 0 {

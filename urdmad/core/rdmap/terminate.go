@@ -6,12 +6,12 @@ import (
 	"urdma/wire"
 )
 
-// Refusal builds the DDP segment of the Terminate for a segment that Deliver
-// refused: queue 2, MSN 1. It counts.
+// Refusal builds the DDP segment of the Terminate for a segment that Deliver refused (queue 2, MSN 1), and
+// counts it.
 func (s *Stream) Refusal(seg *Segment, v Verdict) []byte {
 	s.stats.TerminatesSent[v.Code]++
 	b := terminate(seg, v)
-	if told := s.QP.Told(); told.Kind != 0 && s.QP.Connection().Takes != 0 { // which is a urdmad's
+	if told := s.QP.Told(); told.Kind != 0 && s.QP.Connection().Takes != 0 { // the peer is a urdmad
 		var detail [wire.TermDetailLen]byte
 		(&wire.TermDetail{Kind: uint16(told.Kind), Value: told.Value}).Put(detail[:])
 		b = append(b, detail[:]...)
@@ -19,7 +19,7 @@ func (s *Stream) Refusal(seg *Segment, v Verdict) []byte {
 	return b
 }
 
-// RefusalOf builds the Terminate that refuses a segment of ours for a cause.
+// RefusalOf builds the Terminate that refuses one of our segments for a cause.
 func RefusalOf(segment []byte, code wire.TermCode) []byte {
 	var d wire.DDP
 	at, err := d.Parse(segment)
@@ -29,8 +29,8 @@ func RefusalOf(segment []byte, code wire.TermCode) []byte {
 	return terminate(&Segment{Head: segment, Data: segment}, Verdict{Result: Refused, Code: code, header: at, op: d.Op})
 }
 
-// RefuseRevoked builds the Terminate for a Read Request whose source was
-// deregistered before it was answered. It counts.
+// RefuseRevoked builds the Terminate for a Read Request whose source was deregistered before it was
+// answered, and counts it.
 func (s *Stream) RefuseRevoked(seg *Segment, code wire.TermCode) []byte {
 	s.stats.TerminatesSent[code]++
 	return RefusalOf(seg.Data, code)
@@ -51,9 +51,9 @@ func terminate(seg *Segment, v Verdict) []byte {
 	return b[:n+t.Put(b[n:])]
 }
 
-// Terminated takes the peer's Terminate: the work request it names fails with
-// the cause; the caller ends the connection, which flushes the rest. err says
-// that the message itself was wrong; then the cause is unspecified.
+// Terminated handles the peer's Terminate: the refused work request fails with its cause. The caller ends
+// the connection, which flushes the other work requests. err means that the Terminate itself was invalid;
+// then the cause is unspecified.
 func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
 	var d wire.DDP
 	var t wire.Terminate
@@ -75,10 +75,9 @@ func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
 	return t.Code, err
 }
 
-// completeUpTo completes the work requests before the one that a Terminate
-// names: the peer works in order, so those were carried out. It reports whether a
-// work request is to blame, which then is the oldest: a refused Read Response was
-// none of ours.
+// completeUpTo completes the work requests before the refused one: the peer works in order, so they were
+// executed. It reports whether a work request was refused, which is then the oldest; it is not if the peer
+// refused a Read Response.
 func (s *Stream) completeUpTo(t *wire.Terminate) bool {
 	var d wire.DDP
 	if t.DDPHeader == nil {
@@ -97,8 +96,8 @@ func (s *Stream) completeUpTo(t *wire.Terminate) bool {
 	return d.Op != wire.OpReadResponse && d.Op != wire.OpAtomicResponse
 }
 
-// refusedBy reports whether the refused segment with header d, and the request of a Read if
-// it is said, is part of wr. siw says the length of a Read in the place of its MSN.
+// refusedBy reports whether wr contains the refused segment, which has header d and, for a Read, this
+// request if it is included. siw puts the length of a Read in the place of its MSN.
 func refusedBy(wr *qp.SendWR, d *wire.DDP, request []byte) bool {
 	if !wr.Started {
 		return false
@@ -119,8 +118,8 @@ func refusedBy(wr *qp.SendWR, d *wire.DDP, request []byte) bool {
 	return false
 }
 
-// RefuseStream builds the Terminate for what no segment stands for: an FPDU with a wrong
-// CRC. It counts.
+// RefuseStream builds the Terminate for an error in no particular segment, an FPDU with a wrong CRC, and
+// counts it.
 func (s *Stream) RefuseStream(code wire.TermCode) []byte {
 	s.stats.TerminatesSent[code]++
 	return terminate(&Segment{}, Verdict{Result: Refused, Code: code})

@@ -6,9 +6,9 @@ import (
 	"urdma/urdmad/core/rdmap"
 )
 
-// This file is Reads and atomic operations: what the peer's memory answers.
+// This file reads the peer's memory for Reads and executes atomic operations.
 
-// answer is what the Read or the atomic operation under way still waits for.
+// answer is the state of the current Read or atomic operation until it is wholly answered.
 type answer struct {
 	owed   bool
 	index  uint32    // of the work request
@@ -16,13 +16,13 @@ type answer struct {
 	found  *found    // of an atomic operation
 }
 
-// found is what an atomic operation has found.
+// found is the result of an atomic operation.
 type found struct {
 	done     bool
 	original uint64
 }
 
-// asked notes that the request of the work request at index i was carried to the peer.
+// asked records that the request of the work request at index i was passed to the peer.
 func (c *Conn) asked(i uint32, a answer) {
 	c.answer = a
 	c.answer.owed, c.answer.index = true, i
@@ -30,7 +30,7 @@ func (c *Conn) asked(i uint32, a answer) {
 	c.show(i)
 }
 
-// answered ends the wait.
+// answered ends that state.
 func (c *Conn) answered() {
 	c.answer.source.Release()
 	c.answer = answer{}
@@ -71,7 +71,7 @@ func (c *Conn) read(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	return outcome{moved: len(src), done: true}
 }
 
-// atomic carries an atomic operation out, once.
+// atomic executes an atomic operation, once.
 func (c *Conn) atomic(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if !c.answer.owed {
 		f, q, op := &found{}, c.QP, wr.AtomicOp()
@@ -99,7 +99,7 @@ func (c *Conn) atomic(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	return outcome{moved: int(wr.Length), done: true}
 }
 
-// respond is the outcome for a verdict about a piece of an answer.
+// respond returns the outcome for a verdict about a piece of an answer.
 func (c *Conn) respond(i uint32, v qp.Verdict) outcome {
 	if v.Is == qp.Revoked {
 		c.revoked(i)
@@ -107,8 +107,7 @@ func (c *Conn) respond(i uint32, v qp.Verdict) outcome {
 	return outcome{v: v}
 }
 
-// revoked fails the queue pair because memory of the work request at index i was
-// deregistered.
+// revoked fails the queue pair because memory of the work request at index i was deregistered.
 func (c *Conn) revoked(i uint32) {
 	c.completeDelayed()
 	c.QP.FailRevoked(i)

@@ -14,12 +14,12 @@ type connState uint8
 const (
 	connOpening connState = iota
 	connOpen
-	connDraining // Disconnect: what was posted is carried out first
+	connDraining // Disconnect was called: posted work is executed first
 	connClosed
 )
 
 const (
-	drainTime  = clock.Second // longest that Disconnect waits for posted work
+	drainTime  = clock.Second // longest time that Disconnect waits for posted work
 	drainCheck = clock.Millisecond
 )
 
@@ -31,21 +31,21 @@ type Conn struct {
 	other        *Conn // the other end; nil once either has ended
 	state        connState
 	timer        *clock.Timer
-	carried      uint64 // messages carried out: the Mark of the last
+	carried      uint64 // messages executed: the Mark of the last
 	answer       answer
-	answers      pingpong.Detector // of ours
-	delayedUntil clock.Time        // the completion of our last Write waits for an answer; 0: it does not
-	rnr          qp.NotReady       // the message is named by its work request's index
+	answers      pingpong.Detector // of our program's answers
+	delayedUntil clock.Time        // until when the completion of our last Write is delayed; 0: it is not
+	rnr          qp.NotReady       // the message is identified by its work request's index
 	again        *clock.Timer
-	unwritten    qp.Unwritten // messages of ours, by Mark: what is acknowledged ends before the first
+	unwritten    qp.Unwritten // writes to memory in progress, by Mark of our message; completions end before the first
 	refused      refused
 	reason       qp.CloseReason
 	drainUntil   clock.Time
 
-	stalledUntil clock.Time // work waits at a port that carries nothing, and fails then; 0: none does
+	stalledUntil clock.Time // when work at a port whose link is down fails; 0: none waits
 }
 
-// Open returns one end of a connection on device dev; Join joins two of them.
+// Open returns one end of a connection on device dev; Join connects two ends.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	c := &Conn{s: s, answers: pingpong.Detector{Delay: s.answerDelay}}
 	c.Dev, c.Local, c.Peer = dev, local, peer
@@ -55,7 +55,7 @@ func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	return c
 }
 
-// Join makes two ends one connection.
+// Join connects two ends to one connection.
 func Join(a, b *Conn) { a.other, b.other = b, a }
 
 // Start opens this end for data and moves the queue pair to RTS.
@@ -68,14 +68,13 @@ func (c *Conn) Start(q *qp.QP) {
 	q.Attach(c)
 }
 
-// Other is the other end; nil once the connection has ended.
+// Other returns the other end; nil once the connection has ended.
 func (c *Conn) Other() *Conn { return c.other }
 
-// Serving is qp.Carrier's: Reads are answered as they are asked.
+// Serving implements qp.Carrier: Reads are answered at once.
 func (c *Conn) Serving() int { return 0 }
 
-// Faulted is qp.Carrier's: what was in progress is begun again, or completes with an
-// error.
+// Faulted implements qp.Carrier: the work request in progress starts again, or completes with an error.
 func (c *Conn) Faulted() bool { return false }
 
 func (c *Conn) now() clock.Time { return c.s.clock.Now }
@@ -83,11 +82,11 @@ func (c *Conn) now() clock.Time { return c.s.clock.Now }
 // live reports whether both ends exist and data flows.
 func (c *Conn) live() bool { return (c.state == connOpen || c.state == connDraining) && c.other != nil }
 
-// Disconnect ends the connection in good order: work already posted is carried
-// out (for a second at most) first.
+// Disconnect ends the connection gracefully: it executes the work already posted first (for at most a
+// second).
 func (c *Conn) Disconnect() {
 	if c.state == connOpen && c.QP != nil {
-		c.QP.Post() // its bell may not be answered yet; a send queue that is wrong ends the connection
+		c.QP.Post() // the doorbell may not have been processed; an invalid send queue ends the connection
 	}
 	if c.state != connOpen {
 		return
@@ -110,7 +109,7 @@ func (c *Conn) drain() {
 	}
 }
 
-// tick is the connection's timer.
+// tick is the connection's timer function.
 func (c *Conn) tick() {
 	switch c.state {
 	case connOpen:
@@ -120,7 +119,7 @@ func (c *Conn) tick() {
 	}
 }
 
-// Failed is qp.Carrier's.
+// Failed implements qp.Carrier.
 func (c *Conn) Failed() {
 	if c.state == connOpen || c.state == connDraining {
 		c.reason = qp.CloseLocal
@@ -128,7 +127,7 @@ func (c *Conn) Failed() {
 	}
 }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (c *Conn) Detach() {
 	c.Failed()
 	if c.QP != nil {
@@ -137,13 +136,13 @@ func (c *Conn) Detach() {
 	}
 }
 
-// finish flushes the queue pair, ends the other end and reports the end.
+// finish flushes the queue pair, ends the other end, and reports the end.
 func (c *Conn) finish() {
 	if c.state == connClosed {
 		return
 	}
 	c.completeDelayed()
-	if c.state == connClosed { // the completion that was delayed did not fit
+	if c.state == connClosed { // the delayed completion overran its completion queue
 		return
 	}
 	c.state = connClosed
@@ -158,7 +157,7 @@ func (c *Conn) finish() {
 	if other := c.other; other != nil {
 		c.other, other.other = nil, nil
 		why := qp.CloseRemote
-		if c.reason.Dead() { // nothing tells it more
+		if c.reason.Dead() { // the other end learns the reason no other way
 			why = c.reason
 		}
 		other.end(why)
@@ -171,7 +170,7 @@ func (c *Conn) finish() {
 	c.s.manager.Closed(&c.Connection, c.reason)
 }
 
-// end ends this end because the other has.
+// end ends this end because the other has ended.
 func (c *Conn) end(why qp.CloseReason) {
 	if c.state == connOpen || c.state == connDraining {
 		c.reason = why

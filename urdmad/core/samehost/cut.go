@@ -6,19 +6,19 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file has connections carry nothing while the link of their port is down on
-// purpose. Work waits as long as a silent peer would be waited for, and then fails.
+// This file stops the data of connections while the link of their port is administratively down. Work waits
+// as long as the peer's silence would be tolerated, and then fails.
 
-// cuts are the devices that carry nothing, and what waits there. Nil: none does.
+// cuts are the devices whose link is down, and the connections that wait there; nil if there are none.
 type cuts struct {
 	down    map[int]bool
-	stalled []*Conn // those that may have ended included
+	stalled []*Conn // including connections that may have ended
 }
 
-// SetDeathTimeout sets how long work waits at a port that carries nothing.
+// SetDeathTimeout sets how long work waits at a port whose link is down.
 func (s *Stack) SetDeathTimeout(t clock.Time) { s.deathTimeout = t }
 
-// SetCut has connections of device dev carry nothing, or go on; on the worker's thread.
+// SetCut stops or resumes the data of device dev's connections; call it on the worker's thread.
 func (s *Stack) SetCut(dev int, down bool) {
 	if s.cuts == nil {
 		if !down {
@@ -37,7 +37,7 @@ func (s *Stack) SetCut(dev int, down bool) {
 	if down {
 		return
 	}
-	for _, c := range waited { // those of other devices stall again
+	for _, c := range waited { // connections of other devices that are down stall again
 		c.stalledUntil = 0
 		if c.live() {
 			s.table.Ready(c.QP)
@@ -45,14 +45,14 @@ func (s *Stack) SetCut(dev int, down bool) {
 	}
 }
 
-// stalls reports whether c may carry nothing, and has it fail if that lasts; for Transmit.
+// stalls, called by Transmit, reports whether c's device is down, and makes c fail if that lasts.
 func (c *Conn) stalls() bool {
 	v := c.s.cuts
 	if !c.live() || !v.down[c.Dev] && !v.down[c.other.Dev] {
 		return false
 	}
 	if !c.answer.owed && !c.QP.Ready() {
-		return true // there is nothing that waits
+		return true // no work waits
 	}
 	if c.stalledUntil == 0 {
 		c.stalledUntil = c.now() + c.s.deathTimeout
@@ -62,7 +62,7 @@ func (c *Conn) stalls() bool {
 	return true
 }
 
-// lost ends a connection whose work has waited in vain.
+// lost ends a connection whose work has waited too long.
 func (c *Conn) lost() {
 	if c.completeDelayed(); !c.live() {
 		return

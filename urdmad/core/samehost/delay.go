@@ -2,11 +2,11 @@ package samehost
 
 import "urdma/urdmad/core/qp"
 
-// A Write is done once it is copied. Where the peer answers at once, it completes along with the
-// answer (package pingpong). answers of an end is about its own program's answers.
+// A Write is done once it is copied. If the peer answers at once, the Write completes together with the
+// answer (package pingpong). Each end's answers field measures the answers of its own program.
 
-// answering completes the peer's Write that waits before a message of c's, which may be the
-// answer: the peer has room for its next message then.
+// answering completes the peer's delayed Write before c sends a message, which may be the answer, so that
+// the peer has room for its next message then.
 func (c *Conn) answering() {
 	if o := c.other; o.delayedUntil != 0 {
 		c.answers.Useful()
@@ -14,14 +14,13 @@ func (c *Conn) answering() {
 	}
 }
 
-// said notes that c sent a message.
+// said records that c sent a message.
 func (c *Conn) said() {
 	c.answers.Answered(c.now())
 	c.other.answers.Asked(c.now())
 }
 
-// delayCompletion reports whether the completion of the message just carried out waits for the
-// peer's answer.
+// delayCompletion reports whether the completion of the message just executed waits for the peer's answer.
 func (c *Conn) delayCompletion(wr *qp.SendWR) bool {
 	sq := &c.QP.SQ
 	if wr.IsRead() || wr.Op.TakesReceive || !c.other.answers.On() || sq.Next() != sq.Tail() {
@@ -32,7 +31,7 @@ func (c *Conn) delayCompletion(wr *qp.SendWR) bool {
 	return true
 }
 
-// completeDelayed completes the Write that waits.
+// completeDelayed completes the Write whose completion is delayed.
 func (c *Conn) completeDelayed() {
 	if c.delayedUntil != 0 {
 		c.delayedUntil = 0
@@ -40,7 +39,7 @@ func (c *Conn) completeDelayed() {
 	}
 }
 
-// tickDelayed ends a wait that lasts too long.
+// tickDelayed ends a delay that lasts too long.
 func (c *Conn) tickDelayed() {
 	if c.delayedUntil == 0 || c.other == nil {
 		return

@@ -1,13 +1,11 @@
-// Package samehost carries messages between two queue pairs of one urdmad: each
-// work request is one copy from the sender's memory to the receiver's, after the
-// checks that a wire's receiver makes and with the same causes of refusal
-// (package rdmap's codes). No packet is built; captures are told through an
-// Observer what a wire would carry.
+// Package samehost carries messages between two queue pairs of one urdmad. Each work request is one copy
+// from the sender's memory to the receiver's, after the checks that a receiver on a network makes, with the
+// same causes of refusal (package rdmap's codes). No packet is built; an Observer tells captures what would
+// be on the wire.
 //
-// transfer.go carries work requests out, answer.go answers Reads and atomic
-// operations, conn.go begins and ends connections, rnr.go waits for receives,
-// cut.go holds all up while a port's link is down on purpose,
-// delay.go has completions wait for the peer's answer.
+// transfer.go executes work requests, answer.go answers Reads and atomic operations. conn.go begins and
+// ends connections. rnr.go waits for receives. cut.go stops connections while a port's link is
+// administratively down. delay.go delays completions until the peer's answer.
 //
 // The package must not know packets, ports or reliability.
 package samehost

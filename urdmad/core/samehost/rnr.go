@@ -2,10 +2,10 @@ package samehost
 
 import "urdma/urdmad/core/clock"
 
-// A message for which no receive is posted yet waits at its sender (qp/rnr.go).
+// A message for which no receive is posted waits at its sender (qp/rnr.go).
 
-// mayWait reports whether the message at Next, which has found no receive, may wait for
-// one, and has it tried again then.
+// mayWait reports whether the message at Next, which found no receive, may wait for one, and schedules its
+// retry.
 func (c *Conn) mayWait() bool {
 	next, now := uint64(c.QP.SQ.Next()), c.now()
 	if !c.rnr.Allows(next, min(c.SendPatience(), c.other.ReceivePatience()), now) {
@@ -19,7 +19,7 @@ func (c *Conn) mayWait() bool {
 	return true
 }
 
-// pause has the message at Next tried again soon: the memory it goes to is slow.
+// pause retries the message at Next soon, because access to the destination's memory is slow.
 func (c *Conn) pause() {
 	c.received()
 	c.rnr.Wait(uint64(c.QP.SQ.Next()), c.now())
@@ -28,7 +28,7 @@ func (c *Conn) pause() {
 
 func (c *Conn) tryLater() { c.s.clock.Set(c.again, c.rnr.NextLook(c.now())) }
 
-// tryAgain is the timer of a message that waits.
+// tryAgain is the timer function of a message that waits.
 func (c *Conn) tryAgain() {
 	if c.stalledUntil != 0 {
 		if c.live() && c.now() >= c.stalledUntil {
@@ -41,7 +41,7 @@ func (c *Conn) tryAgain() {
 	}
 }
 
-// received ends the wait, if there is one.
+// received ends the wait if there is one.
 func (c *Conn) received() {
 	if c.rnr.Waiting() {
 		c.rnr.End()

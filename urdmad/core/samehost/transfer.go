@@ -8,26 +8,26 @@ import (
 	"urdma/verbs/abi"
 )
 
-// budget bounds the bytes one queue pair moves in a turn; perMessage is what a
-// message costs besides.
+// budget bounds the bytes that one queue pair moves in a turn; perMessage is the cost of a message in
+// addition to its bytes.
 const (
 	budget     = 256 << 10
 	perMessage = 64
 )
 
-// outcome is how far carrying out a work request came.
+// outcome is the progress of a work request.
 type outcome struct {
 	moved int  // bytes
-	done  bool // all of it
+	done  bool // all of the work request is executed
 	v     qp.Verdict
-	code  rdmap.Code // what a verdict that refuses stands for
+	code  rdmap.Code // the code for a verdict that refuses it
 }
 
-// refusal is the outcome for a verdict, which refuses with code unless it says to wait.
+// refusal returns the outcome for a verdict; code is the cause unless the verdict is to wait.
 func refusal(v qp.Verdict, code rdmap.Code) outcome { return outcome{v: v, code: code} }
 
-// Transmit is qp.Carrier's: it carries out work requests. Every completion that
-// it writes may end the connection, of which it looks before it goes on.
+// Transmit implements qp.Carrier: it executes work requests. Each completion that it writes may end the
+// connection, so it checks that before it continues.
 func (c *Conn) Transmit() (n int) {
 	if o := c.other; o != nil {
 		o.peerWrote()
@@ -65,7 +65,7 @@ func (c *Conn) Transmit() (n int) {
 			return n
 		case out.v.Is == qp.NoReceive && c.mayWait():
 			return n
-		case out.v.Is == qp.NoReceive && c.ByNumber: // the sender's failure alone
+		case out.v.Is == qp.NoReceive && c.ByNumber: // fails only the sender's queue pair
 			c.QP.FailNotReady()
 			c.Failed()
 			return n
@@ -79,7 +79,7 @@ func (c *Conn) Transmit() (n int) {
 		if out.done {
 			c.carriedOut(wr)
 		} else if out.moved == 0 {
-			return n // waits for the fallback path
+			return n // it waits for slow access to memory
 		}
 	}
 	if left <= 0 {
@@ -88,8 +88,7 @@ func (c *Conn) Transmit() (n int) {
 	return n
 }
 
-// carriedOut completes a work request, or has the completion wait for the peer's
-// answer.
+// carriedOut completes a work request, or delays the completion until the peer's answer.
 func (c *Conn) carriedOut(wr *qp.SendWR) {
 	c.s.Stats.Messages++
 	c.carried++
@@ -101,7 +100,7 @@ func (c *Conn) carriedOut(wr *qp.SendWR) {
 	}
 }
 
-// acknowledge completes what was carried, as far as it is in the peer's memory.
+// acknowledge completes the executed work requests whose data are in the peer's memory.
 func (c *Conn) acknowledge() {
 	mark := c.carried
 	if first, ok := c.unwritten.First(); ok {
@@ -110,7 +109,7 @@ func (c *Conn) acknowledge() {
 	c.QP.Acknowledge(mark)
 }
 
-// peerWrote goes on with what has come to be in the peer's memory, whose end calls it.
+// peerWrote is called by the other end when more data are in its memory.
 func (c *Conn) peerWrote() {
 	more := c.unwritten.Advanced()
 	if more || c.answer.owed {
@@ -121,10 +120,10 @@ func (c *Conn) peerWrote() {
 	}
 }
 
-// mark is the Mark of the work request that is being carried out.
+// mark returns the Mark of the work request that is being executed.
 func (c *Conn) mark() uint64 { return c.carried + 1 }
 
-// carryOut does the next part of the work request at index i.
+// carryOut executes the next part of the work request at index i.
 func (c *Conn) carryOut(i uint32, wr *qp.SendWR) outcome {
 	peer := c.other.QP
 	if peer == nil || !qp.Receives(peer.State()) || c.QP.Type == abi.QPTypeXRCSend && peer.Type != abi.QPTypeXRCRecv {
@@ -143,9 +142,8 @@ func (c *Conn) carryOut(i uint32, wr *qp.SendWR) outcome {
 	return c.write(i, wr, peer)
 }
 
-// carry hands the pieces of the source of the work request at index i to place, as
-// far as the budget allows. ok is false if place has refused one, or if the source
-// was deregistered; then the queue pair has failed.
+// carry passes the pieces of the source of the work request at index i to place, within the budget. ok is
+// false if place has refused a piece, or if the source was deregistered; then the queue pair has failed.
 func (c *Conn) carry(i uint32, wr *qp.SendWR, place func(b []byte) qp.Verdict) (moved int, v qp.Verdict, ok bool) {
 	for ok = true; moved < budget; {
 		src, live := c.QP.Part(i, wr.Offset(), budget)
@@ -154,7 +152,7 @@ func (c *Conn) carry(i uint32, wr *qp.SendWR, place func(b []byte) qp.Verdict) (
 			return moved, v, false
 		}
 		if len(src) == 0 && wr.Offset() < wr.Length {
-			break // still being staged
+			break // being copied to staging memory
 		}
 		if v = place(src); v.Is != qp.Done {
 			ok = false
@@ -231,15 +229,15 @@ func (c *Conn) showImmediate(i uint32) {
 	}
 }
 
-// refused is a refusal that waits for those before it to be in the peer's memory.
+// refused is a refusal that waits until earlier messages are in the peer's memory.
 type refused struct {
-	code  rdmap.Code // 0: there is none
+	code  rdmap.Code // 0: no refusal waits
 	index uint32
-	until clock.Time // it waits no longer
+	until clock.Time // end of that wait
 }
 
-// refuse ends the connection as a Terminate would: the work request at index i fails
-// with the cause, both queue pairs go to the error state.
+// refuse ends the connection as a Terminate would: the work request at index i fails with the cause, and
+// both queue pairs enter the error state.
 func (c *Conn) refuse(i uint32, code rdmap.Code) {
 	if c.unwritten.Waits() {
 		c.refused = refused{code, i, c.now() + drainTime}
@@ -278,7 +276,7 @@ func (c *Conn) fail(i uint32, code rdmap.Code) {
 	c.finish()
 }
 
-// show tells captures how far the work request at index i was carried.
+// show tells the observer the progress of the work request at index i.
 func (c *Conn) show(i uint32) {
 	if o := c.s.observer; o != nil {
 		o.Request(c, i)
