@@ -1,24 +1,21 @@
-// Package datagram carries the messages of queue pairs of type UD (docs/WIRE.md
-// chapter 10). Such a queue pair has no connection: each work request says where
-// its message goes, each message is one datagram that may be lost, and each
-// arrival takes a receive of the queue pair that it names or is dropped and
-// counted.
+// Package datagram carries the messages of queue pairs of types UD and UC (docs/WIRE.md chapters 10 and
+// 13). A queue pair of type UD has no connection: each work request has a destination address, and each
+// message is one datagram, which may be lost. A received message takes a receive of its destination queue
+// pair, or is dropped and counted.
 //
-// A work request's way: Transmit (tx.go) finds out where it leads: to a queue pair
-// of this urdmad (local.go), or through a port along a way (way.go) that is looked
-// up once for each address. A datagram for a neighbour whose Ethernet address is
-// not known yet is kept until it is, so that one address holds up no other.
+// A work request: Transmit (tx.go) finds the destination: a queue pair of this urdmad (local.go), or a path
+// through a port (way.go), which is looked up once for each address. A datagram to a neighbour whose
+// Ethernet address is unknown is kept until the address is resolved, so that one address holds up no other.
 //
-// A packet's way: the wire's package takes it apart and calls Port.Arrived (rx.go), which checks
-// the destination and the Q_Key, takes a receive and writes the header room and the payload.
+// A received packet: the wire format's package parses it and calls Port.Arrived (rx.go), which checks the
+// destination and the Q_Key, takes a receive, and writes the address header and the payload.
 //
-// form.go has what a wire's package implements: how a message looks in a packet. group.go has
-// multicast groups. What both types have in common is sender.go; show.go shows messages within
-// this urdmad to captures.
+// form.go has the interface to a wire format's package. group.go has multicast groups. sender.go is common
+// to both queue pair types. show.go shows messages within this urdmad to captures.
 //
-// Queue pairs of type UC (uc.go, uctx.go, ucrx.go; chapter 13) have a peer, and
-// messages of several packets: one of which a packet is missing arrives not at all.
+// Queue pairs of type UC (uc.go, uctx.go, ucrx.go) have a peer, and messages of several packets: if a
+// packet of a message is missing, the message is dropped.
 //
-// The package must not know any wire's packets, connections, reliability, rdma_cm ids or client
+// The package must not know any wire's packet format, connections, reliability, rdma_cm ids or client
 // rings.
 package datagram

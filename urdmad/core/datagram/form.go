@@ -7,69 +7,69 @@ import (
 	"urdma/wire"
 )
 
-// Form is how a wire carries messages of queue pairs of types UD and UC. The wire's package
-// implements it; it takes apart what arrives, and calls Port.Arrived or Port.UC.
+// Form is a packet format for messages of queue pairs of types UD and UC. The package of the wire protocol
+// implements it; that package also parses received packets and calls Port.Arrived or Port.UC.
 //
-// Lengths of packets are those of UDP's payload.
+// Lengths are those of the UDP payload.
 type Form interface {
-	// Port is the UDP port number that packets come from and go to.
+	// Port is the source and destination UDP port number of packets.
 	Port() uint16
 
-	// Len is the length of the packet of a message of type UD that has n bytes.
+	// Len is the length of the packet for a message of type UD that has n bytes.
 	Len(m Message, n uint32) int
-	// Put writes that packet, without the message, and returns where the message goes.
+	// Put writes that packet without the message, and returns the offset of the message.
 	Put(b []byte, m Message, n uint32) (at int)
 
-	// PartLen is how many bytes of a message of type UC one packet carries at most. The port
-	// sends packets of up to room bytes.
+	// PartLen is the greatest number of bytes of a message of type UC in one packet. The port sends packets
+	// of up to room bytes.
 	PartLen(q *qp.QP, write bool, room int) uint32
-	// PutPart writes a packet with n bytes of a message of type UC, without these bytes. It
-	// returns where they go, and the length of the packet. The message has whole bytes.
+	// PutPart writes a packet for n bytes of a message of type UC, without these bytes. It returns their
+	// offset and the length of the packet. whole is the length of the message.
 	PutPart(b []byte, p Part, n, whole uint32) (at, length int)
 
-	// NewFlow is called for each queue pair; nil: the form keeps nothing about queue pairs.
+	// NewFlow is called for each queue pair; nil: the format keeps no state per queue pair.
 	NewFlow() Flow
 }
 
-// Message is the header of a message of type UD, whatever its form.
+// Message is the header of a message of type UD, in any format.
 type Message struct {
 	PSN          wire.PSN // counts the sender's messages
 	Dst, Src     wire.QPN
 	QKey         uint32
-	Immediate    uint32 // as the program stored it: network byte order
+	Immediate    uint32 // as stored by the program, in network byte order
 	HasImmediate bool
 	Solicited    bool
 }
 
-// Part is the header of a packet of type UC, whatever its form. A message has one packet, or
-// several with consecutive PSNs.
+// Part is the header of a packet of type UC, in any format. A message is one packet, or several with
+// consecutive PSNs.
 type Part struct {
 	PSN         wire.PSN
 	Dst, Src    wire.QPN
-	First, Last bool      // of the message
-	Write       bool      // of an RDMA Write: else of a Send
+	First, Last bool      // first or last packet of the message
+	Write       bool      // packet of an RDMA Write, otherwise of a Send
 	STag        wire.STag // Write
-	TO          uint64    // Write: where the packet's payload goes
-	Immediate   uint32    // as the program stored it: network byte order; counts in the last packet
+	TO          uint64    // Write: destination of the packet's payload
+	Immediate   uint32    // as stored by the program, in network byte order; used in the last packet
 
 	HasImmediate bool
 	Solicited    bool
 }
 
-// Flow is what a form keeps about the messages of one queue pair.
+// Flow is the state that a format keeps for the messages of one queue pair.
 type Flow interface {
-	// Class is the traffic class of the packets of a program that wants one.
+	// Class is the traffic class of packets whose program wants the class wanted.
 	Class(wanted uint8) uint8
-	// Holds says until when nothing may leave; ok is false if something may.
+	// Holds returns until when nothing may be sent; ok is false if a packet may be sent now.
 	Holds(now clock.Time) (until clock.Time, ok bool)
-	// Leaves readies a path for a packet of n bytes that leaves now for a queue pair.
+	// Leaves prepares a path for a packet of n bytes, which is sent now to a queue pair.
 	Leaves(now clock.Time, path *netif.Path, to wire.QPN, n int, class uint8)
 }
 
-// Speak gives the port another form than NewStack, before the first Poll.
+// Speak replaces the port's format, which is initially that of NewStack; call it before the first Poll.
 func (p *Port) Speak(f Form) { p.form = f }
 
-// class is the traffic class of the message of a work request, if it had a packet.
+// class returns the traffic class that a packet with the message of a work request has or would have.
 func (p *Pair) class(wr *qp.SendWR) uint8 {
 	if p.flow == nil {
 		return 0
@@ -77,8 +77,8 @@ func (p *Pair) class(wr *qp.SendWR) uint8 {
 	return p.flow.Class(uint8(wr.RKey))
 }
 
-// Flow is the flow of the queue pair of the port that has a number, nil if there is none. uc
-// is that queue pair if it is of type UC.
+// Flow returns the flow of the port's queue pair with a number, nil if there is none. uc is that queue pair
+// if it has type UC.
 func (p *Port) Flow(n wire.QPN) (f Flow, uc *UC) {
 	if uc := p.s.ucs[n]; uc != nil && uc.port == p {
 		return uc.flow, uc

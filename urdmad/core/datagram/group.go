@@ -10,20 +10,20 @@ import (
 	"urdma/wire"
 )
 
-// This file has groups: what is sent to one goes to each queue pair that was
-// attached to it, but the one that sent it.
+// This file implements multicast groups: a message to a group goes to each attached queue pair except its
+// sender.
 
-// MaxGroups is how many groups a queue pair can be attached to.
+// MaxGroups is the greatest number of groups that a queue pair can be attached to.
 const MaxGroups = 64
 
-// membership is a group on a port.
+// membership is a group at a port.
 type membership struct {
 	dev   int
 	group netip.Addr
 }
 
-// groupOf is the group that an address stands for on a port (docs/WIRE.md chapter
-// 10): where packets are IPv4's, that of a GID.
+// groupOf returns the group of an address at a port (docs/WIRE.md chapter 10): on a port with IPv4 packets,
+// the group of a GID.
 func (p *Port) groupOf(group netip.Addr) netip.Addr {
 	if group.Is4() || p.If.IP().Is6() {
 		return group
@@ -36,24 +36,24 @@ func (p *Port) groupOf(group netip.Addr) netip.Addr {
 	return netip.AddrFrom4(low)
 }
 
-// group is the members of a group on a port.
+// group is the members of a group at a port.
 type group struct {
-	members []member // in the order in which they came
+	members []member // in the order of attachment
 	live    int
-	last    uint64 // number of the newest
+	last    uint64 // number of the newest member
 }
 
-// member is a queue pair that was attached to a group. Numbers say how far a message has
-// come among members that come and go.
+// member is a queue pair that was attached to a group. Members are numbered, so that a partly delivered
+// message continues correctly while members are attached and detached.
 type member struct {
 	q      *qp.QP // nil: it was detached
 	number uint64
 }
 
-// attachment is a queue pair's part in a group.
+// attachment is the attachment of a queue pair to a group.
 type attachment struct {
 	membership
-	number uint64 // of the member
+	number uint64 // the member's number
 }
 
 func (g *group) add(q *qp.QP) (number uint64) {
@@ -70,13 +70,13 @@ func (g *group) remove(number uint64) {
 	}
 }
 
-// from is where the members begin that have a number, or a later one.
+// from returns the index of the first member with this number or a later one.
 func (g *group) from(number uint64) int {
 	i, _ := slices.BinarySearchFunc(g.members, number, func(m member, n uint64) int { return cmp.Compare(m.number, n) })
 	return i
 }
 
-// Attach has a queue pair receive what is sent to a group (ibv_attach_mcast(3)).
+// Attach makes a queue pair receive messages to a group (ibv_attach_mcast(3)).
 func (s *Stack) Attach(q *qp.QP, dev int, to netip.Addr) error {
 	if !to.IsMulticast() {
 		return syscall.EINVAL
@@ -103,12 +103,12 @@ func (s *Stack) Attach(q *qp.QP, dev int, to netip.Addr) error {
 	return nil
 }
 
-// attachedTo is where an attachment is among a queue pair's; negative: it has none.
+// attachedTo returns the index among a queue pair's attachments; negative: there is none.
 func (s *Stack) attachedTo(q *qp.QP, key membership) int {
 	return slices.IndexFunc(s.attached[q], func(a attachment) bool { return a.membership == key })
 }
 
-// Detach undoes Attach; EINVAL if it was not called.
+// Detach undoes Attach; EINVAL if the queue pair is not attached.
 func (s *Stack) Detach(q *qp.QP, dev int, from netip.Addr) error {
 	from = s.ports[dev].groupOf(from)
 	key := membership{dev, from}
@@ -129,7 +129,7 @@ func (s *Stack) Detach(q *qp.QP, dev int, from netip.Addr) error {
 	return nil
 }
 
-// Attached is how many groups a queue pair is attached to.
+// Attached returns how many groups a queue pair is attached to.
 func (s *Stack) Attached(q *qp.QP) int { return len(s.attached[q]) }
 
 // Forget detaches a queue pair from every group.
@@ -139,21 +139,20 @@ func (s *Stack) Forget(q *qp.QP) {
 	}
 }
 
-// A message to a group costs as much as it has members, of which there may be thousands.
+// The cost of a message to a group grows with the number of members, of which there may be thousands.
 const (
-	// groupBudget bounds what messages to groups take in a turn, as package qp counts
-	// it, for each queue pair that sends and for all that the network brings.
+	// groupBudget bounds the cost of messages to groups in a turn, in the units of package qp, for each
+	// queue pair that sends and for all messages from the network.
 	groupBudget = 1 << 20
-	// memberCost is what a member takes that takes no message.
+	// memberCost is the cost of a member that does not take the message.
 	memberCost = 512
-	// maxCrowd bounds, in bytes, the messages from the network that wait for members to
-	// be served.
+	// maxCrowd bounds, in bytes, the messages from the network that wait for delivery to members.
 	maxCrowd = 4 << 20
 )
 
-// serveMembers gives a message to the members of a group on a port, from a number on, as far as
-// the budget goes that began when so much was spent. It returns the number to go on
-// from, 0 if all were served, and how many took it.
+// serveMembers delivers a message to the members of a group at a port, from number from on, within the
+// budget that began when the table's Spent was begun. It returns the number of the next member, 0 if all
+// were served, and how many took the message.
 func (s *Stack) serveMembers(p *Port, to netip.Addr, a *arrival, from uint64, begun int, give func(to *Pair)) (next uint64, taken int) {
 	g := s.groups[membership{p.If.Dev, to}]
 	if g == nil {
@@ -177,14 +176,14 @@ func (s *Stack) serveMembers(p *Port, to netip.Addr, a *arrival, from uint64, be
 	return 0, taken
 }
 
-// unserved is how far the message of a work request has come that goes to a group.
+// unserved is the progress of a work request's message to a group.
 type unserved struct {
 	index uint32
-	next  uint64 // member; 0: there is no such message
+	next  uint64 // number of the next member; 0: no such message
 }
 
-// sendGroup sends a message to a group: out of the port, if that reaches anybody,
-// and to the members on it, which may take several turns.
+// sendGroup sends a message to a group: through the port if the group is reachable there, and to the
+// members at the port, which may take several turns.
 func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *Message) outcome {
 	to = p.port.groupOf(to)
 	h.Dst = wire.MulticastQPN
@@ -211,8 +210,7 @@ func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *Message) out
 	return gone
 }
 
-// crowd is messages from the network whose groups have more members than the turns since
-// they came could serve.
+// crowd has the messages from the network that could not be delivered to all members of their groups yet.
 type crowd struct {
 	waiting []crowded
 	bytes   int
@@ -223,11 +221,11 @@ type crowded struct {
 	port *Port
 	a    arrival
 	data []byte
-	next uint64 // member
+	next uint64 // number of the next member
 }
 
-// Serve goes on, at the beginning of a turn, with messages that came from the network, and
-// returns how many members took one.
+// Serve continues, at the start of a turn, the delivery of messages from the network to groups, and returns
+// how many members took one.
 func (s *Stack) Serve() (n int) {
 	c := &s.crowd
 	c.spent = 0
@@ -246,7 +244,7 @@ func (s *Stack) Serve() (n int) {
 	return n
 }
 
-// serveArrived is serveMembers for a message that came from the network.
+// serveArrived is serveMembers for a message from the network.
 func (s *Stack) serveArrived(p *Port, a *arrival, data []byte, from uint64) (next uint64, taken int) {
 	begun := s.table.Spent()
 	next, taken = s.serveMembers(p, a.dst, a, from, begun-s.crowd.spent, func(to *Pair) {
@@ -258,7 +256,7 @@ func (s *Stack) serveArrived(p *Port, a *arrival, data []byte, from uint64) (nex
 	return next, taken
 }
 
-// arrivedGroup gives a message that came from the wire to the members of its group.
+// arrivedGroup delivers a message from the network to the members of its group.
 func (s *Stack) arrivedGroup(p *Port, a *arrival, data []byte) (why string) {
 	c := &s.crowd
 	next, taken := uint64(1), 0

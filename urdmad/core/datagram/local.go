@@ -4,9 +4,9 @@ import (
 	"urdma/urdmad/core/qp"
 )
 
-// This file has messages to queue pairs of this urdmad, which need no packet.
+// This file carries messages between queue pairs of this urdmad, which need no packet.
 
-// sendLocal carries a message to a queue pair at a port of ours.
+// sendLocal carries a message to a queue pair at one of our ports.
 func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *Message) outcome {
 	to := p.s.destination(at, h)
 	if to == nil {
@@ -36,12 +36,11 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *Message) outcome 
 	return gone
 }
 
-// receives reports whether the queue pair has ever taken a receive, or shares a
-// queue of them.
+// receives reports whether the queue pair has ever had a receive posted, or has a shared receive queue.
 func (p *Pair) receives() bool { return p.QP.SRQ != nil || p.QP.Stats.RecvsPosted != 0 }
 
-// copyTo writes a message, whose memory is there, into the receive that to has
-// begun, and completes that.
+// copyTo copies a message, whose memory is accessible, to the receive that to has taken, and completes the
+// receive.
 func (p *Pair) copyTo(to *Pair, i uint32, wr *qp.SendWR, a *arrival) {
 	for off := uint32(0); off < wr.Length; {
 		b, _ := p.QP.Part(i, off, wr.Length-off)

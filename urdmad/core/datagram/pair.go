@@ -8,13 +8,13 @@ import (
 	"urdma/wire"
 )
 
-// Pair serves a queue pair of type UD: a qp.Carrier whose connection has no peer.
+// Pair serves a queue pair of type UD: a qp.Carrier without a peer.
 type Pair struct {
 	sender
 	unserved unserved
 }
 
-// serve makes a queue pair in RTR or later reachable.
+// serve makes a queue pair in RTR or a later state reachable.
 func (s *Stack) serve(q *qp.QP, dev int) {
 	p := &Pair{sender: s.newSender(dev)}
 	p.wait.timer = clock.NewTimer(p.resume)
@@ -24,8 +24,8 @@ func (s *Stack) serve(q *qp.QP, dev int) {
 	s.table.Serve(q, p)
 }
 
-// Failed is qp.Carrier's. An error of a send alone stops the sends, and messages
-// go on to arrive (InfiniBand vol. 1).
+// Failed implements qp.Carrier. If only a send failed, sending stops, but messages still arrive (InfiniBand
+// vol. 1).
 func (p *Pair) Failed() {
 	if p.live() {
 		p.QP.StopSends()
@@ -34,19 +34,19 @@ func (p *Pair) Failed() {
 	p.withdraw()
 }
 
-// Faulted is qp.Carrier's: only a message that is being copied has a receive.
+// Faulted implements qp.Carrier: a receive is in use only while a message is copied to it.
 func (p *Pair) Faulted() bool {
 	active, _ := p.QP.Recv.Active()
 	return active
 }
 
-// withdraw ends arrivals.
+// withdraw stops the arrival of messages.
 func (p *Pair) withdraw() {
 	delete(p.s.pairs, wire.QPN(p.QP.QPN))
 	p.stop()
 }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (p *Pair) Detach() {
 	if p.QP == nil {
 		return

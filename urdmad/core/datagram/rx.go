@@ -8,8 +8,8 @@ import (
 	"urdma/wire"
 )
 
-// Arrived gives a message from the wire, which came with a traffic class, to the queue pairs of
-// type UD that it is for. Else it says why not.
+// Arrived delivers a message from the wire, which has a traffic class, to its destination queue pairs of
+// type UD. If it drops the message, it returns the reason.
 func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (why string) {
 	s := p.s
 	s.Stats.Received++
@@ -32,8 +32,8 @@ func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (
 	return ""
 }
 
-// destination is the queue pair that a message goes to, nil if there is none, or
-// if its Q_Key is another; that is counted.
+// destination returns a message's destination queue pair, nil if there is none or if its Q_Key is
+// different, which is counted.
 func (s *Stack) destination(p *Port, h *Message) *Pair {
 	to := s.pairs[h.Dst]
 	switch {
@@ -47,23 +47,23 @@ func (s *Stack) destination(p *Port, h *Message) *Pair {
 	return to
 }
 
-// arrival is a message that has come.
+// arrival is a received message.
 type arrival struct {
 	Message
 	src, dst netip.Addr
 	class    uint8 // traffic class, or TOS
 	length   int   // bytes
-	from     *Pair // its sender, of this urdmad
+	from     *Pair // its sender, if in this urdmad
 }
 
-// whyNobody and whyNot say why a message is dropped.
+// whyNobody and whyNot are the reasons why a message is dropped.
 const whyNobody = "no queue pair takes it"
 
 var whyNot = [...]string{qp.NoReceive: "no receive is posted", qp.NoRoom: "the receive is too short",
 	qp.BadReceive: "the receive is wrong", qp.Revoked: "the receive's memory was deregistered",
 	qp.Busy: "too much waits to be written to its program's memory"}
 
-// dropped counts a message that is dropped for a verdict, and says why.
+// dropped counts a message that is dropped for a verdict, and returns the reason.
 func (p *Pair) dropped(v qp.Verdict) (why string) {
 	switch v.Is {
 	case qp.NoReceive, qp.Busy:
@@ -74,7 +74,7 @@ func (p *Pair) dropped(v qp.Verdict) (why string) {
 	return whyNot[v.Is]
 }
 
-// begin takes a receive for a message and writes its header room.
+// begin takes a receive for a message and writes the address header.
 func (p *Pair) begin(a *arrival) qp.Verdict {
 	v := p.QP.BeginReceive(0, wire.GRHLen+uint32(a.length))
 	switch v.Is {
@@ -89,8 +89,8 @@ func (p *Pair) begin(a *arrival) qp.Verdict {
 	return v
 }
 
-// place writes the next bytes of a message. One that finds no more room in its
-// client's backlog is dropped; the next is placed in the same receive.
+// place writes the next bytes of a message. If its client's backlog is full, the message is dropped, and
+// the next is placed in the same receive.
 func (p *Pair) place(data []byte) qp.Verdict {
 	v := p.QP.PlaceSend(data, uint64(len(data)))
 	switch v.Is {
@@ -109,8 +109,7 @@ func (p *Pair) end(a *arrival) {
 		SrcQP: uint32(a.Src), SourceLID: lidOf(a.src), HeaderRoom: wire.GRHLen})
 }
 
-// lidOf is the LID that stands for an address: its low 16 bits (docs/WIRE.md
-// chapter 9), with bit 16 set for one of IPv6.
+// lidOf returns the LID of an address: its low 16 bits (docs/WIRE.md chapter 9), with bit 16 set for IPv6.
 func lidOf(a netip.Addr) uint32 {
 	b := a.As16()
 	lid := uint32(b[14])<<8 | uint32(b[15])
@@ -120,7 +119,7 @@ func lidOf(a netip.Addr) uint32 {
 	return lid
 }
 
-// fail ends the queue pair because of a wrong receive.
+// fail ends the queue pair because of an invalid receive.
 func (p *Pair) fail() {
 	if p.live() {
 		p.QP.FlushForReceive()

@@ -7,12 +7,11 @@ import (
 	"urdma/wire"
 )
 
-// sendBudget bounds the messages, or packets of messages, that one queue pair
-// sends in a turn.
+// sendBudget bounds the messages, or packets of messages, that one queue pair sends in a turn.
 const sendBudget = 64
 
-// sender is what queue pairs of types UD and UC have in common: a send is done
-// when it has left, and all that it ever waits for is a moment.
+// sender is common to queue pairs of types UD and UC: a send completes when it has left, and never waits
+// for long.
 type sender struct {
 	qp.Connection
 
@@ -21,11 +20,11 @@ type sender struct {
 	psn  wire.PSN // of the next packet
 	sent uint64   // pieces that have left: the Mark of the last
 	wait wait
-	// starved: somebody here waited for a receive of this queue pair, and none was
-	// posted. Until one is, nobody waits for it again.
+	// starved: a sender of this urdmad waited in vain for a receive of this queue pair. Until one is
+	// posted, no sender waits for it again.
 	starved bool
-	begun   int  // the table's Spent when Transmit began
-	flow    Flow // the form's; nil: it has none
+	begun   int  // the table's Spent at the start of Transmit
+	flow    Flow // the format's state; nil: none
 }
 
 func (s *Stack) newSender(dev int) sender {
@@ -33,18 +32,17 @@ func (s *Stack) newSender(dev int) sender {
 	return sender{s: s, port: p, flow: p.form.NewFlow()}
 }
 
-// outcome is what became of a work request.
+// outcome is the progress of a work request.
 type outcome uint8
 
 const (
 	gone    outcome = iota // a piece of it has left, or was dropped as a network may
-	later                  // must be tried again: the port is full, or a receive is waited for
+	later                  // retry: the port is full, or no receive is posted
 	revoked                // its memory was deregistered
-	begun                  // part of it was done, the rest follows in the next turn
+	begun                  // part of it was done; the rest follows in the next turn
 )
 
-// transmit is Transmit of either type. send lets a piece of the work request at
-// an index leave, and calls moved.
+// transmit is Transmit for both types. send sends a piece of the work request at an index, and calls moved.
 func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed func()) (n int) {
 	q := c.QP
 	c.begun = c.s.table.Spent()
@@ -83,8 +81,8 @@ func (c *sender) transmit(send func(i uint32, wr *qp.SendWR) outcome, failed fun
 	return n
 }
 
-// moved notes that n bytes more of the work request at Next have left, unless what
-// arrived here has overrun a completion queue of ours.
+// moved records that n more bytes of the work request at Next have left, unless an arrival here has overrun
+// one of our completion queues.
 func (c *sender) moved(n uint32) {
 	if !c.live() {
 		return
@@ -93,16 +91,15 @@ func (c *sender) moved(n uint32) {
 	c.QP.SQ.Sent(n, c.sent, false)
 }
 
-// live reports whether messages come and go.
+// live reports whether messages are sent and received.
 func (c *sender) live() bool { return c.QP != nil && c.QP.State() != abi.QPSErr }
 
-// A sender whose receiver on this machine has used up what it posted waits a
-// moment: what two programs of one machine say to each other is lost for want of a
-// processor sooner than for want of a wire.
+// A sender waits for a moment if its receiver on this machine has used up its receives: between two
+// programs of one machine, messages are lost because a program gets no processor time rather than because
+// of the network.
 const (
-	// patience is how long a sender waits for a receive, and lookAgain how often it
-	// looks. A receiver that lets it pass is not waited for again before it has
-	// posted one.
+	// patience is how long a sender waits for a receive, and lookAgain how often it looks. After a wait in
+	// vain, no sender waits for that receiver until it has posted a receive.
 	patience  = 100 * clock.Millisecond
 	lookAgain = 50 * clock.Microsecond
 )
@@ -110,11 +107,10 @@ const (
 // wait is a sender's wait for a receive.
 type wait struct {
 	timer *clock.Timer
-	until clock.Time // 0: it doesn't wait
+	until clock.Time // 0: it does not wait
 }
 
-// mayWait has the sender wait for a receive of to's, unless it has waited long
-// enough.
+// mayWait makes the sender wait for a receive of to, unless it has waited long enough.
 func (c *sender) mayWait(to *sender) bool {
 	now := c.s.clock.Now
 	switch {
@@ -130,24 +126,24 @@ func (c *sender) mayWait(to *sender) bool {
 	return true
 }
 
-// later has the queue pair tried again soon.
+// later schedules a retry of the queue pair.
 func (c *sender) later() { c.s.clock.Set(c.wait.timer, c.s.clock.Now+lookAgain) }
 
-// resume is the timer of a sender that waits.
+// resume is the timer function of a sender that waits.
 func (c *sender) resume() {
 	if c.live() {
 		c.s.table.Ready(c.QP)
 	}
 }
 
-// stop ends a wait, and further ones.
+// stop ends a wait, and prevents further ones.
 func (c *sender) stop() {
 	c.s.clock.Set(c.wait.timer, clock.Never)
 	c.wait.until = 0
 }
 
-// Faulted is qp.Carrier's.
+// Faulted implements qp.Carrier.
 func (c *sender) Faulted() bool { return false }
 
-// Serving is qp.Carrier's: there are no Reads.
+// Serving implements qp.Carrier: there are no Reads.
 func (c *sender) Serving() int { return 0 }

@@ -6,21 +6,20 @@ import (
 	"urdma/urdmad/core/qp"
 )
 
-// This file shows what a wire would carry between queue pairs of this urdmad to
-// captures.
+// This file shows captures the packets that would be on the wire between queue pairs of this urdmad.
 
-// Observer is shown it.
+// Observer is told of these packets.
 type Observer interface {
-	// Packet: from sends a packet to an address of ours or to a group. to is its
-	// receiver, nil for none or a group's members; note why it is dropped. build
-	// writes it and returns its length.
+	// Packet: from sends a packet to one of our addresses or to a group. to is its receiver, nil for none
+	// or for a group's members; note is the reason for dropping it. build writes the packet and returns its
+	// length.
 	Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int)
 }
 
-// SetObserver has o shown everything from now on; nil ends that.
+// SetObserver sets the observer for all queue pairs; nil removes it.
 func (s *Stack) SetObserver(o Observer) { s.observer = o }
 
-// connection is what an Observer gets of a receiver.
+// connection returns the receiver's connection for an Observer.
 func (c *sender) connection() *qp.Connection {
 	if c == nil {
 		return nil
@@ -34,7 +33,7 @@ func (p *Pair) show(to *sender, dst netip.Addr, i uint32, h *Message, note strin
 	if o == nil {
 		return
 	}
-	wr, header := p.QP.SQ.At(i), *h // a copy: what o gets is on the heap
+	wr, header := p.QP.SQ.At(i), *h // a copy, because what o gets is on the heap
 	o.Packet(&p.Connection, to.connection(), dst, note, func(b []byte) int {
 		if !p.build(b, wr, &header, p.s.form) {
 			return 0
@@ -43,7 +42,7 @@ func (p *Pair) show(to *sender, dst netip.Addr, i uint32, h *Message, note strin
 	})
 }
 
-// show shows the packets that a piece of a message would go in.
+// show shows the packets of a piece of a message.
 func (c *UC) show(to *sender, first Part, piece []byte, note string) {
 	o := c.s.observer
 	if o == nil {

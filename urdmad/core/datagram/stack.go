@@ -10,26 +10,26 @@ import (
 	"urdma/wire"
 )
 
-// Stack is all queue pairs of type UD of one worker.
+// Stack has all queue pairs of types UD and UC of one worker.
 type Stack struct {
 	Stats Stats
 
 	clock *clock.Clock
 	table *qp.Table
 	ports []*Port
-	pairs map[wire.QPN]*Pair // those that messages may arrive at
-	ucs   map[wire.QPN]*UC   // likewise, of type UC
+	pairs map[wire.QPN]*Pair // queue pairs of type UD that can receive messages
+	ucs   map[wire.QPN]*UC   // queue pairs of type UC that can receive messages
 
-	observer Observer // nil while nobody looks
-	form     Form     // of ports that have no other, and of what an Observer is shown
+	observer Observer // nil if there is none
+	form     Form     // the format of ports without another, and of packets shown to the Observer
 
 	groups   map[membership]*group
 	attached map[*qp.QP][]attachment
 	crowd    crowd
 }
 
-// Stats counts what no queue pair counts. Drops are those of messages that
-// arrived, if not said otherwise.
+// Stats counts events that belong to no queue pair. Unless stated otherwise, a drop is of a received
+// message.
 type Stats struct {
 	Sent          uint64 `counter:"datagrams_sent"`     // to the wire
 	Received      uint64 `counter:"datagrams_received"` // from the wire
@@ -39,47 +39,46 @@ type Stats struct {
 	WrongQKey     uint64 `counter:"datagrams_wrong_qkey"`
 	NoReceive     uint64 `counter:"datagrams_no_receive"`
 	NoRoom        uint64 `counter:"datagrams_no_room"`        // the receive is too short
-	NoRoute       uint64 `counter:"datagrams_no_route"`       // not sent: the address leads nowhere
-	NoNeighbour   uint64 `counter:"datagrams_no_neighbour"`   // not sent: nobody answers for the next hop
-	Torn          uint64 `counter:"uc_messages_torn"`         // of queue pairs of type UC: a packet was missing
-	Late          uint64 `counter:"uc_packets_late"`          // likewise: duplicates, and packets that later ones have overtaken
-	Refused       uint64 `counter:"uc_messages_refused"`      // likewise: memory that the peer may not write
-	GroupWait     uint64 `counter:"datagrams_group_wait"`     // to groups: too many wait for their members to be served
-	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's answer
+	NoRoute       uint64 `counter:"datagrams_no_route"`       // not sent: no route to the address
+	NoNeighbour   uint64 `counter:"datagrams_no_neighbour"`   // not sent: the next hop's address was not resolved
+	Torn          uint64 `counter:"uc_messages_torn"`         // of type UC: a packet was missing
+	Late          uint64 `counter:"uc_packets_late"`          // of type UC: duplicates, and packets overtaken by later ones
+	Refused       uint64 `counter:"uc_messages_refused"`      // of type UC: the peer may not write the memory
+	GroupWait     uint64 `counter:"datagrams_group_wait"`     // to groups: too many wait for delivery to members
+	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's address
 }
 
-// Port is an interface as datagrams use it.
+// Port is an interface used for datagrams.
 type Port struct {
 	If      *netif.Interface
 	s       *Stack
 	form    Form
 	ways    map[netip.Addr]*way
 	waiting int // bytes that wait for neighbours
-	// asked is how many answers of neighbours are waited for, those included whose
-	// way was forgotten meanwhile.
+	// asked is the number of address resolutions in progress, including those for forgotten ways.
 	asked int
 }
 
-// NewStack returns a Stack without ports, which are to have a form.
+// NewStack returns a Stack without ports, whose ports have form f.
 func NewStack(t *qp.Table, f Form) *Stack {
 	return &Stack{form: f, clock: t.Clock, table: t, pairs: map[wire.QPN]*Pair{}, ucs: map[wire.QPN]*UC{},
 		groups: map[membership]*group{}, attached: map[*qp.QP][]attachment{}}
 }
 
-// AddPort has datagrams use an interface, whose device number is the next.
+// AddPort adds an interface for datagrams. Its device number is the next free one.
 func (s *Stack) AddPort(n *netif.Interface) *Port {
 	p := &Port{If: n, s: s, form: s.form, ways: map[netip.Addr]*way{}}
 	s.ports = append(s.ports, p)
 	return p
 }
 
-// Stats are those of the port's stack.
+// Stats returns the counters of the port's stack.
 func (p *Port) Stats() *Stats { return &p.s.Stats }
 
-// SendsTo reports whether messages lately went to an address.
+// SendsTo reports whether messages were recently sent to an address.
 func (p *Port) SendsTo(a netip.Addr) bool { return p.ways[a] != nil }
 
-// Renumbered: the interface has another address, from which messages go from now on.
+// Renumbered applies the interface's new address, from which messages are now sent.
 func (p *Port) Renumbered() {
 	for dst, w := range p.ways {
 		p.forget(dst, w)
@@ -97,7 +96,7 @@ func (p *Port) Renumbered() {
 	}
 }
 
-// portAt is the port that has an address of ours, or nil.
+// portAt returns the port that has one of our addresses, or nil.
 func (s *Stack) portAt(a netip.Addr) *Port {
 	for _, p := range s.ports {
 		if p.If.IP() == a {
@@ -107,8 +106,8 @@ func (s *Stack) portAt(a netip.Addr) *Port {
 	return nil
 }
 
-// Modify changes a queue pair of a device as ibv_modify_qp(3) asks; from RTR on
-// messages arrive. Nothing has changed when it returns an error.
+// Modify changes a queue pair of a device as ibv_modify_qp(3) requests; from RTR on it receives messages.
+// If it returns an error, nothing has changed.
 func (s *Stack) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 	if err := q.Modify(mask, a); err != nil {
 		return err

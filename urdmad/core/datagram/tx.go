@@ -8,10 +8,10 @@ import (
 	"urdma/wire"
 )
 
-// Transmit is qp.Carrier's.
+// Transmit implements qp.Carrier.
 func (p *Pair) Transmit() int { return p.transmit(p.sendNext, p.Failed) }
 
-// sendNext sends the message of the work request at index i, whole.
+// sendNext sends the whole message of the work request at index i.
 func (p *Pair) sendNext(i uint32, wr *qp.SendWR) outcome {
 	out := p.send(i, wr)
 	if out == gone {
@@ -46,7 +46,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *Message) out
 	switch {
 	case w == nil:
 		return gone
-	case h.Dst <= wire.GeneralQPN && h.QKey&qp.ControlledQKey == 0: // management is for who may have such a Q_Key
+	case h.Dst <= wire.GeneralQPN && h.QKey&qp.ControlledQKey == 0: // management datagrams need a privileged Q_Key
 		p.s.Stats.NoQueuePair++
 		return gone
 	}
@@ -55,7 +55,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *Message) out
 	}
 	frame := p.port.If.Alloc()
 	if frame == nil {
-		p.s.table.Ready(p.QP) // the port is full: the next turn tries again
+		p.s.table.Ready(p.QP) // the port is full: the next turn retries
 		return later
 	}
 	if !p.build(w.path.Payload(frame), wr, h, p.port.form) {
@@ -65,8 +65,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *Message) out
 	return gone
 }
 
-// build writes header and message as a wire has them. False: the message's memory was
-// deregistered.
+// build writes a packet with header and message. It returns false if the message's memory was deregistered.
 func (p *Pair) build(b []byte, wr *qp.SendWR, h *Message, f Form) bool {
 	h.PSN = p.psn
 	at := f.Put(b, *h, wr.Length)

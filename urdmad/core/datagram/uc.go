@@ -9,10 +9,9 @@ import (
 	"urdma/wire"
 )
 
-// UC serves a queue pair of type UC: a qp.Carrier whose peer is the queue pair that
-// its program has named. Messages are packets without acknowledgement (docs/WIRE.md
-// chapter 13): a send completes when it has left, and a message of which a packet
-// is missing arrives not at all.
+// UC serves a queue pair of type UC: a qp.Carrier whose peer is the queue pair that its program named.
+// Messages are packets without acknowledgement (docs/WIRE.md chapter 13): a send completes when it has
+// left, and a message with a missing packet is dropped by its receiver.
 type UC struct {
 	sender
 
@@ -20,8 +19,8 @@ type UC struct {
 	in      arriving
 }
 
-// ModifyUC changes a queue pair of type UC as ibv_modify_qp(3) asks; peer is the
-// address that its path leads to, if the mask has one. From RTR on messages arrive.
+// ModifyUC changes a queue pair of type UC as ibv_modify_qp(3) requests; peer is the address of its path,
+// if the mask has one. From RTR on it receives messages.
 func (s *Stack) ModifyUC(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, peer netip.Addr) error {
 	if err := q.Modify(mask, a); err != nil {
 		return err
@@ -48,13 +47,13 @@ func (s *Stack) serveUC(q *qp.QP, dev int, peer netip.Addr) {
 	s.table.Serve(q, c)
 }
 
-// PeerQPN is the number of the peer's queue pair.
+// PeerQPN returns the number of the peer's queue pair.
 func (c *UC) PeerQPN() wire.QPN { return c.peerQPN }
 
-// Flow is what the form keeps about the queue pair.
+// Flow returns the format's state for the queue pair.
 func (c *UC) Flow() Flow { return c.flow }
 
-// Failed is qp.Carrier's: as with datagrams, an error of a send stops the sends.
+// Failed implements qp.Carrier: as with type UD, an error of a send stops sending.
 func (c *UC) Failed() {
 	if c.live() {
 		c.QP.StopSends()
@@ -68,7 +67,7 @@ func (c *UC) withdraw() {
 	c.stop()
 }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (c *UC) Detach() {
 	if c.QP == nil {
 		return

@@ -8,26 +8,26 @@ import (
 	"urdma/wire"
 )
 
-// arriving is the message that packets of a peer bring.
+// arriving is the message that is being received.
 type arriving struct {
-	next    wire.PSN // expected
-	message bool     // one is under way
-	write   bool     // it is a Write
-	length  uint32   // of it, so far
+	next    wire.PSN // expected PSN
+	message bool     // a message is in progress
+	write   bool     // that message is a Write
+	length  uint32   // bytes of it received so far
 }
 
-// late is how many PSNs before the one expected are those of packets that a network
-// has duplicated or overtaken; further ones a peer's that begins anew.
+// late is how many PSNs before the expected one belong to packets that a network has duplicated or
+// overtaken; any other PSN belongs to a peer that starts anew.
 const late = 256
 
-// late reports whether a packet is one of those. It changes nothing.
+// late reports whether a packet is duplicated or overtaken. It changes nothing.
 func (in *arriving) late(p wire.PSN) bool { return uint32(in.next)-uint32(p)-1 < late }
 
-// Unstated stands for the sender's queue pair where packets do not have its number.
+// Unstated is the sender's queue pair number if packets do not include it.
 const Unstated = ^wire.QPN(0)
 
-// UC is the queue pair of type UC that takes a packet from a queue pair of a host. Else it says
-// why there is none.
+// UC returns the queue pair of type UC that accepts a packet from a host's queue pair. If there is none, it
+// returns the reason.
 func (p *Port) UC(dst wire.QPN, from netip.Addr, src wire.QPN) (c *UC, why string) {
 	p.s.Stats.Received++
 	if c = p.s.ucs[dst]; c != nil && (c.takes(p, from, src) || src == Unstated && c.takes(p, from, c.peerQPN)) {
@@ -37,10 +37,10 @@ func (p *Port) UC(dst wire.QPN, from netip.Addr, src wire.QPN) (c *UC, why strin
 	return nil, whyNobody
 }
 
-// Expected is the PSN of the next packet. The message under way has so many bytes already.
+// Expected returns the PSN of the next packet, and the received length of the message in progress.
 func (c *UC) Expected() (psn wire.PSN, length uint32) { return c.in.next, c.in.length }
 
-// Late says why a packet with a PSN is dropped; "": it is not late.
+// Late returns the reason for dropping a packet with a PSN; "": it is not late.
 func (c *UC) Late(psn wire.PSN) (why string) {
 	if !c.in.late(psn) {
 		return ""
@@ -49,7 +49,8 @@ func (c *UC) Late(psn wire.PSN) (why string) {
 	return "it came before, or later than others that were sent after it"
 }
 
-// Take gives the payload of a packet that is not late to its message. Else it says why not.
+// Take adds the payload of a packet that is not late to its message. If it drops the packet, it returns the
+// reason.
 func (c *UC) Take(h *Part, data []byte) (why string) {
 	if c.take(h, data) {
 		return ""
@@ -57,13 +58,13 @@ func (c *UC) Take(h *Part, data []byte) (why string) {
 	return "the message is torn or refused, or no receive is posted"
 }
 
-// takes reports whether a message that comes to a port is the peer's.
+// takes reports whether a message to a port comes from the peer.
 func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
 	return c.port == at && c.Peer.Addr() == from && c.peerQPN == src && qp.Receives(c.QP.State())
 }
 
-// take gives the payload of a packet that is not late to its message. False: it was
-// dropped, and so is all that is left of its message (InfiniBand vol. 1).
+// take adds the payload of a packet that is not late to its message. It returns false if the packet was
+// dropped; then the rest of the message is dropped too (InfiniBand vol. 1).
 func (c *UC) take(h *Part, data []byte) bool {
 	in := &c.in
 	expected := h.PSN == in.next
@@ -94,8 +95,7 @@ func (c *UC) take(h *Part, data []byte) bool {
 	return v.Is == qp.Done
 }
 
-// drop drops the message that is under way. Its receive, if it took one, serves the
-// next.
+// drop drops the message in progress. Its receive, if it took one, is used for the next.
 func (c *UC) drop() {
 	c.in.message = false
 	c.QP.Recv.Tear()
@@ -120,7 +120,7 @@ func (c *UC) place(h *Part, data []byte) (v qp.Verdict) {
 	return v
 }
 
-// end completes what the message completes.
+// end completes the message.
 func (c *UC) end(h *Part) qp.Verdict {
 	switch q := c.QP; {
 	case !h.Write:
@@ -135,8 +135,8 @@ func (c *UC) end(h *Part) qp.Verdict {
 	}
 }
 
-// refused drops a message for a verdict. A wrong receive ends the queue pair; all else
-// is as if the network had lost the message.
+// refused drops a message for a verdict. An invalid receive ends the queue pair; for the peer, any other
+// refusal looks like a loss in the network.
 func (c *UC) refused(v qp.Verdict) {
 	switch v.Is {
 	case qp.NoReceive:
@@ -156,7 +156,7 @@ func (c *UC) refused(v qp.Verdict) {
 	}
 }
 
-// fail ends the queue pair because of a wrong receive.
+// fail ends the queue pair because of an invalid receive.
 func (c *UC) fail() {
 	if c.live() {
 		c.QP.FlushForReceive()

@@ -6,11 +6,10 @@ import (
 	"urdma/wire"
 )
 
-// Transmit is qp.Carrier's.
+// Transmit implements qp.Carrier.
 func (c *UC) Transmit() int { return c.transmit(c.send, c.Failed) }
 
-// send moves what one packet carries of the work request at index i, or all of it
-// within this urdmad.
+// send sends one packet of the work request at index i, or the whole message within this urdmad.
 func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	if at := c.s.portAt(c.Peer.Addr()); at != nil && !c.s.table.Elsewhere(uint32(c.peerQPN)) {
 		return c.sendLocal(at, i, wr)
@@ -21,7 +20,7 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 		c.moved(wr.Length - wr.Offset())
 		return gone
 	case !w.open:
-		c.later() // the next hop's Ethernet address is asked for
+		c.later() // the next hop's Ethernet address is being resolved
 		return later
 	}
 	frame := c.port.If.Alloc()
@@ -43,15 +42,14 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	return gone
 }
 
-// header is that of the next packet of a work request, Last apart.
+// header returns the header of the next packet of a work request, without Last.
 func (c *UC) header(wr *qp.SendWR) Part {
 	return Part{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Offset() == 0,
 		Write: wr.Op.RemoteAccess != 0, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr() + uint64(wr.Offset()),
 		HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Solicited: wr.Flags&abi.SendSolicited != 0}
 }
 
-// sendLocal carries a message to a queue pair at a port of ours, once it has a
-// receive if it takes one.
+// sendLocal carries a message to a queue pair at one of our ports, once it has a receive if it needs one.
 func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 	h := c.header(wr)
 	to := c.s.ucs[h.Dst]
@@ -67,7 +65,7 @@ func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
 	return c.copyTo(to, i, wr, &h)
 }
 
-// copyTo hands what is there of the source over, piece by piece as a wire would.
+// copyTo copies the accessible part of the source in pieces, as packets would carry it.
 func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 	for {
 		b, ok := c.QP.Part(i, wr.Offset(), localPiece)
@@ -75,7 +73,7 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 		case !ok:
 			return revoked
 		case len(b) == 0 && wr.Offset() < wr.Length:
-			return later // being staged
+			return later // being copied to staging memory
 		}
 		if to.QP.Client.Backlogged() && c.mayWait(&to.sender) {
 			return later
@@ -86,7 +84,7 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 		h.PSN = to.in.next
 		to.take(h, b)
 		if !c.live() {
-			return gone // it overran a completion queue of ours: the work request is over
+			return gone // it overran one of our completion queues: the work request has ended
 		}
 		c.moved(uint32(len(b)))
 		wr.Consumed()
@@ -96,10 +94,10 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 	}
 	c.s.Stats.Local++
 	if wr.State != qp.SendSent {
-		c.moved(wr.Length - wr.Offset()) // nobody is there any more
+		c.moved(wr.Length - wr.Offset()) // the receiver has gone
 	}
 	return gone
 }
 
-// localPiece is how much is copied between checks that both queue pairs are still there.
+// localPiece is the length copied between checks that both queue pairs still exist.
 const localPiece = 256 << 10

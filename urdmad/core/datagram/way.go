@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// maxWays bounds the addresses that a port remembers the way to.
+	// maxWays bounds the addresses whose paths a port keeps.
 	maxWays = 4096
-	// maxWaiting and maxWaitingAll bound, in bytes, what waits for one neighbour and for
-	// all of a port's.
+	// maxWaiting and maxWaitingAll bound, in bytes, the packets that wait for one neighbour and for all of
+	// a port's neighbours.
 	maxWaiting    = 256 << 10
 	maxWaitingAll = 4 << 20
-	// confirmAfter is how long a neighbour's address is used before it is asked for
-	// again: no answer of a peer's confirms it.
+	// confirmAfter is how long a neighbour's address is used before it is resolved again: no answer from a
+	// peer confirms it.
 	confirmAfter = 20 * clock.Second
 )
 
-// way leads to one address.
+// way is the path to one address.
 type way struct {
 	path    netif.Path
 	open    bool     // the next hop's Ethernet address is known
-	waiting []packet // until it is
-	bytes   int      // of those
+	waiting []packet // packets that wait for that address
+	bytes   int      // total length of those packets
 	asked   clock.Time
 }
 
-// way is the way to an address, which is asked for if it isn't known. It is nil, and
-// that is counted, if there is no route, or if more ways are asked for than are
-// remembered: behind a gateway that doesn't answer each would wait with it.
+// way returns the path to an address, and starts to resolve the address if it is new. It returns nil and
+// counts that if there is no route, or if more resolutions are in progress than paths are kept: behind a
+// gateway that doesn't answer, each would wait.
 func (p *Port) way(dst netip.Addr) *way {
 	if w := p.ways[dst]; w != nil {
 		if now := p.s.clock.Now; w.open && now-w.asked > confirmAfter {
@@ -59,12 +59,12 @@ func (p *Port) way(dst netip.Addr) *way {
 	p.If.Resolve(hop, func(l netif.Link, ok bool) { p.asked--; p.resolved(dst, w, l, ok) })
 	if p.ways[dst] != w {
 		p.s.Stats.NoRoute++
-		return nil // nobody is there
+		return nil // the address was not resolved
 	}
 	return w
 }
 
-// remember keeps a way. If there are too many, chance says which one goes.
+// remember keeps a way. If there are too many, a random one is removed.
 func (p *Port) remember(dst netip.Addr, w *way) {
 	for old, v := range p.ways {
 		if len(p.ways) < maxWays {
@@ -86,10 +86,10 @@ func (p *Port) forget(dst netip.Addr, w *way) {
 	}
 }
 
-// resolved sends what waited, or drops it.
+// resolved sends the waiting packets, or drops them.
 func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 	if p.ways[dst] != w {
-		return // forgotten meanwhile
+		return // the way was forgotten in the meantime
 	}
 	if !ok {
 		p.s.Stats.NoNeighbour += uint64(len(w.waiting))
@@ -109,7 +109,7 @@ func (p *Port) resolved(dst netip.Addr, w *way, l netif.Link, ok bool) {
 	w.waiting, w.bytes = nil, 0
 }
 
-// sendWhenKnown copies a message that waits for a neighbour, if there is room.
+// sendWhenKnown keeps a copy of a message that waits for a neighbour, if there is room.
 func (p *Pair) sendWhenKnown(w *way, wr *qp.SendWR, h *Message) outcome {
 	n := p.port.form.Len(*h, wr.Length)
 	if !p.port.hasRoom(w, n) {
@@ -124,27 +124,27 @@ func (p *Pair) sendWhenKnown(w *way, wr *qp.SendWR, h *Message) outcome {
 	return gone
 }
 
-// packet is one that waits for a neighbour.
+// packet is a packet that waits for a neighbour.
 type packet struct {
-	payload []byte // UDP's
-	flow    Flow   // of its sender
+	payload []byte // UDP payload
+	flow    Flow   // the sender's flow
 	to      wire.QPN
 	class   uint8
 }
 
-// hasRoom reports whether n bytes more may wait.
+// hasRoom reports whether n more bytes may wait.
 func (p *Port) hasRoom(w *way, n int) bool {
 	return w.bytes+n <= maxWaiting && p.waiting+n <= maxWaitingAll
 }
 
-// keep keeps a packet for which there is room.
+// keep adds a packet, for which there is room.
 func (p *Port) keep(w *way, m packet) {
 	w.waiting = append(w.waiting, m)
 	w.bytes += len(m.payload)
 	p.waiting += len(m.payload)
 }
 
-// sendCopy sends a packet that was built elsewhere; false: the port is full.
+// sendCopy sends a packet that was built before; it returns false if the port is full.
 func (p *Port) sendCopy(w *way, m packet) bool {
 	frame := p.If.Alloc()
 	if frame == nil {
@@ -164,8 +164,7 @@ func (p *Port) send(w *way, f Flow, to wire.QPN, frame []byte, n int, class uint
 	p.s.Stats.Sent++
 }
 
-// groupWay is the way to a group, of which the port needs to know nothing; nil if
-// it reaches none.
+// groupWay returns the path to a group, which needs no resolution; nil if the group is not reachable.
 func (p *Port) groupWay(dst netip.Addr) *way {
 	link, ok := p.If.GroupLink(dst)
 	if !ok {
