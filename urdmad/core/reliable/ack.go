@@ -2,43 +2,40 @@ package reliable
 
 import "urdma/urdmad/core/pingpong"
 
-// ackPolicy decides when an acknowledgement goes without data to ride on.
+// ackPolicy decides when an acknowledgement is sent without data to carry it.
 //
-// At once: after every few segments in order, on the AR flag, on a new hole
-// and the segments right behind it, on a segment that fills one, on a
-// duplicate. Otherwise it depends on what the peer seems to wait for.
+// At once: after a few segments in order, on the AR flag, on a new hole and the segments right behind it,
+// on a segment that fills a hole, on a duplicate. Otherwise it depends on the peer's apparent behaviour.
 //
-// Quick, at the start: on the caller's next turn, in a stream of many segments
-// once it pauses. A peer that posts one message and waits for its completion
-// gets it soonest.
+// Quick, at the start: on the caller's next turn; in a stream of many segments, once the stream pauses. A
+// peer that posts one message and waits for its completion gets it as early as possible.
 //
-// Delayed: within delay, while the program here answers every message at once
-// (package pingpong). The acknowledgement rides on the answer.
+// Delayed: within delay, while our program answers each message at once (package pingpong). The answer
+// carries the acknowledgement.
 //
-// Sparse: where packets are dear alone (Config.Batches), a stream whose segments
-// follow each other within sparsePause is acknowledged less often. Its sender asks for
-// acknowledgement where it ends, or is about to stand still; what one forgets to ask
-// for comes after the pause.
+// Sparse: if single packets are expensive (Config.Batches), a stream whose segments follow each other
+// within sparsePause is acknowledged less often. Its sender asks for an acknowledgement when the stream
+// ends or is about to stall. If it fails to ask, the acknowledgement is sent after the pause.
 type ackPolicy struct {
-	pingpong.Detector     // of the answers of the program here
-	every             int // segments in order that are acknowledged at once
+	pingpong.Detector     // of our program's answers
+	every             int // segments in order after which an acknowledgement is sent at once
 
 	batches bool
-	sparse  int // in place of every, in bulk
+	sparse  int // used instead of every in bulk
 
 	pending int  // segments in order not yet acknowledged
-	since   Time // arrival of the first of them
+	since   Time // arrival of the first pending segment
 	now     bool // acknowledge at once
 	sack    bool // report the held segments at once
-	at      Time // since when one of these two holds
-	due     Time // when AckDue will say yes; Never if nothing is owed
+	at      Time // since when now or sack is set
+	due     Time // when AckDue returns a packet; Never if nothing is owed
 
-	answering bool // AckDue has said yes: the next header is no ride
+	answering bool // AckDue has returned a packet, so the next header is not a carried acknowledgement
 
-	urgentSacks int // segments behind a new hole still to be reported at once
+	urgentSacks int // segments after a new hole that are still to be reported at once
 
-	// In bulk, more than bulkCount segments per delay, quick waits for a
-	// short pause, or it would acknowledge every few segments.
+	// In bulk, with more than bulkCount segments per delay, quick waits for a short pause. Otherwise it
+	// would acknowledge every few segments.
 	bulk      bool
 	last      Time // arrival of the last segment
 	rateCount int
@@ -51,18 +48,18 @@ const (
 	sparsePause = 50 * Microsecond
 	bulkCount   = 32
 	bulkPause   = 2 * Microsecond
-	// sacksPerHole is what the peer's reordering threshold needs to see.
+	// sacksPerHole is the number of reports that the peer's reordering threshold requires.
 	sacksPerHole = 4
 )
 
 func (a *ackPolicy) init(cfg *Config) {
 	*a = ackPolicy{Detector: pingpong.Detector{Delay: cfg.AckDelay}, batches: cfg.Batches, due: Never}
-	a.credited(cfg.RecvWindow)
+	a.setWindow(cfg.RecvWindow)
 }
 
-// credited sets how many segments are acknowledged at once: fewer of a small window,
-// which must not run dry while the acknowledgement waits for more.
-func (a *ackPolicy) credited(window int) {
+// setWindow sets after how many segments an acknowledgement is sent at once: fewer for a small window,
+// which must not be exhausted while the acknowledgement waits for more segments.
+func (a *ackPolicy) setWindow(window int) {
 	quarter := max(window/4, 1)
 	a.every, a.sparse = min(quarter, maxEvery), min(quarter, maxSparse)
 	if !a.batches {
@@ -70,7 +67,7 @@ func (a *ackPolicy) credited(window int) {
 	}
 }
 
-// limit is how many segments in order are acknowledged at once now.
+// limit returns the present number of segments in order after which an acknowledgement is sent at once.
 func (a *ackPolicy) limit() int {
 	if a.bulk && !a.On() {
 		return a.sparse
@@ -78,7 +75,7 @@ func (a *ackPolicy) limit() int {
 	return a.every
 }
 
-// rearm sets due from the rest.
+// rearm computes due from the other fields.
 func (a *ackPolicy) rearm() {
 	switch {
 	case a.now || a.sack:
@@ -96,8 +93,8 @@ func (a *ackPolicy) rearm() {
 	}
 }
 
-// atOnce has an acknowledgement go at once.
-func (a *ackPolicy) atOnce(now Time) {
+// acknowledgeNow makes an acknowledgement due at once.
+func (a *ackPolicy) acknowledgeNow(now Time) {
 	if !a.now && !a.sack {
 		a.at = now
 	}
@@ -105,7 +102,7 @@ func (a *ackPolicy) atOnce(now Time) {
 	a.rearm()
 }
 
-// inOrder counts a segment that arrived in order.
+// inOrder records a segment that arrived in order.
 func (a *ackPolicy) inOrder(now Time) {
 	a.Asked(now)
 	a.count(now)
@@ -114,13 +111,13 @@ func (a *ackPolicy) inOrder(now Time) {
 	}
 	a.pending++
 	if a.pending >= a.limit() {
-		a.atOnce(now)
+		a.acknowledgeNow(now)
 	}
 	a.rearm()
 }
 
-// outOfOrder counts a segment that was held. Behind the first few of a hole,
-// those that follow are reported like segments in order: by number and delay.
+// outOfOrder records a held segment. After the first few segments following a hole, further ones are
+// reported like segments in order: by number and delay.
 func (a *ackPolicy) outOfOrder(now Time, urgent bool) {
 	if urgent {
 		a.urgentSacks = sacksPerHole
@@ -151,29 +148,29 @@ func (a *ackPolicy) count(now Time) {
 	}
 }
 
-// reverse notes data of ours.
-func (a *ackPolicy) reverse(now Time) {
+// dataSent records that we sent data.
+func (a *ackPolicy) dataSent(now Time) {
 	if a.Answered(now) {
 		a.rearm()
 	}
 }
 
-// wentOut notes a header with the cumulative acknowledgement. A SACK that is
-// owed stays owed.
-func (a *ackPolicy) wentOut() {
+// headerSent records that a header with the cumulative acknowledgement was sent. A SACK that is owed
+// remains owed.
+func (a *ackPolicy) headerSent() {
 	if a.pending > 0 && !a.answering {
-		a.Useful() // it rode
+		a.Useful() // data carried the acknowledgement
 	}
 	a.pending, a.now, a.answering = 0, false, false
 	a.rearm()
 }
 
-func (a *ackPolicy) sackWentOut() {
+func (a *ackPolicy) sackSent() {
 	a.sack = false
 	a.rearm()
 }
 
-// ready reports whether something must go now.
+// ready reports whether an acknowledgement must be sent now.
 func (a *ackPolicy) ready(now Time) bool {
 	if now < a.due {
 		return false
@@ -182,11 +179,11 @@ func (a *ackPolicy) ready(now Time) bool {
 		return true
 	}
 	a.Needless()
-	a.atOnce(now)
+	a.acknowledgeNow(now)
 	return true
 }
 
-// AckKind is the kind of packet that is due.
+// AckKind is the kind of packet that acknowledges.
 type AckKind uint8
 
 const (
@@ -195,7 +192,7 @@ const (
 	AckSack          // a SACK packet, from Header and SackRuns
 )
 
-// String names the kind for transcripts.
+// String returns the kind's name for transcripts.
 func (k AckKind) String() string {
 	switch k {
 	case AckPlain:
@@ -206,13 +203,12 @@ func (k AckKind) String() string {
 	return "none"
 }
 
-// AckDue says whether a packet must go for the acknowledgement's sake, and
-// which. Ask once a turn, after everything that arrived was processed and
-// everything that can be sent was sent.
+// AckDue returns the kind of packet that must be sent only to acknowledge, if any. The caller calls it once
+// per turn, after it has processed all received packets and sent everything that may be sent.
 func (c *Conn) AckDue(now Time) AckKind {
 	a := &c.ack
 	if a.sack && c.rx.nHeld == 0 {
-		a.sackWentOut() // the hole was filled first
+		a.sackSent() // the hole was filled before the SACK was sent
 	}
 	if !a.ready(now) {
 		return AckNone

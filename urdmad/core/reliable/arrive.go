@@ -6,44 +6,43 @@ import (
 	"urdma/wire"
 )
 
-// Errors of acknowledgements that can't be true. The packet that carried one
-// must be ignored; the connection has counted it and is otherwise unchanged.
+// Errors of impossible acknowledgements. The packet that carried one must be ignored; the connection has
+// counted it and is otherwise unchanged.
 var (
-	// ErrAckRange: the cumulative acknowledgement is for a segment never
-	// sent, or older than any window (RFC 5961 section 5.2).
+	// ErrAckRange: the cumulative acknowledgement is for a segment that was never sent, or older than any
+	// window (RFC 5961 section 5.2).
 	ErrAckRange = errors.New("reliable: acknowledgement outside the window")
-	// ErrSackRange: a SACK run is empty, backwards, or not within what is
-	// outstanding behind the cumulative acknowledgement.
+	// ErrSackRange: a SACK run is empty or reversed, or is not within the outstanding segments after the
+	// cumulative acknowledgement.
 	ErrSackRange = errors.New("reliable: SACK run outside the window")
 )
 
-// ackEvent collects what one packet newly acknowledged.
+// ackEvent has the segments that one packet newly acknowledged.
 type ackEvent struct {
 	now Time
 	n   int // segments
 
-	// The newest among those sent once: only they say something certain
-	// about a transmission (Karn). Its time is a sample only if nothing
-	// resent was acknowledged with it: it may have arrived long ago, and
-	// waited for a hole to be filled or a lost acknowledgement repeated.
+	// The newest segment that was sent only once: only such segments identify a transmission (Karn). It
+	// gives a round-trip sample only if no resent segment was acknowledged with it. Otherwise it may have
+	// arrived much earlier, with its acknowledgement delayed by a hole or by a lost acknowledgement.
 	orig     uint32
 	origSent Time
 	hasOrig  bool
 
-	// The newest retransmission that may have been what arrived.
+	// The newest retransmission that may have arrived.
 	again    uint32
 	againAge Time
 	hasAgain bool
 
-	// early: one was acknowledged sooner after its retransmission than the
-	// path allows, so the original arrived and resending was needless (the
-	// idea of RFC 3522, by time where TRP has no timestamps).
+	// early: a segment was acknowledged sooner after its retransmission than the path allows, so the
+	// original arrived and the retransmission was needless (the idea of RFC 3522, by time because TRP has
+	// no timestamps).
 	early bool
 }
 
-// OnAck takes the acknowledgement and credits that every packet from the peer
-// carries. An acknowledgement older than one already seen, from a packet that
-// was overtaken, is no error and changes nothing.
+// OnAck processes the acknowledgement and credits that every packet from the peer carries. An
+// acknowledgement older than an earlier one, from a packet that was overtaken, is no error and changes
+// nothing.
 func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint32) error {
 	if !c.ackPlausible(ack) {
 		c.stats.BadAcks++
@@ -53,8 +52,8 @@ func (c *Conn) OnAck(now Time, ack wire.PSN, credits uint32) error {
 	return nil
 }
 
-// OnSack takes a SACK packet: as OnAck, and the runs are received out of
-// order.
+// OnSack processes a SACK packet: the acknowledgement and credits as in OnAck, and the runs of segments
+// received out of order.
 func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint32, runs []wire.SackRun) error {
 	if !c.ackPlausible(ack) {
 		c.stats.BadAcks++
@@ -70,7 +69,7 @@ func (c *Conn) OnSack(now Time, ack wire.PSN, credits uint32, runs []wire.SackRu
 	return nil
 }
 
-// Plausible reports whether an acknowledgement can be the peer's.
+// Plausible reports whether an acknowledgement is possible.
 func (c *Conn) Plausible(ack wire.PSN) bool { return c.ackPlausible(ack) }
 
 func (c *Conn) ackPlausible(ack wire.PSN) bool {
@@ -83,7 +82,7 @@ func (c *Conn) runPlausible(ack wire.PSN, r wire.SackRun) bool {
 	if n <= 0 || n > window || behind < 0 || behind > 2*window {
 		return false
 	}
-	return r.First.After(ack) // one at ack would have raised ack
+	return r.First.After(ack) // a segment at ack would have advanced ack
 }
 
 // arrive applies a checked acknowledgement.
@@ -104,20 +103,20 @@ func (c *Conn) arrive(now Time, ack wire.PSN, credits uint32, runs []wire.SackRu
 	}
 }
 
-// setLimit takes the peer's credits. Those of a packet that was overtaken may
-// be too old or too small; the next packet, or a probe, puts that right.
+// setLimit applies the peer's credits. Credits from a packet that was overtaken may be outdated or too
+// small; the next packet, or a probe, corrects them.
 func (c *Conn) setLimit(now Time, credits uint32) {
 	c.tx.credits = credits
 	c.tx.limit = c.tx.una.Add(c.tx.credits)
 	if c.tx.credits == 0 {
-		c.tmr.progress = now // a peer that holds us off is alive
+		c.tmr.progress = now // a peer that closes its window is alive
 	}
 	if c.tx.limit.After(c.tx.next) {
 		c.unblock()
 	}
 }
 
-// ackThrough takes everything before ack as received in order.
+// ackThrough marks all segments before ack as received in order.
 func (c *Conn) ackThrough(ev *ackEvent, ack wire.PSN) {
 	t := &c.tx
 	for t.una != ack {
@@ -133,8 +132,8 @@ func (c *Conn) ackThrough(ev *ackEvent, ack wire.PSN) {
 	}
 }
 
-// sackRun takes a run as received out of order. Repeated runs cost a few word
-// operations: every SACK repeats them.
+// sackRun marks a run as received out of order. A run that was reported before costs a few word operations:
+// every SACK repeats earlier runs.
 func (c *Conn) sackRun(ev *ackEvent, r wire.SackRun) {
 	t := &c.tx
 	first := r.First
@@ -146,7 +145,7 @@ func (c *Conn) sackRun(ev *ackEvent, r wire.SackRun) {
 		if n <= 0 {
 			return
 		}
-		first = first.Add(uint32(t.sacked.untilOut(first, n)))
+		first = first.Add(uint32(t.sacked.distanceToGap(first, n)))
 		if !first.Before(r.End) {
 			return
 		}
@@ -156,7 +155,7 @@ func (c *Conn) sackRun(ev *ackEvent, r wire.SackRun) {
 	}
 }
 
-// ackOne takes the outstanding segment psn out of flight or out of the lost.
+// ackOne removes the outstanding segment psn from the segments in flight or lost.
 func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	t := &c.tx
 	i := t.index(psn)
@@ -171,7 +170,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	switch {
 	case s.sends == 1:
 		if newer(c.loss.newest, s.order) && !c.loss.timedOut {
-			c.loss.late(s.order, c.cc.top)
+			c.loss.reordered(s.order, c.cc.top)
 			c.stats.Reordered++
 		}
 		if !ev.hasOrig || newer(s.order, ev.orig) {
@@ -182,7 +181,7 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 	}
 }
 
-// progress draws the conclusions of an event that acknowledged something.
+// progress updates timers, congestion window and loss detection after new acknowledgements.
 func (c *Conn) progress(ev *ackEvent) {
 	if ev.hasOrig && !ev.hasAgain {
 		rtt := ev.now - ev.origSent
@@ -194,12 +193,12 @@ func (c *Conn) progress(ev *ackEvent) {
 	case ev.hasOrig || ev.early:
 		c.rtt.backoff = 0
 	case c.rtt.tookLong(ev):
-		// The path may be longer than the timeout, which has to outgrow it before
-		// anything can be measured.
+		// The path may be longer than the timeout, which must grow beyond the path before any round trip
+		// can be measured.
 		c.rtt.backOff()
 	case c.rtt.backoff > 0:
-		// Karn would keep the timeout as it is until a segment sent once is
-		// acknowledged; halving it finds its level where few are.
+		// Karn's algorithm would keep the backed-off timeout until a segment sent only once is
+		// acknowledged. If such segments are rare, halving the timeout finds the right value.
 		c.rtt.backoff--
 	}
 	c.judgeTimeout(ev)
@@ -214,11 +213,10 @@ func (c *Conn) progress(ev *ackEvent) {
 	}
 }
 
-// judgeEarly decides whether a retransmission was acknowledged too early to
-// have been what arrived: a quarter below the least round trip, for jitter. If
-// after each of several probes or timeouts that is all that arrives, the least
-// round trip is what must be wrong: the path has changed since it was measured, and
-// with every segment resent there was no sample to correct it.
+// judgeEarly decides whether a retransmission was acknowledged too early to have arrived: earlier than
+// three quarters of the least round trip, to allow for jitter. If only such acknowledgements follow several
+// probes or timeouts in a row, the least round trip must be wrong: the path has changed since the
+// measurement, and there was no sample to correct it because every segment was resent.
 func (c *Conn) judgeEarly(ev *ackEvent) {
 	if ev.hasOrig {
 		c.loss.doubts = 0
@@ -235,15 +233,15 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 	}
 	ev.early, ev.hasAgain = true, false
 	c.stats.Needless++
-	if !c.tmr.tailProbed { // probes and timeouts teach nothing about reordering
+	if !c.tmr.tailProbed { // probes and timeouts say nothing about reordering
 		c.loss.needless(c.cc.top)
 	}
 }
 
-// endRound ends a round: the last transmission before it, or a later one, has arrived, so it took
+// endRound ends a round: the last transmission before it, or a later one, has arrived. So the round took
 // one round trip, whatever was lost.
 func (c *Conn) endRound() {
-	c.cc.reach(c.rtt.ever)
+	c.cc.setTop(c.rtt.ever)
 	c.cc.endRound(c.rtt.base())
 	if c.rtt.renewed {
 		c.rtt.renewed = false
@@ -253,10 +251,9 @@ func (c *Conn) endRound() {
 	c.loss.endRound()
 }
 
-// judgeTimeout judges an unfinished timeout by the event (F-RTO, RFC 5682,
-// with what SACK adds): if a segment sent before the timeout and never again
-// arrives, the window was not lost, only late. Else what was resent since is
-// what arrived, and the order of transmissions marks the rest as lost.
+// judgeTimeout uses the event to judge a timeout whose cause is still unknown (F-RTO, RFC 5682, with SACK).
+// If a segment that was sent before the timeout and never again arrives, the window was late rather than
+// lost. Otherwise a resent segment arrived, and the order of transmissions shows which others are lost.
 func (c *Conn) judgeTimeout(ev *ackEvent) {
 	l := &c.loss
 	if l.timedOut && (ev.early || ev.hasOrig && !newer(ev.orig, l.firstAt)) {
@@ -267,7 +264,7 @@ func (c *Conn) judgeTimeout(ev *ackEvent) {
 		c.stats.Undone++
 		return
 	}
-	if ev.hasAgain && newer(ev.again, l.newest) && !(c.rtt.tookLong(ev) && l.mayBeFirst()) {
+	if ev.hasAgain && newer(ev.again, l.newest) && !(c.rtt.tookLong(ev) && l.firstAckMayBeOriginal()) {
 		l.newest = ev.again
 	}
 	if l.timedOut && !c.tx.una.Before(l.recover) {
@@ -275,17 +272,16 @@ func (c *Conn) judgeTimeout(ev *ackEvent) {
 	}
 }
 
-// tookLong reports whether all that has ever arrived was sent twice, and took long.
+// tookLong reports whether everything acknowledged so far was sent twice, and the answer took long.
 func (r *rtt) tookLong(ev *ackEvent) bool {
 	return r.srtt == 0 && ev.hasAgain && !ev.hasOrig && ev.againAge >= r.initial/longForTimeout
 }
 
-// mayBeFirst reports, once, that the first thing ever acknowledged is a segment resent
-// because of a timeout. Nothing is known of the path then, and where it is longer than
-// the initial timeout the original is what arrived, with others right behind it: to
-// take them for lost would resend them all, so that no round trip could be measured and
-// each timeout after it were too short as well.
-func (l *lossDetector) mayBeFirst() bool {
+// firstAckMayBeOriginal returns true once, for the first acknowledgement of a connection if it covers a
+// segment resent after a timeout. Nothing is known of the path then. If the path is longer than the initial
+// timeout, the original arrived, and others follow it. If those counted as lost, all would be resent; then
+// no round trip could be measured, and each further timeout would be too short too.
+func (l *lossDetector) firstAckMayBeOriginal() bool {
 	first := l.timedOut && !l.waited
 	l.waited = true
 	return first

@@ -1,93 +1,90 @@
 package reliable
 
-// congestion keeps the congestion window, in segments, once a round trip.
+// congestion adjusts the congestion window, in segments, once per round trip.
 //
-// Delay rules it: while the least round trip of a round is within target of
-// the path's own, the window grows; after three rounds beyond it (one pause
-// of the peer can spoil two, those of the segments it caught in flight) it
-// shrinks in proportion. Without any loss it does not shrink below floor, nor does
-// slow start end before: where a sleeping peer looks like a long queue, that much is
-// still in flight. Loss that has nothing to do with the queue counts as none here.
+// Delay controls it. While the least round trip of a round exceeds the path's own by at most target, the
+// window grows. After three rounds beyond target it shrinks in proportion. (One pause of the peer can spoil
+// two rounds: those whose segments were in flight.) Without loss, the window does not shrink below floor,
+// and slow start does not end before floor: a suspended peer looks like a long queue, and floor segments
+// must still be in flight. Loss that is independent of the queue is not congestion.
 //
-// Loss alone is congestion only where it is heavy, as when a short queue
-// overflows: that a segment in a hundred is lost says nothing about the
-// queue. It is heavy if it was in this round and has been over the last few, by
-// chance a path that loses one in twenty loses one in sixteen in every sixth
-// round; without a queue in front of it, or on a path that loses as much
-// without one (losses), twice as much is. The loss of a whole window, found by
-// timeout, collapses it.
+// Loss alone is congestion only if it is heavy, as when a short queue overflows: the loss of one segment in
+// a hundred says nothing about the queue. Loss is heavy if its share exceeds the limit in this round and
+// over the last few rounds; by chance, a path that loses one in twenty loses one in sixteen in every sixth
+// round. The limit is twice as high if there is no queue, or if the path loses as much without a queue
+// (losses). The loss of a whole window, detected by a timeout, collapses the window.
 //
-// Where many share a queue that holds a few segments of each, a window is too small
-// to lose manyLost in a round, so those of the last rounds count too; it gives way by
-// up to half, and grows by an eighth, one at least: by more, all of them together would
-// fill the queue anew in each round.
+// If many connections share a queue that holds a few segments of each, a window is too small to lose
+// manyLost in a round, so losses of the last rounds count too. Such a window shrinks by up to half and
+// grows by an eighth, but at least by one: with faster growth all connections together would fill the queue
+// again in each round.
 type congestion struct {
 	window int
-	thresh int // slow start below, additive increase from here
+	thresh int // below it slow start, from it on additive increase
 	floor  int
-	top    int // the most at present: short, or max on a long path
+	top    int // present limit of the window: short, or max on a long path
 	short  int
 	max    int
-	// giveWay: others with little to send wait in the queue that the window fills, so
-	// half of target rules it, and it goes down to a part of floor.
+	// giveWay: connections with little to send wait in the queue that the window fills. Then half of target
+	// applies, and the window may shrink to a part of floor.
 	giveWay bool
-	target  Time // 0: follows the path
+	target  Time // 0: derived from the path
 
-	// This round.
-	roundEnd uint32 // it ends when a transmission from this number on has arrived
+	// State of this round.
+	roundEnd uint32 // the round ends when this or a later transmission has arrived
 	least    Time   // least round trip
 	samples  int
 	nAcked   int
 	lost     int
-	limited  bool // the window was full at some time
+	limited  bool // the window was full at some time in the round
 
-	recentAcked int // of about the last averageRounds, and this one
+	recentAcked int // segments acknowledged in about the last averageRounds rounds
 	recentLost  int
-	lossless    int // rounds in a row without loss
+	lossless    int // consecutive rounds without loss
 
 	losses losses
 	drains drain
 
-	calm       int  // rounds on a long path that grew, since the last with a queue
-	wasLimited bool // of the last round
-	high       int  // rounds in a row beyond target
-	highLost   bool // with loss in one of them
+	calm       int  // rounds of growth on a long path since the last one with a queue
+	wasLimited bool // limited, of the last round
+	high       int  // consecutive rounds beyond target
+	highLost   bool // one of those rounds had a loss
 }
 
 const (
 	minCwnd     = 2
-	maxIncrease = 4 // segments a round
+	maxIncrease = 4 // segments per round
 	highRounds  = 3
-	// heavyLoss is the part of a round, 1/16, and manyLost the number that
-	// make loss congestion.
+	// Loss is congestion if it is at least 1/heavyLoss of a round and at least manyLost segments.
 	heavyLoss = 16
 	manyLost  = 8
-	// leastShrink is what heavy loss takes of a window, half of it at most.
+	// leastShrink is the least number of segments by which heavy loss shrinks a window, limited to half of
+	// it.
 	leastShrink = 4
-	// averageRounds are what recent loss is averaged over, and stormLoss is the part
-	// of a round and of the window, 1/4, that needs no others beside it.
+	// averageRounds is the number of rounds over which recent loss is averaged. 1/stormLoss is the part of
+	// a round and of the window whose loss is heavy without regard to earlier rounds.
 	averageRounds = 8
 	stormLoss     = 4
-	// forgetRounds without loss take away what division leaves of the average: so little
-	// adds up otherwise, and losses far apart would be many to a small window.
+	// After forgetRounds rounds without loss the average is reset: integer division never brings it to 0,
+	// and for a small window the rest of rare losses would add up to many.
 	forgetRounds = 64
-	// giveWayPart is the part of floor that is left to a connection that gives way.
+	// 1/giveWayPart of floor is left to a connection that gives way.
 	giveWayPart = 4
-	// longPath is the least round trip from which on a window goes beyond the default
-	// one: that is 12 Gb/s there, of 1,500 bytes a segment, and more on shorter paths.
-	// What lies in their queues is ours, or a busy core's, however large the window.
+	// longPath is the least round trip from which on a window may exceed the default window. There the
+	// default window gives 12 Gb/s with segments of 1,500 bytes, and more on shorter paths. The queues of
+	// shorter paths are our own or a busy core's, whatever the window.
 	longPath = Millisecond
-	// There a round adds 1/128 to the window, as much as elsewhere at least, after each 8 calm ones
-	// as much more; and beyond the default window the queue may take 1/32 of the path's
-	// round trip.
+	// On a long path a round adds 1/longIncrease of the window, but not less than on other paths; after
+	// every 8 calm rounds it adds that amount once more. Beyond the default window the queue may take 1/32
+	// of the path's round trip.
 	longIncrease = 128
 	calmIncrease = 8
 	longTarget   = 32
-	// frontSamples of a round tell whether it begins with a queue, of half of the path's
-	// round trip: what slow start sends at a time makes shorter ones.
+	// The first frontSamples samples of a round show whether it begins with a queue of 1/frontQueue of the
+	// path's round trip; bursts of slow start cause shorter queues.
 	frontSamples = 8
 	frontQueue   = 2
-	// shortQueue is the part of the path's round trip, 1/16, that a queue takes.
+	// A queue shorter than 1/shortQueue of the path's round trip counts as none.
 	shortQueue = 16
 )
 
@@ -108,9 +105,9 @@ func (g *congestion) init(cfg *Config) {
 	}
 }
 
-// reach says how far the window may go on a path with that least round trip of all
-// times: what a queue adds to it later doesn't make a path long.
-func (g *congestion) reach(least Time) {
+// setTop sets how large the window may become on a path with this least round trip, of the whole
+// connection: a queue that appears later doesn't make a path long.
+func (g *congestion) setTop(least Time) {
 	top := g.short
 	if least != Never && least >= longPath {
 		top = g.max
@@ -122,10 +119,10 @@ func (g *congestion) reach(least Time) {
 	g.window, g.thresh = min(g.window, top), min(g.thresh, top)
 }
 
-// long reports whether the window is one of those that only long paths have.
+// long reports whether the window is larger than those of short paths.
 func (g *congestion) long() bool { return g.window > g.short }
 
-// sample takes a measured round trip, and what they are at least and on average.
+// sample processes a measured round trip; base is the least and mean the average round trip.
 func (g *congestion) sample(rtt, base, mean Time) {
 	g.least = min(g.least, rtt)
 	if g.samples++; g.samples == frontSamples && g.window >= g.short && g.top > g.short {
@@ -134,7 +131,7 @@ func (g *congestion) sample(rtt, base, mean Time) {
 	g.losses.sample(rtt, base, mean, g.targetFor(base))
 }
 
-// acked takes n newly acknowledged segments; slow start grows by them.
+// acked counts n newly acknowledged segments, by which slow start grows the window.
 func (g *congestion) acked(n int) {
 	g.nAcked += n
 	g.losses.acked(n)
@@ -143,13 +140,13 @@ func (g *congestion) acked(n int) {
 	}
 }
 
-// oneLost takes a segment that was found lost, lateAfterAll takes that back.
-func (g *congestion) oneLost() {
+// countLost counts a segment found lost; undoLost undoes it.
+func (g *congestion) countLost() {
 	g.lost++
-	g.losses.oneLost()
+	g.losses.countLost()
 }
 
-func (g *congestion) lateAfterAll() { g.lost = max(0, g.lost-1) }
+func (g *congestion) undoLost() { g.lost = max(0, g.lost-1) }
 
 // endRound adjusts the window; base is the path's least round trip.
 func (g *congestion) endRound(base Time) {
@@ -175,10 +172,10 @@ func (g *congestion) endRound(base Time) {
 	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
 		g.shrink(max(g.window/5, min(g.window/2, leastShrink)), minCwnd)
 	case queue > target:
-		g.beyond(queue, target, base)
+		g.longQueue(queue, target, base)
 	case g.window < g.thresh:
 		if queue > target/2 {
-			g.thresh = min(g.thresh, max(g.window, g.lowest())) // the queue has begun to build up
+			g.thresh = min(g.thresh, max(g.window, g.lowest())) // the queue has begun to grow
 		}
 		g.high = 0
 	default:
@@ -194,16 +191,16 @@ func (g *congestion) endRound(base Time) {
 	g.nAcked, g.lost, g.least, g.samples = 0, 0, Never, 0
 }
 
-// endSlowStart ends it where a round begins with a queue (the idea of RFC 9406): to wait
-// for the round's end would double a long path's window once more.
+// endSlowStart ends slow start if a round begins with a queue (the idea of RFC 9406): by the end of the
+// round a long path's window would have doubled once more.
 func (g *congestion) endSlowStart(base Time) {
 	if g.least-base > base/frontQueue {
 		g.thresh = min(g.thresh, max(g.window, g.lowest()))
 	}
 }
 
-// increase is by how much the window grows in a round: on a long path the more the
-// longer no queue has been seen, or what a loss has cost would take minutes to come back.
+// increase returns by how much the window grows in a round. On a long path it grows faster the longer no
+// queue has been seen; otherwise it would take minutes to recover from a loss.
 func (g *congestion) increase() int {
 	least := min(max(g.window/8, 1), maxIncrease)
 	if g.top == g.short {
@@ -214,8 +211,8 @@ func (g *congestion) increase() int {
 	return by * max(least, g.window/longIncrease)
 }
 
-// lossIsHeavy reports whether what was lost in this round is congestion; queued
-// tells that all of it met a queue.
+// lossIsHeavy reports whether the loss in this round is congestion; queued means that all of it met a
+// queue.
 func (g *congestion) lossIsHeavy(queued bool) bool {
 	heavy := heavyLoss
 	if !queued {
@@ -238,14 +235,14 @@ func (g *congestion) targetFor(base Time) Time {
 		target = min(max(base/2, MinTargetDelay), MaxTargetDelay)
 	}
 	if g.long() && base != Never {
-		return max(target, base/longTarget) // routers and ends jitter by more than that
+		return max(target, base/longTarget) // jitter of routers and hosts exceeds shorter targets
 	}
 	return target
 }
 
-// beyond handles a round with too long a queue. It is not ours to shorten
-// if our window was not full.
-func (g *congestion) beyond(queue, target, base Time) {
+// longQueue handles a round with too long a queue. If our window was not full, the queue is not ours to
+// shorten.
+func (g *congestion) longQueue(queue, target, base Time) {
 	if !g.limited && !g.wasLimited {
 		g.high = 0
 		return
@@ -263,10 +260,9 @@ func (g *congestion) beyond(queue, target, base Time) {
 	g.shrink(max(1, g.excess(queue, target, base)), floor)
 }
 
-// excess is by how much too long a queue shrinks the window. On a long path it is
-// all that lies in the queue, so that the path's own round trip is seen again before
-// it is forgotten: else each of them would be measured with a queue, and the next
-// queue be added to it.
+// excess returns by how many segments too long a queue shrinks the window. On a long path it is the whole
+// queue, so that the path's own round trip is measured again before it expires. Otherwise each new
+// measurement would include a queue, and the next queue would be added to it.
 func (g *congestion) excess(queue, target, base Time) int {
 	if g.long() {
 		return int(int64(queue) * int64(g.window) / int64(base+queue))
@@ -274,7 +270,7 @@ func (g *congestion) excess(queue, target, base Time) int {
 	return int(int64(queue-target) * int64(g.window) / int64(queue) / 2)
 }
 
-// lowest is how far delay alone shrinks the window.
+// lowest returns the limit to which delay alone shrinks the window.
 func (g *congestion) lowest() int {
 	if g.giveWay {
 		return max(minCwnd, g.floor/giveWayPart)
@@ -282,8 +278,8 @@ func (g *congestion) lowest() int {
 	return g.floor
 }
 
-// shrink takes by segments off the window, not below floor, and ends slow
-// start, which goes as far as floor.
+// shrink reduces the window by segments, but not below floor, and ends slow start, which continues up to
+// floor.
 func (g *congestion) shrink(by, floor int) {
 	if g.window > floor {
 		g.window = max(g.window-by, floor)
@@ -292,8 +288,8 @@ func (g *congestion) shrink(by, floor int) {
 	g.high, g.highLost, g.calm = 0, false, 0
 }
 
-// halve sets where slow start will end, collapse closes the window: both
-// answer a timeout. restore takes that back.
+// halve sets where slow start will end; collapse closes the window. Both respond to a timeout; restore
+// undoes them.
 func (g *congestion) halve() { g.thresh = max(g.window/2, minCwnd) }
 
 func (g *congestion) collapse() {

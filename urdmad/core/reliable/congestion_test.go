@@ -13,7 +13,7 @@ func TestIsolatedLossInSmallWindow(t *testing.T) {
 			g.sample(Millisecond, Millisecond, Millisecond)
 			g.acked(window)
 			if round%100 == 0 {
-				g.oneLost()
+				g.countLost()
 			}
 			g.endRound(Millisecond) // not full: it does not grow
 			if g.window < window {

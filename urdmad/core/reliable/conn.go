@@ -2,8 +2,8 @@ package reliable
 
 import "urdma/wire"
 
-// Conn is the reliability state of one connection. The zero value is not
-// usable: Init first. It may be embedded, but not copied after Init.
+// Conn is the reliability state of one connection. Call Init before using it. It may be embedded, but must
+// not be copied after Init.
 type Conn struct {
 	cfg Config
 
@@ -20,7 +20,7 @@ type Conn struct {
 	stats Counters
 }
 
-// Init makes c a new connection. What it allocates later is longer rings (rings.go).
+// Init makes c a new connection. Later it allocates only longer rings (rings.go).
 func (c *Conn) Init(cfg Config) {
 	cfg.normalize()
 	*c = Conn{cfg: cfg}
@@ -34,9 +34,8 @@ func (c *Conn) Init(cfg Config) {
 	c.live.since = unknown
 }
 
-// Idle reports that nothing is outstanding in either direction: every segment
-// sent is acknowledged, every one received has been acknowledged and none is
-// held.
+// Idle reports whether nothing is outstanding in either direction: every sent segment is acknowledged by
+// the peer, every received one by us, and none is held.
 func (c *Conn) Idle() bool {
 	return c.tx.outstanding() == 0 && c.ack.due == Never && c.rx.nHeld == 0
 }
@@ -44,9 +43,9 @@ func (c *Conn) Idle() bool {
 // Acked returns the first PSN that the peer has not acknowledged.
 func (c *Conn) Acked() wire.PSN { return c.tx.una }
 
-// Next returns the PSN that the next Send gives its segment.
+// Next returns the PSN of the next new segment.
 func (c *Conn) Next() wire.PSN { return c.tx.next }
 
-// Expected returns the next PSN in order from the peer: the cumulative
-// acknowledgement, without noting that it went out as Header does.
+// Expected returns the next PSN in order from the peer, which is the cumulative acknowledgement. Unlike
+// Header, it does not record that the acknowledgement is sent.
 func (c *Conn) Expected() wire.PSN { return c.rx.next }

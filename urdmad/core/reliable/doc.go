@@ -1,49 +1,46 @@
-// Package reliable is the reliability core of TRP, the shim that carries DDP
-// segments over UDP: sequence numbers, acknowledgements, retransmission and
-// congestion control of one connection, in both directions.
+// Package reliable implements the reliability of TRP, which carries DDP segments over UDP: sequence
+// numbers, acknowledgements, retransmission and congestion control of one connection, in both directions.
 //
-// It owns no clock, socket, goroutine, buffer or packet. Its caller, package trp,
-// tells it what happened and when, and asks what may go now:
+// It owns no clock, socket, goroutine, buffer or packet. Its caller, package trp, reports events with their
+// times, and asks what may be sent now:
 //
-//	on a packet:   OnAck or OnSack with its header. For a segment, Judge says what
-//	               OnData would do with it; one that cannot be taken is not passed to
-//	               OnData, so that the peer sends it again. After Deliver, loop over
-//	               NextHeld. OnAckRequested is for a packet without a segment that
-//	               has the AR flag.
+//	on a packet:   OnAck or OnSack with its header. For a segment, Judge returns what
+//	               OnData would do with it; if the caller can't keep the segment, it
+//	               doesn't call OnData, and the peer sends it again. After Deliver,
+//	               loop over NextHeld. OnAckRequested is for a packet without a
+//	               segment that has the AR flag.
 //	to transmit:   Retransmit until !ok, CanSend and Send for new segments, then
-//	               ProbeDue, and last AckDue, so that an acknowledgement can ride on
-//	               what was just sent.
-//	when due:      Tick. Deadline says when.
+//	               ProbeDue, and last AckDue, so that a segment may carry the
+//	               acknowledgement.
+//	when due:      Tick. Deadline returns the time.
 //
-// Every packet that leaves takes its header from Header; a data packet asks
-// WantAR after Send or Retransmit; a SACK packet adds SackRuns. Received
-// packets must be processed before Tick of the same turn: a process that was
-// descheduled finds the acknowledgements that arrived meanwhile in its queue,
-// and must not take its own absence for a loss.
+// Every outgoing packet has acknowledgement and credits from Header. For a data packet, the caller calls
+// WantAR after Send or Retransmit; a SACK packet adds SackRuns. Received packets must be processed before
+// Tick in the same turn: after a process was suspended, the acknowledgements that arrived in the meantime
+// are in its queue, and the suspension must not count as a loss.
 //
-// Segments are named by their PSN and by a token of the caller's, from which
-// it builds a segment again that must be resent; nothing is stored here. A held
-// segment is never given back: what SackRuns has reported stays received
-// (unlike RFC 2018, which allows reneging), though a sender here survives it.
+// A segment is identified by its PSN and by a token of the caller, from which the caller builds the segment
+// again when it must be resent; no segment is stored here. A held segment is never discarded: what SackRuns
+// has reported stays received (unlike RFC 2018, which allows reneging), though a sender here tolerates
+// reneging.
 //
-// A Conn is used by one goroutine. It allocates in Init, and where more is
-// outstanding than ever before; what is given back to Rings is used
-// again. All times are nanoseconds of one monotonic clock.
+// A Conn is used by one goroutine. It allocates memory in Init, and when more segments are outstanding than
+// ever before; memory returned to Rings is reused. All times are nanoseconds of one monotonic clock.
 //
 // # Where things are
 //
 //	conn.go        a connection: its parts in the files below
-//	config.go      what a connection is told when it begins, and defaults
-//	send.go        new segments, what may go
-//	retransmit.go  what must go again
-//	rings.go       room for the records of what is outstanding
+//	config.go      parameters and defaults
+//	send.go        new segments, and how many may be sent
+//	retransmit.go  segments that must be resent
+//	rings.go       memory for the records of outstanding segments
 //	arrive.go      acknowledgements from the peer
 //	loss.go        which segments count as lost (RFC 8985, RFC 9002)
-//	timer.go       tail probe, retransmission timeout, death (RFC 6298)
+//	timer.go       tail loss probe, retransmission timeout, death timeout (RFC 6298)
 //	rtt.go         round-trip time (RFC 6298, Karn)
-//	congestion.go  the congestion window, by delay
-//	drain.go       looking for the least round trip anew
-//	losses.go      whether loss has to do with the queue
+//	congestion.go  the congestion window, controlled by delay
+//	drain.go       measuring the least round trip anew
+//	losses.go      whether the queue causes loss
 //	recv.go        arriving segments, held segments, SACK runs
 //	slots.go       which segments of a window are held
 //	ack.go         when to acknowledge, delayed or at once
@@ -52,5 +49,5 @@
 //
 // Package reliabletest runs two connections over a simulated network.
 //
-// Acknowledgements are delayed only while the program here answers at once (package pingpong).
+// Acknowledgements are delayed only while our program answers at once (package pingpong).
 package reliable

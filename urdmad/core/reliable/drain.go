@@ -1,38 +1,38 @@
 package reliable
 
-// drain lets the queue in front of a path run empty for a moment, so that the path's
-// own round trip is seen. Delay is measured from the least round trip of late; a stream
-// that always has target in the queue would take more and more of that queue for the path
-// each time the least is renewed, and one that comes to a queue that others keep never
-// sees the path at all (as BBR's ProbeRTT, Cardwell et al. 2016).
+// drain lets the queue of a path run empty for a moment, so that the path's own round trip can be measured.
+// Delay is measured relative to the least recent round trip. A stream that always keeps target in the queue
+// would take more and more of that queue for the path, each time the least round trip expires. A stream
+// that arrives at a queue kept by others would never see the path's own round trip at all (as BBR's
+// ProbeRTT, Cardwell et al. 2016).
 //
-// It takes two rounds: in the first what was under way before arrives, in the second what
-// met the shorter queue. Connections of one machine drain together, as rtt renews by the
-// clock: else each would measure the others' queue.
+// It takes two rounds: in the first one the segments sent before arrive, in the second one those that met
+// the shorter queue. Connections of one machine drain at the same time, because rtt renews by the clock:
+// otherwise each would measure the others' queues.
 type drain struct {
-	rounds int // still to come
-	resume int // window afterwards
+	rounds int // remaining rounds
+	resume int // the window to restore afterwards
 }
 
 const drainRounds = 2
 
-// begin returns the window to drain with: half of what the path takes without a queue.
+// begin returns the window for draining: half of what the path holds without a queue.
 func (d *drain) begin(window int, base, mean Time) int {
 	d.rounds, d.resume = drainRounds, window
 	return min(window, max(minCwnd, int(int64(window)*int64(base)/int64(2*max(mean, base)))))
 }
 
-// drain begins one, where the window was full: else no queue is ours. Windows of long
-// paths take off all of a queue whenever it is too long (excess), and half of one at
-// once, afterwards, is more than queues hold.
+// drain begins a drain if the window was full; otherwise the queue is not ours. Windows of long paths give
+// up a whole queue whenever it is too long (excess), and restoring half of such a window at once would
+// overflow queues.
 func (g *congestion) drain(base, mean Time) {
 	if g.drains.rounds == 0 && g.wasLimited && base != Never && !g.long() {
 		g.window = g.drains.begin(g.window, base, mean)
 	}
 }
 
-// drained ends a round, and reports whether it was one of a drain. What was lost in it
-// counts with the next.
+// drained ends a round, and reports whether it was part of a drain. Losses of such a round count in the
+// next.
 func (g *congestion) drained() bool {
 	if g.drains.rounds == 0 {
 		return false

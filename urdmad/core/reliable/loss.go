@@ -2,27 +2,26 @@ package reliable
 
 import "urdma/wire"
 
-// lossDetector decides from the order of transmissions which segments were
-// lost: one that was sent before another that arrived is late, and it counts
-// as lost when it is late by enough transmissions (RFC 9002 section 6.1.1) or
-// by enough time (RFC 8985 section 6.2). Since every transmission has a new
-// number, a lost retransmission is found like any other.
+// lossDetector decides from the order of transmissions which segments were lost. A segment is late if one
+// sent after it has arrived. It counts as lost when it is late by enough transmissions (RFC 9002 section
+// 6.1.1) or by enough time (RFC 8985 section 6.2). Every transmission has a new number, so a lost
+// retransmission is found in the same way.
 //
-// "Enough" follows the path: each segment that arrives late after all, and
-// each needless retransmission, raises it; calm lowers it again.
+// "Enough" adapts to the path: each segment that was late but arrived, and each needless retransmission,
+// raises it; rounds without reordering lower it again.
 type lossDetector struct {
 	newest  uint32 // number of the newest transmission known to have arrived
-	reorder int    // transmissions of lateness that are still no loss, plus one
-	slack   int    // quarters of a round trip of lateness that are still no loss
+	reorder int    // lateness in transmissions that is not a loss yet, plus one
+	slack   int    // lateness in quarters of a round trip that is not a loss yet
 	calm    int    // rounds without reordering
-	waited  bool   // mayBeFirst has said yes
-	doubts  int    // early acknowledgements in a row with nothing else
+	waited  bool   // firstAckMayBeOriginal has returned true
+	doubts  int    // consecutive events with nothing but early acknowledgements
 
-	// An unfinished timeout episode, for its undoing.
+	// State of an unfinished timeout, to undo it.
 	timedOut  bool
-	recover   wire.PSN // next new PSN when the timeout fired; the episode ends there
-	firstAt   uint32   // newest transmission number then
-	oldNewest uint32   // newest at that time
+	recover   wire.PSN // next new PSN when the timeout fired; the state ends when it is acknowledged
+	firstAt   uint32   // newest transmission number at the timeout
+	oldNewest uint32   // value of newest at the timeout
 	oldCwnd   int
 	oldThresh int
 }
@@ -42,22 +41,22 @@ func (l *lossDetector) init() {
 // newer compares transmission numbers, which wrap.
 func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
-// late learns that a segment sent once arrived behind the newest; window is how many
-// can be under way on this path.
-func (l *lossDetector) late(order uint32, window int) {
+// reordered records that a segment sent once arrived after newer ones; window is the number of segments
+// that can be in flight on this path.
+func (l *lossDetector) reordered(order uint32, window int) {
 	extent := int(int32(l.newest - order))
 	l.reorder = max(l.reorder, min(extent+1, window/2))
 	l.calm = 0
 }
 
-// needless learns that a segment was resent though the original arrived.
+// needless records that a segment was resent although the original arrived.
 func (l *lossDetector) needless(window int) {
 	l.reorder = max(l.reorder, min(2*l.reorder, window/2))
 	l.slack = min(l.slack+1, maxSlack)
 	l.calm = 0
 }
 
-// endRound lets what reordering taught fade.
+// endRound lowers the tolerance of reordering after calm rounds.
 func (l *lossDetector) endRound() {
 	if l.calm++; l.calm < calmRounds {
 		return
@@ -67,15 +66,14 @@ func (l *lossDetector) endRound() {
 	l.slack = max(minSlack, l.slack/2)
 }
 
-// patience is how long after its transmission a segment that later ones
-// overtook is waited for.
+// patience returns how long after its transmission an overtaken segment is still expected.
 func (c *Conn) patience() Time {
 	rtt := max(c.rtt.srtt, c.rtt.latest)
 	return rtt + rtt*Time(c.loss.slack)/4
 }
 
-// detectLost moves lost segments from the flight list to the lost set, and
-// arms the reordering timer for the first that is late but not yet lost.
+// detectLost moves lost segments from the flight list to the lost set, and sets the reordering timer for
+// the first segment that is late but not lost yet.
 func (c *Conn) detectLost(now Time) {
 	t := &c.tx
 	c.tmr.reorder = Never
@@ -98,8 +96,8 @@ func (c *Conn) detectLost(now Time) {
 	}
 }
 
-// soonest is when a segment overtaken by enough others counts as lost: at
-// once, but a retransmission not before its own answer could be here.
+// soonest returns when a segment that enough others have overtaken counts as lost: at once, but a
+// retransmission not before its acknowledgement could arrive.
 func (s *segment) soonest(r *rtt) Time {
 	if s.sends == 1 || r.srtt == 0 {
 		return s.sent
@@ -112,13 +110,12 @@ func (c *Conn) markLost(i uint32) {
 	t.unlink(i)
 	t.lost.add(t.psnOf(i))
 	t.nLost++
-	c.cc.oneLost()
+	c.cc.countLost()
 	c.stats.FastLost++
 }
 
-// unmarkLost takes back, after a needless timeout, the losses concluded from
-// its retransmissions. They go back to the front of the flight list: they
-// were sent once, before everything that is still on it.
+// unmarkLost undoes, after a needless timeout, the losses concluded from its retransmissions. The segments
+// return to the front of the flight list: they were sent once, before all others on it.
 func (c *Conn) unmarkLost() {
 	t := &c.tx
 	for psn := t.next; t.nLost > 0 && psn != t.una; {
@@ -130,6 +127,6 @@ func (c *Conn) unmarkLost() {
 		t.lost.remove(psn)
 		t.nLost--
 		t.link(i, t.head())
-		c.cc.lateAfterAll()
+		c.cc.undoLost()
 	}
 }

@@ -1,28 +1,27 @@
 package reliable
 
-// losses tells loss that congestion causes from loss that the path has anyway. A
-// queue that overflows is longest when it does, so what it loses, it loses while
-// the round trips around are long; a path that loses as much while they are short
-// loses at random, and there a long round trip says no more than without loss
-// (the idea of TCP Veno's, Fu and Liew 2003).
+// losses distinguishes loss by congestion from the path's random loss. A queue that overflows is at its
+// longest, so it loses segments while round trips are long. A path that loses as much while round trips are
+// short loses at random, and a long round trip at a loss is no evidence there (the idea of TCP Veno, Fu and
+// Liew 2003).
 //
-// Short is within the target of congestion control and nearer to the least than to
-// the mean: one who came to a queue that others keep full has a least with most
-// of that queue in it.
+// A round trip is short if its queue is within congestion control's target and it is nearer to the least
+// than to the mean round trip: for a connection that arrived at a full queue, the least round trip includes
+// most of that queue.
 type losses struct {
-	queued bool // the last round trip measured was not short
+	queued bool // the last measured round trip was not short
 	acks   [2]int
-	lost   [2]int // of those, by queued
+	lost   [2]int // lost segments, indexed by queued
 }
 
 const (
-	// enoughAcks without a queue say how much the path itself loses.
+	// enoughAcks acknowledgements without a queue are enough to know the path's own loss.
 	enoughAcks = 1024
-	// memoryAcks are what is remembered of each.
+	// memoryAcks is the number of acknowledgements after which both counts of an index are halved.
 	memoryAcks = 16384
 )
 
-// index is where segments of the present moment count.
+// index returns the index for segments counted now.
 func (l *losses) index() int {
 	if l.queued {
 		return 1
@@ -38,16 +37,15 @@ func (l *losses) acked(n int) {
 	}
 }
 
-// sample takes a measured round trip, what round trips are at least and on average,
-// and the queue that is tolerated.
+// sample processes a measured round trip; base is the least and mean the average round trip, target the
+// tolerated queue.
 func (l *losses) sample(rtt, base, mean, target Time) {
 	l.queued = rtt-base > min(target, (mean-base)/2)
 }
 
-func (l *losses) oneLost() { l.lost[l.index()]++ }
+func (l *losses) countLost() { l.lost[l.index()]++ }
 
-// random reports whether segments are lost without a queue at least half as often
-// as with one.
+// random reports whether the loss rate without a queue is at least half of that with one.
 func (l *losses) random() bool {
 	return l.acks[0] >= enoughAcks && 2*l.lost[0]*l.acks[1] >= l.lost[1]*l.acks[0] && l.lost[0] > 0
 }

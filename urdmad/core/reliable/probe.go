@@ -1,21 +1,21 @@
 package reliable
 
-// unknown is the time of what has not happened.
+// unknown is the time of an event that has not happened.
 const unknown Time = -1
 
-// liveness watches a connection with nothing outstanding: a closed window of
-// the peer's that we want to send into, and a peer that may have died.
+// liveness watches a connection without outstanding segments, for two conditions: the peer's window is
+// closed while we want to send, or the peer may have died.
 type liveness struct {
-	since   Time // last valid packet from the peer, or when watching began
-	asked   Time // last probe, or when the reason to probe began
-	probes  int  // unanswered
-	stalls  uint // probes of this closed window, for backing off
-	blocked bool // the caller wants to send and credits forbid it
+	since   Time // last valid packet from the peer, or start of watching
+	asked   Time // last probe, or start of the reason to probe
+	probes  int  // unanswered probes
+	stalls  uint // probes of this closed window, for backoff
+	blocked bool // the caller wants to send and has no credits
 	due     bool // a probe should go
 	dead    bool
 }
 
-// restart begins watching now.
+// restart starts watching now.
 func (v *liveness) restart(now Time) {
 	v.since, v.asked, v.stalls = now, now, 0
 }
@@ -38,7 +38,8 @@ func (c *Conn) unblock() {
 	c.live.due = false
 }
 
-// probeTime is when the next probe is due. With segments outstanding, retransmission probes as well.
+// probeTime returns when the next probe is due. With outstanding segments none is: retransmissions act as
+// probes.
 func (c *Conn) probeTime() Time {
 	v := &c.live
 	switch {
@@ -49,11 +50,11 @@ func (c *Conn) probeTime() Time {
 	case c.cfg.KeepAlive == 0:
 		return Never
 	case v.since == unknown:
-		return 0 // the first Tick starts the clock
+		return 0 // the first Tick sets the times
 	case v.probes == 0:
 		return v.since + c.cfg.KeepAlive
 	}
-	// The remaining tries share the time that is left until death.
+	// The remaining tries share the time left until death.
 	return v.asked + (c.cfg.DeathTimeout-c.cfg.KeepAlive)/4
 }
 
@@ -68,8 +69,8 @@ func (c *Conn) tickProbe(now Time) {
 	c.stats.Probes++
 }
 
-// ProbeDue reports, once, that a probe should go: a pure acknowledgement with
-// the AR flag set, which the peer answers at once with its own.
+// ProbeDue reports once that a probe should be sent: an acknowledgement without data, with the AR flag set,
+// which the peer answers at once.
 func (c *Conn) ProbeDue(now Time) bool {
 	c.tickProbe(now)
 	due := c.live.due

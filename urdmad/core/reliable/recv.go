@@ -2,23 +2,23 @@ package reliable
 
 import "urdma/wire"
 
-// Verdict says what became of an arriving segment.
+// Verdict says how a received segment is handled.
 type Verdict uint8
 
 const (
-	// Deliver: it is the next in order; the cumulative acknowledgement has
-	// moved past it. Loop over NextHeld afterwards, at once or a part at a time.
+	// Deliver: it is the next in order; the cumulative acknowledgement has advanced past it. Loop over
+	// NextHeld afterwards, at once or in parts.
 	Deliver Verdict = iota
-	// Hold: inside the window but out of order; the caller keeps it, in slot
-	// psn % RecvWindow, until NextHeld returns it.
+	// Hold: it is inside the window but out of order; the caller keeps it, in slot psn % RecvWindow, until
+	// NextHeld returns its PSN.
 	Hold
 	// Duplicate: already received; drop it.
 	Duplicate
-	// Outside: no segment of this connection's window; drop it.
+	// Outside: it is outside the window; drop it.
 	Outside
 )
 
-// String names the verdict for transcripts.
+// String returns the verdict's name for transcripts.
 func (v Verdict) String() string {
 	switch v {
 	case Deliver:
@@ -31,25 +31,25 @@ func (v Verdict) String() string {
 	return "outside"
 }
 
-// leastOld is how far behind the window a segment still counts as a duplicate, to be
-// answered, and not as a stranger's, unless the window itself is larger: what a peer
-// may have sent, and send again, is bounded by what 12 bits of credits could state.
+// leastOld is how far before the next PSN in order a segment still counts as a duplicate, which is
+// answered, rather than as a stranger's. If the window is larger, the window counts. The bound is the
+// number of segments that 12-bit credits allow a peer to have outstanding.
 const leastOld = wire.MaxCredits + 1
 
 // receiver is the receiving half.
 type receiver struct {
-	next   wire.PSN // cumulative acknowledgement: next PSN in order
-	end    wire.PSN // one past the last held; next if none is held
-	recent wire.PSN // the last held, while it is held
-	unsaid wire.PSN // where the runs begin that the last SACK had no room for
-	held   slotSet  // members within (next, next+its size); grows up to window
-	rings  *Rings   // where it grows from
-	nHeld  int
-	window int
+	next       wire.PSN // cumulative acknowledgement: next PSN in order
+	end        wire.PSN // one past the last held segment; next if none is held
+	recent     wire.PSN // the most recently held segment, while it is held
+	unreported wire.PSN // start of the runs for which the last SACK had no space
+	held       slotSet  // held segments, within (next, next+its size); grows up to window
+	rings      *Rings   // memory for growth
+	nHeld      int
+	window     int
 
 	credits int      // advertised, 0..window
-	edge    wire.PSN // one past the last the peer has been allowed by the last packet
-	allowed wire.PSN // one past the last it was ever allowed
+	edge    wire.PSN // one past the last segment that the latest credits allow
+	allowed wire.PSN // one past the last segment that any credits allowed
 }
 
 func (r *receiver) init(cfg *Config) {
@@ -62,16 +62,15 @@ func (r *receiver) init(cfg *Config) {
 	r.allowed = r.edge
 }
 
-// oldest is how far back segments are duplicates: what the peer may have under way
-// lies within a window of ours, however old.
+// oldest returns how far back segments count as duplicates: the peer's outstanding segments lie within our
+// window, however old they are.
 func (r *receiver) oldest() int { return max(leastOld, r.window) }
 
-// Judge says what OnData would do with the segment psn, and does nothing: a
-// caller that cannot take the segment does not pass it on.
+// Judge returns what OnData would return for the segment psn, and changes nothing: a caller that can't keep
+// the segment does not call OnData.
 //
-// What is accepted ends where RecvWindow does, and where the furthest credits
-// ever given to the peer do. The present credits may be fewer: they may
-// have shrunk after the segment was sent.
+// A segment is accepted up to the end of RecvWindow, and up to the furthest credits ever given to the peer.
+// The present credits may be fewer: they may have shrunk after the segment was sent.
 func (c *Conn) Judge(psn wire.PSN) Verdict {
 	r := &c.rx
 	ahead := int(psn.Sub(r.next))
@@ -86,15 +85,14 @@ func (c *Conn) Judge(psn wire.PSN) Verdict {
 	return Hold
 }
 
-// OnData takes the arrival of the segment psn. ackRequested is the AR flag of
-// its packet.
+// OnData records the arrival of the segment psn. ackRequested is the AR flag of its packet.
 func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
 	v := c.Judge(psn)
 	c.OnJudged(now, psn, ackRequested, v)
 	return v
 }
 
-// OnJudged is OnData for a segment of which Judge has just said v.
+// OnJudged is OnData for a segment for which Judge has just returned v.
 func (c *Conn) OnJudged(now Time, psn wire.PSN, ackRequested bool, v Verdict) {
 	c.hear(now)
 	r := &c.rx
@@ -102,29 +100,28 @@ func (c *Conn) OnJudged(now Time, psn wire.PSN, ackRequested bool, v Verdict) {
 	case Deliver:
 		c.accept(now)
 		if ackRequested || r.nHeld > 0 { // part of a hole is filled
-			c.ack.atOnce(now)
+			c.ack.acknowledgeNow(now)
 		}
 	case Duplicate:
 		c.stats.Duplicates++
-		c.ack.atOnce(now)
+		c.ack.acknowledgeNow(now)
 	case Hold:
 		c.hold(now, psn, ackRequested)
 	case Outside:
 		c.stats.Outside++
 		if ahead := int(psn.Sub(r.next)); ahead >= 0 && ahead < r.oldest() {
-			c.ack.atOnce(now) // a peer that doesn't know our window
+			c.ack.acknowledgeNow(now) // for a peer that doesn't know our window
 		}
 	}
 }
 
-// OnAckRequested takes a packet without a segment that has the AR flag: the
-// peer probes.
+// OnAckRequested handles a packet without a segment that has the AR flag: a probe from the peer.
 func (c *Conn) OnAckRequested(now Time) {
 	c.hear(now)
-	c.ack.atOnce(now)
+	c.ack.acknowledgeNow(now)
 }
 
-// accept moves the cumulative acknowledgement past the segment that arrived.
+// accept advances the cumulative acknowledgement past the segment that arrived.
 func (c *Conn) accept(now Time) {
 	c.rx.advance()
 	c.stats.Delivered++
@@ -152,9 +149,8 @@ func (c *Conn) hold(now Time, psn wire.PSN, ackRequested bool) {
 	c.ack.outOfOrder(now, gap || ackRequested)
 }
 
-// NextHeld consumes the next segment in order if it was held: the cumulative
-// acknowledgement moves past it and its PSN is returned. Call it until !ok
-// after each Deliver.
+// NextHeld returns the PSN of the next segment in order if it is held, and advances the cumulative
+// acknowledgement past it. Call it until !ok after each Deliver.
 func (c *Conn) NextHeld() (wire.PSN, bool) {
 	r := &c.rx
 	psn := r.next
@@ -169,24 +165,24 @@ func (c *Conn) NextHeld() (wire.PSN, bool) {
 	return psn, true
 }
 
-// SetCredits sets how many segments past the cumulative acknowledgement the
-// peer may send, at most RecvWindow: the caller's backpressure. Opening the
-// window, from closed or by half of RecvWindow, is told the peer at once.
+// SetCredits sets how many segments past the cumulative acknowledgement the peer may send, at most
+// RecvWindow: the caller's flow control. The peer is informed at once when the window opens from closed or
+// by half of RecvWindow.
 func (c *Conn) SetCredits(n int) {
 	r := &c.rx
 	r.credits = min(max(n, 0), r.window)
-	c.ack.credited(r.credits)
+	c.ack.setWindow(r.credits)
 	opened := int(r.next.Add(uint32(r.credits)).Sub(r.edge))
 	if opened >= r.window/2 && opened > 0 || r.credits > 0 && !r.edge.After(r.next) {
-		c.ack.atOnce(c.live.since)
+		c.ack.acknowledgeNow(c.live.since)
 	}
 }
 
-// Header returns the acknowledgement and credits for an outgoing packet of
-// any kind, and notes that they went out.
+// Header returns the acknowledgement and credits for an outgoing packet of any kind, and records that they
+// are sent.
 func (c *Conn) Header() (ack wire.PSN, credits uint32) {
 	r := &c.rx
-	c.ack.wentOut()
+	c.ack.headerSent()
 	r.edge = r.next.Add(uint32(r.credits))
 	if r.edge.After(r.allowed) {
 		r.allowed = r.edge
@@ -194,12 +190,11 @@ func (c *Conn) Header() (ack wire.PSN, credits uint32) {
 	return r.next, uint32(r.credits)
 }
 
-// SackRuns appends the runs of held segments to dst, for a SACK packet, and
-// notes that it goes out. The run that holds the segment which arrived last
-// comes first, the others follow lowest first, from where the last SACK had no more room. It doesn't
-// allocate where wire.MaxSackRuns more fit into dst's capacity.
+// SackRuns appends the runs of held segments to dst, for a SACK packet, and records that it is sent. The
+// run with the segment that arrived last comes first. The others follow in ascending order, starting where
+// the last SACK ran out of space. It doesn't allocate if dst has capacity for wire.MaxSackRuns more.
 func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
-	c.ack.sackWentOut()
+	c.ack.sackSent()
 	r := &c.rx
 	if r.nHeld == 0 {
 		return dst
@@ -213,19 +208,19 @@ func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 	return r.appendOthers(dst, newest, wire.MaxSackRuns-1)
 }
 
-// appendOthers appends up to most runs beside the newest: those that the last SACK
-// had no room for come before those it had.
+// appendOthers appends up to most runs other than the newest: runs for which the last SACK had no space
+// come first.
 func (r *receiver) appendOthers(dst []wire.SackRun, newest wire.SackRun, most int) []wire.SackRun {
 	from := r.next
-	if r.unsaid.After(r.next) && r.unsaid.Before(r.end) && !r.held.has(r.unsaid.Add(^uint32(0))) { // else runs have merged
-		from = r.unsaid
+	if r.unreported.After(r.next) && r.unreported.Before(r.end) && !r.held.has(r.unreported.Add(^uint32(0))) { // false if runs have merged
+		from = r.unreported
 	}
 	stop, wrapped := r.end, false
 	for p := from; ; {
 		run, ok := r.runFrom(p)
 		if !ok || !run.First.Before(stop) {
 			if wrapped || from == r.next {
-				r.unsaid = r.next
+				r.unreported = r.next
 				return dst
 			}
 			p, stop, wrapped = r.next, from, true
@@ -235,7 +230,7 @@ func (r *receiver) appendOthers(dst []wire.SackRun, newest wire.SackRun, most in
 			continue
 		}
 		if most == 0 {
-			r.unsaid = run.First
+			r.unreported = run.First
 			return dst
 		}
 		dst = append(dst, run)
@@ -243,20 +238,20 @@ func (r *receiver) appendOthers(dst []wire.SackRun, newest wire.SackRun, most in
 	}
 }
 
-// runAround returns the run that holds p, which is held. It doesn't walk over those
-// before it, of which a peer can make half as many as the window is long.
+// runAround returns the run that contains the held segment p. It doesn't iterate over earlier runs, of
+// which a peer can create half as many as the window has segments.
 func (r *receiver) runAround(p wire.PSN) wire.SackRun {
 	before := r.held.membersBefore(p, int(p.Sub(r.next)))
-	return wire.SackRun{First: p.Add(-uint32(before)), End: p.Add(uint32(r.held.untilOut(p, int(r.end.Sub(p)))))}
+	return wire.SackRun{First: p.Add(-uint32(before)), End: p.Add(uint32(r.held.distanceToGap(p, int(r.end.Sub(p)))))}
 }
 
-// runFrom returns the first run of held segments at or after p.
+// runFrom returns the first run of held segments that ends after p, from p on.
 func (r *receiver) runFrom(p wire.PSN) (wire.SackRun, bool) {
 	n := int(r.end.Sub(p))
-	off := r.held.untilIn(p, n)
+	off := r.held.distanceToMember(p, n)
 	if off >= n {
 		return wire.SackRun{}, false
 	}
 	first := p.Add(uint32(off))
-	return wire.SackRun{First: first, End: first.Add(uint32(r.held.untilOut(first, n-off)))}, true
+	return wire.SackRun{First: first, End: first.Add(uint32(r.held.distanceToGap(first, n-off)))}, true
 }

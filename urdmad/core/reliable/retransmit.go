@@ -2,10 +2,9 @@ package reliable
 
 import "urdma/wire"
 
-// Retransmit returns the next segment that must be resent now, lowest PSN
-// first, paced by the congestion window and within the peer's credits (but
-// for the head, which must get through), and marks it as resent. Call it
-// until !ok after every OnAck, OnSack and Tick.
+// Retransmit returns the next segment that must be resent now, lowest PSN first, and marks it as resent.
+// The congestion window and the peer's credits limit it, except the first unacknowledged segment, which
+// must get through. Call it until !ok after every OnAck, OnSack and Tick.
 func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
 	t := &c.tx
 	if c.live.dead {
@@ -20,9 +19,9 @@ func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
 	if t.nLost == 0 || t.flight >= c.cc.window {
 		return 0, 0, false
 	}
-	psn = t.una.Add(uint32(t.lost.untilIn(t.una, t.outstanding())))
+	psn = t.una.Add(uint32(t.lost.distanceToMember(t.una, t.outstanding())))
 	if psn != t.una && !psn.Before(t.limit) {
-		return 0, 0, false // the peer has no room for it now
+		return 0, 0, false // the peer has no space for it now
 	}
 	return c.resend(now, psn)
 }
@@ -40,7 +39,7 @@ func (c *Conn) resend(now Time, psn wire.PSN) (wire.PSN, uint64, bool) {
 	t.wantAR = true
 	c.tmr.lastSend = now
 	if psn == t.una {
-		c.tmr.base = now // the timeout runs from the head's last transmission
+		c.tmr.base = now // the timeout counts from the last transmission of the first unacknowledged segment
 	}
 	c.stats.Resent++
 	return psn, t.segs[i].token, true

@@ -2,31 +2,28 @@ package reliable
 
 import "urdma/wire"
 
-// Records of unacknowledged segments lie in a ring that is as long as it has to be:
-// most connections are idle or have a message at a time under way, and a ring for
-// a whole window is 32 KiB, or 2 MiB for a wide one. A connection begins with
-// leastRing; one that fills its ring takes a longer one, and gives it back once all is
-// acknowledged.
+// Records of unacknowledged segments are in a ring that is only as long as necessary: most connections are
+// idle or have one message outstanding, and a ring for a whole window is 32 KiB, or 2 MiB for a wide one. A
+// connection begins with leastRing records. If it fills its ring, it takes a longer one, and returns it
+// once everything is acknowledged.
 
-// leastRing is how many segments a connection always has records for, a power of
-// two.
+// leastRing is the number of segments for which a connection always has records, a power of two.
 const leastRing = 16
 
-// leastHeld is for how many segments past the next one a connection always has room to
-// note that they are held.
+// leastHeld is the number of segments past the next one that a connection can always record as held.
 const leastHeld = 64
 
-// spareBytes bounds what a Rings keeps for the next connection that needs one: as much again of rings
-// beyond MaxWindow, of which a few would else leave no room for all others.
+// spareBytes bounds the memory that a Rings keeps for later connections. Rings longer than MaxWindow have
+// an equal bound of their own, because a few of them would leave no space for all others.
 const (
 	spareBytes   = 8 << 20
 	segmentBytes = 32
 )
 
-// records are those of outstanding segments.
+// records are the records of outstanding segments.
 type records struct {
-	// segs is a ring by PSN, a power of two long; one more element behind it is the
-	// head of the flight list, which is sorted by order, so that losses are a prefix.
+	// segs is a ring indexed by PSN, whose length is a power of two, plus one element: the head of the
+	// flight list. That list is sorted by order, so that lost segments are a prefix of it.
 	segs   []segment
 	sacked slotSet
 	lost   slotSet
@@ -36,22 +33,22 @@ func newRecords(size int) records {
 	return records{segs: make([]segment, size+1), sacked: newSlotSet(size), lost: newSlotSet(size)}
 }
 
-// ring is the number of segments that there are records for.
+// ring returns the number of segments for which there are records.
 func (r *records) ring() int               { return len(r.segs) - 1 }
 func (r *records) mask() uint32            { return uint32(len(r.segs) - 2) }
 func (r *records) head() uint32            { return uint32(len(r.segs) - 1) }
 func (r *records) index(p wire.PSN) uint32 { return uint32(p) & r.mask() }
 
-// Rings are what connections of one thread take longer rings from. The zero value
-// is empty. Without one a connection keeps the longest ring that it ever needed.
+// Rings keeps longer rings for the connections of one thread. The zero value is empty. Without a Rings a
+// connection keeps the longest ring that it ever needed.
 type Rings struct {
 	spare spares[records]
-	held  spares[slotSet] // none of them with members
-	bytes int             // of those up to MaxWindow
-	wide  int             // of the others
+	held  spares[slotSet] // all of them empty
+	bytes int             // total of rings for at most MaxWindow segments
+	wide  int             // total of longer rings
 }
 
-// kept is how many bytes are kept of rings like one for size segments.
+// kept returns the byte count for rings for size segments.
 func (r *Rings) kept(size int) *int {
 	if size > MaxWindow {
 		return &r.wide
@@ -59,7 +56,7 @@ func (r *Rings) kept(size int) *int {
 	return &r.bytes
 }
 
-// take returns records for size segments, undefined but that none is sacked or lost.
+// take returns records for size segments, undefined except that none is sacked or lost.
 func (r *Rings) take(size int) records {
 	if r != nil {
 		if ring, ok := r.spare.take(size); ok {
@@ -70,7 +67,7 @@ func (r *Rings) take(size int) records {
 	return newRecords(size)
 }
 
-// put takes records back that nobody uses any more, none of them sacked or lost.
+// put takes back unused records, none of them sacked or lost.
 func (r *Rings) put(ring records) {
 	size := ring.ring()
 	if size > leastRing && r.mayKeep(size, segmentBytes*size) {
@@ -78,7 +75,7 @@ func (r *Rings) put(ring records) {
 	}
 }
 
-// takeHeld and putHeld are take and put for what a receiver holds.
+// takeHeld and putHeld are take and put for a receiver's set of held segments.
 func (r *Rings) takeHeld(size int) slotSet {
 	if r != nil {
 		if set, ok := r.held.take(size); ok {
@@ -95,7 +92,7 @@ func (r *Rings) putHeld(set slotSet) {
 	}
 }
 
-// mayKeep counts so many bytes of something for size segments as kept, if they may be.
+// mayKeep adds bytes, for size segments, to the kept bytes unless that exceeds the bound.
 func (r *Rings) mayKeep(size, bytes int) bool {
 	if r == nil || *r.kept(size)+bytes > spareBytes {
 		return false
@@ -104,10 +101,10 @@ func (r *Rings) mayKeep(size, bytes int) bool {
 	return true
 }
 
-// spares are what nobody uses, by the number of segments that it is for.
+// spares are unused objects, by the number of segments that each can hold.
 type spares[T any] map[int][]T
 
-// take takes one that was put there last.
+// take returns the object that was put last.
 func (s spares[T]) take(size int) (one T, ok bool) {
 	list := s[size]
 	if len(list) == 0 {
@@ -126,15 +123,15 @@ func (s *spares[T]) put(size int, one T) {
 	(*s)[size] = append((*s)[size], one)
 }
 
-// setRing has t use records, whose flight list is empty.
+// setRing makes t use records, whose flight list is empty.
 func (t *sender) setRing(ring records) {
 	t.records = ring
 	head := t.head()
 	t.segs[head].prev, t.segs[head].next = head, head
 }
 
-// grow takes a longer ring: twice as long as now, or as was needed before the last was
-// given back, which the window allows. The flight list stays in its order.
+// grow takes a longer ring: twice as long as the present one, or as long as was needed before the last one
+// was returned, within the window. The flight list keeps its order.
 func (t *sender) grow(rings *Rings) {
 	old := t.records
 	size := min(max(2*old.ring(), t.needed), t.window)
@@ -152,7 +149,7 @@ func (t *sender) grow(rings *Rings) {
 	rings.put(old)
 }
 
-// shrink gives a longer ring back while nothing is outstanding.
+// shrink returns a longer ring while nothing is outstanding.
 func (t *sender) shrink(rings *Rings) {
 	if rings == nil || t.ring() <= leastRing || t.outstanding() > 0 {
 		return
@@ -162,7 +159,7 @@ func (t *sender) shrink(rings *Rings) {
 	t.setRing(t.least)
 }
 
-// growHeld makes room to hold the segment so far past the next one.
+// growHeld makes room to record as held the segment that is ahead segments past the next one.
 func (r *receiver) growHeld(ahead int) {
 	size := int(r.held.size)
 	if ahead < size {
@@ -179,7 +176,7 @@ func (r *receiver) growHeld(ahead int) {
 	r.rings.putHeld(old)
 }
 
-// shrinkHeld gives room for many back while none is held.
+// shrinkHeld returns a larger set while no segment is held.
 func (r *receiver) shrinkHeld() {
 	if r.rings == nil || r.nHeld > 0 || r.held.size <= leastHeld {
 		return

@@ -1,33 +1,32 @@
 package reliable
 
-// rtt estimates the round-trip time (RFC 6298) and keeps the least one seen
-// lately, which stands for the path without queues.
+// rtt estimates the round-trip time (RFC 6298) and keeps the least recent one, which is the estimate for
+// the path without queues.
 type rtt struct {
 	srtt   Time // 0 before the first sample
 	rttvar Time
 	latest Time
 
-	// The minimum over the last one to two spans, so that a route that got
-	// longer is believed after a while.
+	// The minimum over the last one to two spans, so that after a while a longer route is recognised.
 	least     Time
-	lastLeast Time // of the span before
+	lastLeast Time // of the previous span
 	spanEnd   Time
-	renewed   bool // a span has ended, and nobody has looked for the least yet
-	ever      Time // the least of all, Never before the first sample
+	renewed   bool // a span has ended, and the least round trip has not been measured anew yet (drain)
+	ever      Time // least round trip of the connection; Never before the first sample
 
-	backoff uint // doublings of the timeout
+	backoff uint // number of doublings of the timeout
 
 	min, max, initial, ackDelay Time
 }
 
-// minSpan is how long a minimum round trip is believed, at least, and spanTrips how many
-// round trips: looking for it anew costs about one (drain).
+// A minimum round trip is valid for at least minSpan, and for at least spanTrips round trips: measuring it
+// anew costs about one round trip (drain).
 const (
 	minSpan   = 2 * Second
 	spanTrips = 200
 )
 
-// longForTimeout is the part of the timeout, 1/4, from which on an answer took long.
+// An answer took long if it took at least 1/longForTimeout of the timeout.
 const longForTimeout = 4
 
 func (r *rtt) init(cfg *Config) {
@@ -37,8 +36,8 @@ func (r *rtt) init(cfg *Config) {
 	}
 }
 
-// sample takes one measurement. Karn's rule is the caller's: only segments
-// that were sent once are measured.
+// sample processes one measurement. The caller applies Karn's rule: only segments that were sent once are
+// measured.
 func (r *rtt) sample(now, m Time) {
 	m = max(m, 1)
 	r.latest = m
@@ -64,8 +63,8 @@ func (r *rtt) sampleLeast(now, m Time) {
 	r.least, r.ever = min(r.least, m), min(r.ever, m)
 }
 
-// nextSpan is when the span that begins now ends: at a multiple of its length, so that
-// spans of connections with one clock end together.
+// nextSpan returns when the span that begins now ends: at a multiple of its length, so that spans of all
+// connections with the same clock end together.
 func (r *rtt) nextSpan(now Time) Time {
 	span := minSpan
 	for span < spanTrips*r.srtt {
@@ -74,11 +73,11 @@ func (r *rtt) nextSpan(now Time) Time {
 	return (now/span + 1) * span
 }
 
-// base is the least round trip seen lately, Never before the first sample.
+// base returns the least recent round trip; Never before the first sample.
 func (r *rtt) base() Time { return min(r.least, r.lastLeast) }
 
-// timeout is the retransmission timeout with its backoff. It allows for the
-// peer's acknowledgement delay, taken to be like ours.
+// timeout returns the retransmission timeout including backoff. It allows for the peer's acknowledgement
+// delay, which is assumed to equal ours.
 func (r *rtt) timeout() Time {
 	t := r.initial
 	if r.srtt != 0 {
@@ -100,10 +99,9 @@ func (r *rtt) backOff() {
 	}
 }
 
-// probeTimeout is how long the tail waits for acknowledgement before one
-// segment is resent to ask for it (RFC 8985 section 7.2). A quarter of the
-// shortest timeout bounds it below: a peer that merely sleeps is not asked
-// every few microseconds.
+// probeTimeout returns how long the last segment waits for acknowledgement before one segment is resent as
+// a tail loss probe (RFC 8985 section 7.2). It is at least a quarter of the shortest timeout, so that a
+// suspended peer is not probed every few microseconds.
 func (r *rtt) probeTimeout() Time {
 	if r.srtt == 0 {
 		return r.initial / 2

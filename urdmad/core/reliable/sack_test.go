@@ -37,8 +37,8 @@ func TestSacksTakeTurns(t *testing.T) {
 				}
 			}
 			if closing { // two runs become one where the next SACK would begin
-				c.OnData(0, c.rx.unsaid.Add(^uint32(0)), false)
-				c.OnData(0, c.rx.unsaid.Add(^uint32(1)), false)
+				c.OnData(0, c.rx.unreported.Add(^uint32(0)), false)
+				c.OnData(0, c.rx.unreported.Add(^uint32(1)), false)
 			}
 		}
 		for i := range runs {

@@ -5,11 +5,11 @@ import "urdma/wire"
 // segment is the record of one unacknowledged segment, 32 bytes.
 type segment struct {
 	token uint64
-	sent  Time   // last transmission
-	order uint32 // transmission number of that; orders all transmissions of the connection
-	prev  uint32 // flight list
+	sent  Time   // time of the last transmission
+	order uint32 // number of that transmission; it orders all transmissions of the connection
+	prev  uint32 // neighbours in the flight list
 	next  uint32
-	sends uint8 // transmissions, saturating
+	sends uint8 // number of transmissions, saturating
 }
 
 // sender is the sending half. Each PSN in [una, next) is in exactly one of
@@ -20,27 +20,27 @@ type segment struct {
 type sender struct {
 	una     wire.PSN // first unacknowledged
 	next    wire.PSN // next new
-	limit   wire.PSN // one past the last the peer's credits allow
-	credits uint32   // as stated last
+	limit   wire.PSN // one past the last segment that the peer's credits allow
+	credits uint32   // the peer's latest credits
 
-	records         // as many as rings.go says
-	window  int     // Config.Window: the most there get
-	least   records // the fewest, which stay
-	needed  int     // length of the ring that was given back, as far as it was used
-	most    int     // outstanding since then
+	records         // their number changes (rings.go)
+	window  int     // Config.Window: the greatest number of records
+	least   records // the smallest ring, which is kept
+	needed  int     // used length of the ring that was returned last
+	most    int     // greatest number of outstanding segments since then
 	flight  int
 
 	nSacked int
 	nLost   int
 	order   uint32 // number of the last transmission
 
-	// probe is a segment to resend whatever the congestion window says: the
-	// tail probe or the head after a timeout.
+	// probe is a segment to resend regardless of the congestion window: the tail loss probe, or the first
+	// unacknowledged segment after a timeout.
 	probe    wire.PSN
 	hasProbe bool
 
-	wantAR bool     // the packet just recorded asks for acknowledgement
-	lastAR wire.PSN // the last new segment that did
+	wantAR bool     // the packet just recorded asks for an acknowledgement
+	lastAR wire.PSN // the last new segment that asked for an acknowledgement
 }
 
 func (t *sender) init(cfg *Config) {
@@ -58,7 +58,7 @@ func (t *sender) outstanding() int        { return int(t.next.Sub(t.una)) }
 func (t *sender) psnOf(i uint32) wire.PSN { return t.una.Add((i - uint32(t.una)) & t.mask()) }
 func (t *sender) holds(p wire.PSN) bool   { return !p.Before(t.una) && p.Before(t.next) }
 
-// link puts slot i on the flight list after slot at, unlink takes it off.
+// link inserts slot i into the flight list after slot at; unlink removes it.
 func (t *sender) link(i, at uint32) {
 	after := t.segs[at].next
 	t.segs[i].prev, t.segs[i].next = at, after
@@ -72,7 +72,7 @@ func (t *sender) unlink(i uint32) {
 	t.flight--
 }
 
-// transmit records that slot i goes out now, as the newest transmission.
+// transmit records that slot i is sent now, as the newest transmission.
 func (t *sender) transmit(now Time, i uint32) {
 	t.order++
 	s := &t.segs[i]
@@ -83,12 +83,12 @@ func (t *sender) transmit(now Time, i uint32) {
 	t.link(i, t.segs[t.head()].prev)
 }
 
-// CanSend returns how many new segments may go now: the least of congestion
-// window, peer's credits and Window, less what is in flight. Lost segments
-// come first, so they count too: call Retransmit before.
+// CanSend returns how many new segments may be sent now: the minimum of congestion window, peer's credits
+// and Window, less the segments in flight. Lost segments are resent first, so they count as in flight: call
+// Retransmit before.
 //
-// Asking says that there is something to send: if only the peer's closed
-// window forbids it, probing that window begins.
+// A call implies that there is something to send: if only the peer's closed window forbids it, probing of
+// that window begins.
 func (c *Conn) CanSend(now Time) int {
 	credit := int(c.tx.limit.Sub(c.tx.next))
 	if credit <= 0 {
@@ -103,17 +103,16 @@ func (c *Conn) CanSend(now Time) int {
 	return max(0, min(credit, room, cwnd))
 }
 
-// GiveWay says whether others, which send a segment now and then, wait behind what this
-// connection has under way. Then a long round trip shrinks its window further.
+// GiveWay sets whether connections that send single segments wait behind this connection's segments. Then
+// long round trips shrink its window further.
 func (c *Conn) GiveWay(yes bool) { c.cc.giveWay = yes }
 
-// Send records a new segment of size bytes as sent now and returns its PSN.
-// token comes back from Retransmit if the segment must be resent.
+// Send records a new segment of size bytes as sent now and returns its PSN. Retransmit returns token if the
+// segment must be resent.
 //
-// CanSend must have allowed it. A segment that must go regardless (a
-// Terminate) may pass credits and congestion window, but not Window: there is
-// no room to record it, so that Send only counts as Stats.Refused, and the
-// PSN returned stays the next one.
+// CanSend must have allowed it. A segment that must be sent anyway (a Terminate) may exceed credits and
+// congestion window, but not Window: without a free record, Send only counts it in Stats.Refused, and
+// returns a PSN that the next segment will have too.
 func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
 	t := &c.tx
 	psn := t.next
@@ -135,19 +134,17 @@ func (c *Conn) Send(now Time, size int, token uint64) wire.PSN {
 	}
 	c.tmr.lastSend = now
 	c.noteWindowUse(psn)
-	c.ack.reverse(now)
+	c.ack.dataSent(now)
 	c.stats.Sent++
 	c.stats.SentBytes += uint64(size)
 	return psn
 }
 
-// noteWindowUse looks at how much of the window the segment psn leaves.
+// noteWindowUse asks for an acknowledgement if the segment psn leaves little of the window.
 //
-// Acknowledgement without delay is asked for when the window is at least half
-// used, every quarter of it: the peer's own policy doesn't know how small our
-// window is, and this keeps the window from running dry behind it. Not on
-// every segment of a full window, or acknowledgements would fragment the
-// stream into single segments.
+// It asks when at least half of the window is used, once for each quarter of the window: the peer's policy
+// doesn't know how small our window is, and this keeps the window from being exhausted. Asking with every
+// segment of a full window would make the acknowledgements break the stream up into single segments.
 func (c *Conn) noteWindowUse(psn wire.PSN) {
 	t := &c.tx
 	used := t.flight + t.nLost
@@ -164,11 +161,10 @@ func (c *Conn) noteWindowUse(psn wire.PSN) {
 	}
 }
 
-// WantAR reports whether the packet of the last Send or Retransmit should
-// carry the AR flag, "acknowledge without delay". It says so once. more says that
-// another segment follows; where none does, the peer may wait for one before it
-// acknowledges (ackPolicy), which is said only with as much unacknowledged as is
-// acknowledged at once elsewhere, so that ping-pong goes on as it does there.
+// WantAR reports, once, whether the packet of the last Send or Retransmit should carry the AR flag,
+// "acknowledge without delay". more says that another segment follows. If none does, the peer may wait for
+// one before it acknowledges (ackPolicy). The flag is set then only if at least as many segments are
+// unacknowledged as are acknowledged at once without Batches, so that ping-pong is not affected.
 func (c *Conn) WantAR(more bool) bool {
 	t := &c.tx
 	want := t.wantAR

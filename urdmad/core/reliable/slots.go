@@ -6,9 +6,8 @@ import (
 	"urdma/wire"
 )
 
-// slotSet is a set of PSNs within one window, a bit for each ring slot. The
-// caller sees to it that its members never span more than the window, so a
-// slot stands for one PSN only.
+// slotSet is a set of PSNs within one window, with a bit for each ring slot. The caller makes sure that its
+// members never span more than the window, so that a slot belongs to only one PSN.
 type slotSet struct {
 	words []uint64
 	size  uint32 // slots; a power of two
@@ -35,7 +34,7 @@ func (s *slotSet) remove(p wire.PSN) {
 	s.words[i>>6] &^= 1 << (i & 63)
 }
 
-// move has p be a member of to if it is one of s, of which it is none any more.
+// move moves p from s to to, if it is a member of s.
 func (s *slotSet) move(p wire.PSN, to *slotSet) {
 	if s.has(p) {
 		s.remove(p)
@@ -43,15 +42,13 @@ func (s *slotSet) move(p wire.PSN, to *slotSet) {
 	}
 }
 
-// untilIn returns how many of the n PSNs from p on come before the first
-// member, n if there is none.
-func (s *slotSet) untilIn(p wire.PSN, n int) int { return s.scan(p, n, 0) }
+// distanceToMember returns how many of the n PSNs from p on precede the first member; n if there is none.
+func (s *slotSet) distanceToMember(p wire.PSN, n int) int { return s.scan(p, n, 0) }
 
-// untilOut is untilIn for the first that is not a member.
-func (s *slotSet) untilOut(p wire.PSN, n int) int { return s.scan(p, n, ^uint64(0)) }
+// distanceToGap returns how many of the n PSNs from p on precede the first non-member; n if there is none.
+func (s *slotSet) distanceToGap(p wire.PSN, n int) int { return s.scan(p, n, ^uint64(0)) }
 
-// scan looks for a set bit, or with flip all ones for a clear one, a word at
-// a time.
+// scan looks for a set bit, or for a clear bit if flip is all ones, a word at a time.
 func (s *slotSet) scan(p wire.PSN, n int, flip uint64) int {
 	done := 0
 	for done < n {
@@ -67,8 +64,7 @@ func (s *slotSet) scan(p wire.PSN, n int, flip uint64) int {
 	return n
 }
 
-// membersBefore returns how many of the n PSNs before p are members, from p backwards
-// to the first that is none.
+// membersBefore returns how many consecutive PSNs immediately before p are members, at most n.
 func (s *slotSet) membersBefore(p wire.PSN, n int) int {
 	done := 0
 	for done < n {

@@ -3,17 +3,17 @@ package reliable
 // Counters are totals since Init.
 type Counters struct {
 	Sent       uint64 `counter:"segments"`    // new segments
-	SentBytes  uint64 `counter:"bytes"`       // of those
-	Resent     uint64 `counter:"resent"`      // retransmissions of all causes
-	FastLost   uint64 `counter:"lost"`        // segments found lost without a timeout's help
+	SentBytes  uint64 `counter:"bytes"`       // bytes of new segments
+	Resent     uint64 `counter:"resent"`      // retransmissions for any reason
+	FastLost   uint64 `counter:"lost"`        // segments found lost without a timeout
 	TailProbes uint64 `counter:"tail_probes"` // tail loss probes
 	Timeouts   uint64 `counter:"timeouts"`    // retransmission timeouts
-	Undone     uint64 // timeouts that turned out needless
-	Needless   uint64 `counter:"needless"` // events that showed a retransmission needless
-	Reordered  uint64 // segments sent once that arrived behind later ones
+	Undone     uint64 // timeouts found to be needless
+	Needless   uint64 `counter:"needless"` // events that showed that a retransmission was needless
+	Reordered  uint64 // segments sent once that arrived after later ones
 	Probes     uint64 // zero window and keep-alive probes
 	BadAcks    uint64 // packets with impossible acknowledgements
-	Refused    uint64 // Sends beyond Window
+	Refused    uint64 // calls of Send beyond Window
 
 	Delivered  uint64 `counter:"delivered"` // segments received, in order
 	Held       uint64 `counter:"reordered"` // segments that arrived out of order
@@ -30,10 +30,10 @@ type Stats struct {
 	Outstanding, Lost         int  // unacknowledged; waiting to be resent
 	HeldNow                   int  // segments held until a gap closes
 	PeerCredits               int  // new segments the peer still allows
-	Credits                   int  // what we advertise
+	Credits                   int  // credits that we advertise
 	Quick                     bool // acknowledging without delay
-	// Heard is when the peer was heard last, or when it let us send nothing more if that
-	// is later; -1 before.
+	// Heard is when the peer was last heard, or when its window was last closed, if that is later; -1:
+	// never.
 	Heard Time
 }
 

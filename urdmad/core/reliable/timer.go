@@ -2,35 +2,33 @@ package reliable
 
 import "errors"
 
-// ErrPeerDead: the peer was silent for DeathTimeout in spite of retransmissions, or was
-// heard and acknowledged nothing for alivePatience times as long, or an idle peer
-// answered no probe. It is final.
+// ErrPeerDead: the peer was silent for DeathTimeout despite retransmissions, or was heard but acknowledged
+// nothing for alivePatience times as long, or was idle and answered no probe. The error is permanent.
 var ErrPeerDead = errors.New("reliable: peer is dead: no answer within the death timeout")
 
-// deathTries is how many timeouts (or probes) in a row must go unanswered
-// before silence counts as death. A process that was stopped for longer than
-// DeathTimeout has tried nothing yet when it wakes.
+// deathTries is how many consecutive timeouts (or probes) must be unanswered before the peer counts as
+// dead. A process that was stopped for longer than DeathTimeout has sent none yet when it continues.
 const deathTries = 2
 
-// alivePatience is how many times DeathTimeout a peer is waited for that is heard, but
-// acknowledges nothing: what we send is lost, in a queue that others keep full, say.
+// alivePatience is the multiple of DeathTimeout after which a peer is given up that is heard but
+// acknowledges nothing: our segments are lost, for example in a queue that others keep full.
 const alivePatience = 4
 
-// timers are those of retransmission. All count from base or lastSend, so
-// sending costs no timer work; Deadline computes.
+// timers are the retransmission timers. All count from base or lastSend, so sending sets no timer; Deadline
+// computes the earliest.
 type timers struct {
-	base       Time // of the timeout: last progress, or when this flight began
+	base       Time // start of the timeout: last progress, or start of this flight
 	lastSend   Time
-	progress   Time // last progress, for death
+	progress   Time // last progress, for the death timeout
 	reorder    Time // when a late segment becomes lost; Never if none is late
-	notBefore  Time // grace after we were away ourselves
+	notBefore  Time // no timer expires earlier, because our process was suspended
 	graced     bool
-	tailProbed bool // the tail was probed and nothing has been heard since
-	timeouts   int  // in a row
-	spread     Time // what the timeout is late by (spreadOf)
+	tailProbed bool // a tail loss probe was sent, and nothing heard since
+	timeouts   int  // consecutive timeouts
+	spread     Time // random extension of the timeout (spreadOf)
 }
 
-// startTimers starts them for a new flight, or anew after progress.
+// startTimers starts the timers for a new flight, or again after progress.
 func (c *Conn) startTimers(now Time) {
 	c.tmr.base, c.tmr.progress = now, now
 	c.tmr.graced, c.tmr.tailProbed, c.tmr.notBefore = false, false, 0
@@ -42,7 +40,7 @@ func (c *Conn) startTimers(now Time) {
 	}
 }
 
-// tailTime is when the tail is probed.
+// tailTime returns when the tail loss probe is due.
 func (c *Conn) tailTime() Time {
 	if c.tmr.tailProbed || c.tmr.timeouts > 0 || c.tx.nLost > 0 || c.tx.flight == 0 {
 		return Never
@@ -50,10 +48,10 @@ func (c *Conn) tailTime() Time {
 	return max(c.tmr.base, c.tmr.lastSend) + c.rtt.probeTimeout()
 }
 
-// timeoutTime is when the head of what is outstanding is resent.
+// timeoutTime returns when the first unacknowledged segment is resent.
 func (t *timers) timeoutTime(r *rtt) Time { return t.base + r.timeout() + t.spread }
 
-// lossTime is the earliest of the retransmission timers.
+// lossTime returns the earliest time of the retransmission timers.
 func (c *Conn) lossTime() Time {
 	if c.tx.outstanding() == 0 {
 		return Never
@@ -62,10 +60,9 @@ func (c *Conn) lossTime() Time {
 	return max(t, c.tmr.notBefore)
 }
 
-// Deadline returns the earliest time at which Tick or AckDue must be called,
-// Never if nothing waits for time to pass. It may be past, or as close as a
-// few microseconds: then it isn't worth going to sleep. It does not know what
-// the caller could send or resend right now.
+// Deadline returns the earliest time at which Tick or AckDue must be called; Never if no timer is set. It
+// may be in the past, or so near that sleeping isn't worthwhile. It ignores segments that could be sent or
+// resent right now.
 func (c *Conn) Deadline() Time {
 	if c.live.dead {
 		return Never
@@ -74,9 +71,8 @@ func (c *Conn) Deadline() Time {
 	return min(t, c.deathTime())
 }
 
-// Tick runs the timers that have expired. What it finds due to be sent,
-// Retransmit and ProbeDue then return. It returns ErrPeerDead when the peer
-// is given up, and ever after.
+// Tick runs the expired timers; Retransmit and ProbeDue then return what they make due. It returns
+// ErrPeerDead once the peer is given up, and always afterwards.
 func (c *Conn) Tick(now Time) error {
 	if c.live.dead {
 		return ErrPeerDead
@@ -104,8 +100,8 @@ func (c *Conn) SetDeathTimeout(t Time) {
 	c.cfg.normalize()
 }
 
-// deathTime is when the peer is given up if nothing happens until then: when it has been
-// silent for the time-out, or has acknowledged nothing for alivePatience times as long.
+// deathTime returns when the peer is given up if nothing happens until then: after a silence of
+// DeathTimeout, or without an acknowledgement for alivePatience times as long.
 func (c *Conn) deathTime() Time {
 	switch {
 	case c.tx.outstanding() > 0 && c.tmr.timeouts >= deathTries:
@@ -117,9 +113,8 @@ func (c *Conn) deathTime() Time {
 	return Never
 }
 
-// graceTaken handles a timer found long after it expired: this process was
-// away, and the acknowledgement may be in the receive queue behind what has
-// been read so far. The timer waits a little longer, once.
+// graceTaken handles a timer that is found long after it expired: this process was suspended, and the
+// acknowledgement may still be unread in the receive queue. The timer is postponed a little, once.
 func (c *Conn) graceTaken(now, due Time) bool {
 	if c.tmr.graced || now-due <= c.cfg.MinRTO/2 {
 		return false
@@ -141,23 +136,21 @@ func (c *Conn) tickLoss(now Time) {
 	}
 }
 
-// probeTail has the last segment resent, once (RFC 8985 section 7): the
-// answer shows by SACK, or by acknowledging, what is missing, long before the
-// timeout.
+// probeTail makes the last segment be resent, once (RFC 8985 section 7): its acknowledgement or SACK shows
+// what is missing, long before the timeout.
 func (c *Conn) probeTail(now Time) {
 	t := &c.tx
 	t.probe, t.hasProbe = t.psnOf(t.segs[t.head()].prev), true
 	if !t.probe.Before(t.limit) {
-		t.probe = t.una // the peer has no room for the last one
+		t.probe = t.una // the peer has no space for the last segment
 	}
 	c.tmr.tailProbed = true
 	c.tmr.base = now
 	c.stats.TailProbes++
 }
 
-// timeOut is the retransmission timeout: only the head is resent. Whether the
-// rest was lost too, the answer tells; until it is known, the congestion
-// window is down to the minimum.
+// timeOut is the retransmission timeout: only the first unacknowledged segment is resent. Its answer shows
+// whether the others were lost too; until then the congestion window is at its minimum.
 func (c *Conn) timeOut(now Time) {
 	t := &c.tx
 	c.forgetSacks()
@@ -177,17 +170,16 @@ func (c *Conn) timeOut(now Time) {
 	c.stats.Timeouts++
 }
 
-// spreadOf is by how much a repeated timeout is lengthened, up to a quarter of it:
-// connections that lost their segments at once, or whose timeouts are in step with a
-// queue that others fill, would else meet the same full queue each time. x differs
-// between connections and between their transmissions.
+// spreadOf returns by how much a repeated timeout is extended, up to a quarter of it. Otherwise connections
+// that lost their segments at the same time, or whose timeouts are in step with a queue that others fill,
+// would meet the same full queue each time. x differs between connections and between their transmissions.
 func spreadOf(timeout Time, x uint32) Time {
 	x *= 0x9e3779b1 // Knuth's multiplicative hash
 	return timeout * Time(x>>24) / 1024
 }
 
-// forgetSacks handles a peer that reported the head as received and yet never
-// acknowledged it: no report of it counts any more (RFC 2018 section 8).
+// forgetSacks handles a peer that reported the first unacknowledged segment as received but never
+// acknowledged it: its reports are ignored from now on (RFC 2018 section 8).
 func (c *Conn) forgetSacks() {
 	t := &c.tx
 	if !t.sacked.has(t.una) {
@@ -203,11 +195,11 @@ func (c *Conn) forgetSacks() {
 	}
 }
 
-// Timeout is how long to wait for the answer to a packet before it counts as lost.
+// Timeout returns how long to wait for the answer to a packet before it counts as lost.
 func (c *Conn) Timeout() Time { return c.rtt.timeout() }
 
-// Stalled is for how long nothing was acknowledged though something waits for it and was
-// resent; 0 if that is not so.
+// Stalled returns for how long nothing was acknowledged although outstanding segments were resent; 0 if
+// that is not so.
 func (c *Conn) Stalled(now Time) Time {
 	if c.tx.outstanding() == 0 || c.tmr.timeouts < deathTries {
 		return 0
@@ -215,6 +207,5 @@ func (c *Conn) Stalled(now Time) Time {
 	return now - c.tmr.progress
 }
 
-// TimeoutsInRow is how many retransmission timeouts have passed since anything
-// was acknowledged.
+// TimeoutsInRow returns how many retransmission timeouts have expired since anything was acknowledged.
 func (c *Conn) TimeoutsInRow() int { return c.tmr.timeouts }
