@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// WordLen is the length of what an atomic operation works on, and its alignment.
+// WordLen is the length and the alignment of an atomic operation's operand.
 const WordLen = 8
 
-// AtomicOp is a 64-bit atomic operation, as RFC 7306 section 5.1 has them: verbs'
-// two are among them.
+// AtomicOp is a 64-bit atomic operation as in RFC 7306 section 5.1; the two operations of verbs are special
+// cases.
 type AtomicOp struct {
-	Add         bool   // else Data is swapped in where what is there equals Compare
+	Add         bool   // else Data replaces the operand if that equals Compare
 	Data        uint64 // to add or to swap in
-	Mask        uint64 // Add: the topmost bits of the fields that are added apart; else the bits that change
+	Mask        uint64 // Add: the highest bit of each field that is added separately; else the bits that are replaced
 	Compare     uint64
 	CompareMask uint64 // the bits that are compared; 0: always equal
 }
 
-// apply is what replaces original.
+// apply returns the value that replaces original.
 func (op *AtomicOp) apply(original uint64) uint64 {
 	switch {
-	case op.Add: // without the topmost bit of each field nothing is carried beyond it
+	case op.Add: // without the highest bit of each field, no carry leaves the field
 		return ((original &^ op.Mask) + (op.Data &^ op.Mask)) ^ (original^op.Data)&op.Mask
 	case (original^op.Compare)&op.CompareMask != 0:
 		return original
@@ -29,14 +29,14 @@ func (op *AtomicOp) apply(original uint64) uint64 {
 	return original&^op.Mask | op.Data&op.Mask
 }
 
-// applyTo replaces the number in b, in the machine's byte order.
+// applyTo replaces the number in b, which is in the machine's byte order.
 func (op *AtomicOp) applyTo(b []byte) {
 	binary.NativeEndian.PutUint64(b, op.apply(binary.NativeEndian.Uint64(b)))
 }
 
-// Atomic carries op out on the word at va, which CheckAtomic has accepted, and
-// returns what was there before. It is atomic against every other access to the
-// word, also the client's own. ok is false for a region on the fallback path.
+// Atomic executes op on the word at va, which CheckAtomic has accepted, and returns the original value. It
+// is atomic with respect to every other access to the word, including the client's. ok is false for a
+// region on the fallback path.
 func (r *Region) Atomic(va uint64, op *AtomicOp) (original uint64, ok bool) {
 	word := r.word(va)
 	if word == nil {
@@ -50,8 +50,8 @@ func (r *Region) Atomic(va uint64, op *AtomicOp) (original uint64, ok bool) {
 	}
 }
 
-// CheckAtomic adds to CheckRemote's checks that the word at va is aligned, as the
-// peer names it and in memory.
+// CheckAtomic is CheckRemote for the word at va, with two more checks: va is aligned, and so is the word in
+// memory.
 func (r *Region) CheckAtomic(va uint64) Violation {
 	if va%WordLen != 0 || r.ClientAddr(va)%WordLen != 0 && r.bytes == nil || !r.wordAligned(va) {
 		return Misaligned

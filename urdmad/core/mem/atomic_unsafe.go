@@ -2,7 +2,7 @@ package mem
 
 import "unsafe"
 
-// word is the number at va in urdmad's address space; nil on the fallback path.
+// word returns the number at va in urdmad's address space; nil on the fallback path.
 func (r *Region) word(va uint64) *uint64 {
 	b := r.Bytes(va, WordLen)
 	if b == nil {
@@ -11,7 +11,7 @@ func (r *Region) word(va uint64) *uint64 {
 	return (*uint64)(unsafe.Pointer(&b[0]))
 }
 
-// wordAligned reports whether shared memory at va is aligned where it is mapped.
+// wordAligned reports whether shared memory at va is aligned in its mapping.
 func (r *Region) wordAligned(va uint64) bool {
 	return uintptr(unsafe.Pointer(r.word(va)))%WordLen == 0
 }

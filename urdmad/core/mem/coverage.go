@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// coverage counts for each byte of a file how many regions it belongs to, as
-// runs of equal counts: what it takes goes with the regions, not with their size.
+// coverage counts for each byte of a file how many regions contain it, as runs of equal counts: its size
+// depends on the number of regions, not on their lengths.
 type coverage struct {
-	edges []edge // in ascending order; no two neighbours have the same count
+	edges []edge // in ascending order; no two adjacent edges have the same count
 }
 
-// edge begins a run that lasts to the next edge; before the first edge the count
-// is 0, and the last edge's is.
+// edge begins a run that ends at the next edge. The count is 0 before the first edge, and from the last
+// edge on.
 type edge struct {
 	at    uint64
 	count int
 }
 
-// span is [from, to).
+// span is the half-open range [from, to).
 type span struct{ from, to uint64 }
 
-// index is that of the first edge at or behind at.
+// index returns the index of the first edge at or after at.
 func (c *coverage) index(at uint64) int {
 	i, _ := slices.BinarySearchFunc(c.edges, at, func(e edge, at uint64) int { return cmp.Compare(e.at, at) })
 	return i
 }
 
-// before is the count just before edge i.
+// before returns the count just before edge i.
 func (c *coverage) before(i int) int {
 	if i == 0 {
 		return 0
@@ -35,7 +35,7 @@ func (c *coverage) before(i int) int {
 	return c.edges[i-1].count
 }
 
-// cut makes an edge at at, and returns its index.
+// cut makes an edge at at, if there is none, and returns its index.
 func (c *coverage) cut(at uint64) int {
 	i := c.index(at)
 	if i == len(c.edges) || c.edges[i].at != at {
@@ -44,15 +44,14 @@ func (c *coverage) cut(at uint64) int {
 	return i
 }
 
-// join removes edge i if nothing changes there.
+// join removes edge i if the count does not change there.
 func (c *coverage) join(i int) {
 	if c.edges[i].count == c.before(i) {
 		c.edges = slices.Delete(c.edges, i, i+1)
 	}
 }
 
-// add counts one region more on s, which is not empty, and calls fresh for each
-// part that had none.
+// add increments the counts in s, which is not empty, and calls fresh for each part whose count was 0.
 func (c *coverage) add(s span, fresh func(span)) {
 	first, last := c.cut(s.from), c.cut(s.to)
 	for i := first; i < last; i++ {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Job is one read or write of client memory through /proc/self/mem. Jobs of a
-// Space run one after the other in the order of Submit.
+// Job is one read or write of client memory through /proc/self/mem. Jobs of a Space run one after the
+// other, in the order of Submit.
 type Job struct {
 	Write bool
 	Addr  uint64 // in the client's address space
-	Buf   []byte // source of a write, destination of a read; the Space's until Done
-	// Atomic, if there is one, is carried out at Addr; Buf, WordLen bytes, is what
-	// was there. Other jobs of the Space come before or after it.
+	Buf   []byte // source of a write, destination of a read; belongs to the Space until Done
+	// Atomic, if not nil, is executed at Addr; Buf, WordLen bytes long, receives the original value. It is
+	// atomic with respect to other jobs of the Space.
 	Atomic *AtomicOp
-	// Done is called on the Space's goroutine with nil or the error (a page the
-	// client has unmapped: EIO). It must be quick and must not block.
+	// Done is called on the Space's goroutine with nil or the error (EIO if the client has unmapped a
+	// page). It must be quick and must not block.
 	Done func(error)
 }
 
@@ -29,16 +29,15 @@ type fallback struct {
 	space  *Space
 }
 
-// SetDirect has the worker read and write the client's private memory itself, in
-// place of a goroutine, because the client is trusted: a page fault that never ends
-// (userfaultfd, FUSE) would hold the worker. Before the first region.
+// SetDirect makes the worker access the client's private memory itself, without a goroutine, because the
+// client is trusted: a page fault that never ends (userfaultfd, FUSE) would block the worker. Call it
+// before the first region.
 func (s *Space) SetDirect() { s.direct = true }
 
-// Direct reports whether SetDirect was called: the worker calls Do.
+// Direct reports whether SetDirect was called; if so, the worker calls Do.
 func (s *Space) Direct() bool { return s.direct }
 
-// Fallback makes sure the Space's goroutine runs, if it needs one; ErrNoSelfMem if the
-// client passed no descriptor.
+// Fallback starts the Space's goroutine if it needs one; ErrNoSelfMem if the client passed no descriptor.
 func (s *Space) Fallback() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +53,8 @@ func (s *Space) Fallback() error {
 	return nil
 }
 
-// Submit queues a job; Fallback must have succeeded before. Memory for the
-// queue is the only thing it can wait for.
+// Submit queues a job; Fallback must have succeeded before. It blocks at most to allocate memory for the
+// queue.
 func (s *Space) Submit(j Job) {
 	f := s.fallback
 	f.mu.Lock()
@@ -64,11 +63,11 @@ func (s *Space) Submit(j Job) {
 	f.cond.Signal()
 }
 
-// drainTime bounds Drain: a client can make its own pages block for ever.
+// drainTime bounds Drain: a client can make accesses to its pages block for ever.
 const drainTime = 2 * time.Second
 
-// Drain waits until every job submitted before has ended, so that what a client
-// deregisters is written no more. The poll loop must not call it.
+// Drain waits until every job submitted before has ended, so that memory which a client deregisters is no
+// longer written. The poll loop must not call it.
 func (s *Space) Drain() {
 	s.mu.Lock()
 	f := s.fallback
@@ -114,14 +113,14 @@ func (f *fallback) take() ([]Job, bool) {
 	return jobs, len(jobs) > 0
 }
 
-// Leave has every job that has not begun fail: the client has closed its session, so
-// its private memory may have other uses, if it lives on.
+// Leave makes all jobs fail that have not begun: the client has closed its session, so a process that
+// continues may use its private memory for other purposes.
 func (s *Space) Leave() { s.left.Store(true) }
 
 var errLeft = errors.New("mem: the client has left")
 
-// Do carries a job out at once; it does not call Done. An error is that of a page that
-// the client does not map, or not with the right (EIO), or of its end (io.EOF).
+// Do executes a job immediately; it does not call Done. The error is EIO if the client does not map a page,
+// or not with the necessary rights, and io.EOF if the client has ended.
 func (s *Space) Do(j *Job) error {
 	if s.left.Load() {
 		return errLeft

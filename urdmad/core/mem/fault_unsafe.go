@@ -2,8 +2,8 @@ package mem
 
 import "unsafe"
 
-// Contains reports whether addr, an address in urdmad, lies in a view of
-// this client's memory. It is how a fault is put to the client's account.
+// Contains reports whether addr, an address in urdmad, is in a view of this client's memory. It attributes
+// a fault to a client.
 func (s *Space) Contains(addr uintptr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,7 @@
 package mem
 
-// Invalidate unbinds the window that an STag names, as the peer of a queue pair
-// asks, or its program (RFC 5040 section 5.3). NoRight: the STag is not that of a
-// window of type 2.
+// Invalidate unbinds the window of an STag, as requested by the peer of a queue pair or by its program
+// (RFC 5040 section 5.3). NoRight: the STag does not belong to a window of type 2.
 func (t *Table) Invalidate(s STag, by User) Violation {
 	r := t.Lookup(s)
 	switch {

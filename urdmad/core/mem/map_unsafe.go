@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePage is what one entry of a page table one level up maps.
+// hugePage is the size of a huge page.
 const hugePage = 2 << 20
 
-// mapAligned maps [start, end) of a file, of which start is a multiple of hugePage, at an address
-// that is one, too: only there the kernel maps huge pages of the file as such.
+// mapAligned maps [start, end) of a file, where start is a multiple of hugePage, at an address that is a
+// multiple too: only then does the kernel map the file's huge pages as such.
 func mapAligned(f *os.File, start, end uint64) ([]byte, error) {
 	size := uintptr(end - start)
 	room, err := unix.MmapPtr(-1, 0, nil, size+hugePage, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
@@ -25,7 +25,8 @@ func mapAligned(f *os.File, start, end uint64) ([]byte, error) {
 		_ = unix.MunmapPtr(room, size+hugePage)
 		return nil, err
 	}
-	// They fail only for want of mappings, and then take address space alone.
+	// These calls fail only if there are too many mappings; then the unused part only occupies address
+	// space.
 	if head > 0 {
 		_ = unix.MunmapPtr(room, head)
 	}
@@ -34,6 +35,6 @@ func mapAligned(f *os.File, start, end uint64) ([]byte, error) {
 }
 
 func unmapAligned(b []byte) {
-	// It fails only for an address that is not a mapping.
+	// It fails only for an address that is not mapped.
 	_ = unix.MunmapPtr(unsafe.Pointer(&b[0]), uintptr(len(b)))
 }

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// zeroPages is what null regions are read from: as much as one scatter/gather element
-// can name, all of it the kernel's one page of zeros.
+// zeroPages is the memory from which null regions are read: as long as one scatter/gather element can be,
+// and all of it the kernel's one zero page.
 type zeroPages struct {
 	mu    sync.Mutex
-	bytes []byte // nil until there was address space for it
+	bytes []byte // nil until it is mapped
 }
 
-// get maps them for the first null region, or for a later one if there was no room
-// then.
+// get maps it for the first null region, or for a later one if the address space was exhausted then.
 func (z *zeroPages) get() ([]byte, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -33,9 +32,8 @@ func (z *zeroPages) get() ([]byte, error) {
 
 var zeros zeroPages
 
-// NewNull describes a region of no memory (ibv_alloc_null_mr(3)): its owner's work
-// requests read 0 at any address of it, and what they write there is lost. Peers have
-// no right to it.
+// NewNull returns a region without memory (ibv_alloc_null_mr(3)): its owner's work requests read 0 at any
+// address in it, and what they write there is discarded. Peers have no access to it.
 func NewNull(pd uint64) (*Region, error) {
 	b, err := zeros.get()
 	if err != nil {
@@ -44,5 +42,5 @@ func NewNull(pd uint64) (*Region, error) {
 	return &Region{PD: pd, Access: LocalWrite, bytes: b, length: math.MaxUint64, shared: true, null: true}, nil
 }
 
-// Null reports a region of no memory: nothing may be written to its Bytes.
+// Null reports whether the region has no memory: nothing may be written to its Bytes.
 func (r *Region) Null() bool { return r.null }

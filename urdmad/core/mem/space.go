@@ -22,27 +22,26 @@ var (
 	ErrNoSelfMem = errors.New("mem: the client passed no /proc/self/mem, only shared memory can be registered")
 )
 
-// viewAlign is the granularity of mappings: registrations that lie close
-// together in a file share one mapping, of which Linux allows 65,530 a process.
+// viewAlign is the granularity of mappings: registrations that are close together in a file share one
+// mapping, of which Linux allows 65,530 per process.
 const viewAlign = 64 << 20
 
-// Budget bounds mappings. A process that reaches vm.max_map_count can't grow
-// its heap either.
+// Budget bounds the number of mappings. A process that reaches vm.max_map_count can't grow its heap either.
 type Budget interface {
-	// Take is asked before a mapping is made; its error refuses it.
+	// Take is called before a mapping is made; an error forbids it.
 	Take() error
-	// Give is told that one is gone, on any goroutine or the worker's thread.
+	// Give is called after a mapping is removed, on any goroutine or the worker's thread.
 	Give()
 }
 
-// Space is one client's memory as urdmad reaches it.
+// Space is one client's memory as urdmad accesses it.
 type Space struct {
 	mu     sync.Mutex
 	files  map[uint32]*sharedFile
 	views  []*view
-	idle   *view // of views: the one that was in use last, kept for the next
+	idle   *view // a member of views: the last one that became unused, kept for reuse
 	closed bool
-	budget Budget // nil: as many as the kernel allows
+	budget Budget // nil: limited only by the kernel
 
 	direct   bool        // see SetDirect
 	left     atomic.Bool // see Leave
@@ -50,21 +49,21 @@ type Space struct {
 	selfMem  *os.File    // the client's /proc/self/mem, or nil
 }
 
-// sharedFile is a client's memfd. It can't become shorter.
+// sharedFile is a client's memfd. It can't be truncated.
 type sharedFile struct {
 	*os.File
-	size uint64 // when it was last looked at
+	size uint64 // at the last look
 }
 
-// FileID names a file of the system, as long as it is open or mapped.
+// FileID identifies a file of the system, as long as it is open or mapped.
 type FileID struct {
 	Major, Minor uint32 // of its device
 	Inode        uint64
 }
 
-// fileKey names a client's file.
+// fileKey identifies a client's file.
 type fileKey struct {
-	handle uint32 // of AddFile; 0: of MapFile
+	handle uint32 // from AddFile; 0: a file from MapFile
 	FileID
 }
 
@@ -74,7 +73,7 @@ type view struct {
 	start, end uint64 // offsets in the file
 	bytes      []byte
 	refs       int
-	covered    coverage // whole pages, by mappings that are in use
+	covered    coverage // whole pages, covered by mappings in use
 }
 
 // Mapping is a mapped range of a client's file.
@@ -82,20 +81,20 @@ type Mapping struct {
 	Bytes []byte
 	view  *view
 	pages span     // offsets in the file
-	fresh []span   // of them, what no other mapping in use covered
+	fresh []span   // parts of pages that no other mapping in use covered
 	file  *os.File // until it is populated
 }
 
-// NewSpace takes ownership of selfMem, which may be nil.
+// NewSpace returns a Space and takes ownership of selfMem, which may be nil.
 func NewSpace(selfMem *os.File) *Space {
 	return &Space{files: make(map[uint32]*sharedFile), selfMem: selfMem}
 }
 
-// SetBudget bounds the mappings of a Space that has none yet.
+// SetBudget sets the budget of a Space that has no mappings yet.
 func (s *Space) SetBudget(b Budget) { s.budget = b }
 
-// AddFile accepts a memfd under a handle that the caller chose, and owns it
-// from then on, also on error.
+// AddFile registers a memfd under a handle that the caller chose. It takes ownership of the file, even if
+// it returns an error.
 func (s *Space) AddFile(handle uint32, f *os.File) error {
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
@@ -108,8 +107,8 @@ func (s *Space) AddFile(handle uint32, f *os.File) error {
 	return nil
 }
 
-// Map maps n bytes at offset of a file. The bytes stay until the region made
-// of them is removed and released.
+// Map maps n bytes at offset of a file. They stay mapped until the region made of them is removed and
+// released.
 func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,11 +124,11 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 	return s.mapFile(fileKey{handle: handle}, f.File, math.MaxUint64, offset, n)
 }
 
-// CheckShmem holds that a client's file is one that MapFile takes. A page fault in a
-// file on tmpfs waits for no other process, as it would in one on FUSE or a network file
-// system, and for no disk but that of swap; nor does one in huge pages, or in a dma-buf
-// that udmabuf made of such a file. What it may not write the client can't have
-// open for writing. It makes no call that such a file system could hold up.
+// CheckShmem returns an error unless MapFile accepts the client's file. A page fault in a file on tmpfs
+// waits for no other process, unlike one on FUSE or a network file system, and for no disk except swap. The
+// same holds for huge pages, and for a dma-buf that udmabuf made of such a file. A client can't open a file
+// for writing without the right to write it. The function makes no call that such a file system could
+// delay.
 func CheckShmem(f *os.File) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
@@ -151,8 +150,8 @@ func CheckShmem(f *os.File) error {
 	return nil
 }
 
-// exporterOf is the driver that made a dma-buf. The kernel writes it before the buffer's
-// name, which may be anything.
+// exporterOf returns the driver that made a dma-buf. The kernel writes it before the buffer's name, which
+// may have any content.
 func exporterOf(f *os.File) (string, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", f.Fd()))
 	if err != nil {
@@ -170,9 +169,9 @@ func exporterIn(info string) (string, bool) {
 	return "", false
 }
 
-// MapFile maps n bytes at offset of a file that CheckShmem accepts. The file may be closed
-// once the mapping is populated. Unlike one of AddFile it can become shorter; an
-// access to what is not there any more faults (package fault).
+// MapFile maps n bytes at offset of a file that CheckShmem accepts. The file may be closed once the mapping
+// is populated. Unlike a file from AddFile it can be truncated; then an access beyond its end faults
+// (package fault).
 func (s *Space) MapFile(f *os.File, id FileID, offset, n uint64) (Mapping, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -199,12 +198,12 @@ func (s *Space) mapFile(key fileKey, f *os.File, limit, offset, n uint64) (Mappi
 	return m, nil
 }
 
-// contains reports whether n bytes at offset, not none, lie in the file.
+// contains reports whether n bytes (at least one) at offset are in the file.
 func (f *sharedFile) contains(offset, n uint64) (bool, error) {
 	if offset+n <= offset {
 		return false, nil
 	}
-	if offset+n > f.size { // it may have grown
+	if offset+n > f.size { // the file may have grown
 		var st unix.Stat_t
 		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 			return false, err
@@ -214,7 +213,7 @@ func (f *sharedFile) contains(offset, n uint64) (bool, error) {
 	return offset+n <= f.size, nil
 }
 
-// use makes a mapping of a view that has the range.
+// use makes a mapping of a view that contains the range.
 func (s *Space) use(w *view, offset, n uint64) Mapping {
 	w.refs++
 	if s.idle == w {
@@ -226,15 +225,15 @@ func (s *Space) use(w *view, offset, n uint64) Mapping {
 	return m
 }
 
-// Unmap gives a mapping back that no region was made of.
+// Unmap releases a mapping of which no region was made.
 func (s *Space) Unmap(m Mapping) {
 	if m.view != nil {
 		s.unmap(m)
 	}
 }
 
-// view maps what lies around the range, but nothing from limit on: a file on hugetlbfs would
-// become longer, and a dma-buf refuses.
+// view maps the surroundings of the range, but nothing from limit on: mapping more would extend a file on
+// hugetlbfs, and fails for a dma-buf.
 func (s *Space) view(file fileKey, f *os.File, limit, offset, n uint64) (*view, error) {
 	for _, w := range s.views {
 		if w.file == file && w.start <= offset && offset+n <= w.end {
@@ -265,7 +264,7 @@ func (s *Space) unmap(m Mapping) {
 	if w.refs > 0 {
 		return
 	}
-	if s.closed || w.end-w.start > viewAlign || w.file.handle == 0 { // a program's file is not kept for nobody
+	if s.closed || w.end-w.start > viewAlign || w.file.handle == 0 { // views of a program's file are not kept unused
 		s.drop(w)
 		return
 	}
@@ -273,7 +272,7 @@ func (s *Space) unmap(m Mapping) {
 	s.idle = w
 }
 
-// dropIdle unmaps the view that is kept for nobody.
+// dropIdle unmaps the unused view that is kept.
 func (s *Space) dropIdle() {
 	if w := s.idle; w != nil {
 		s.idle = nil
@@ -281,7 +280,7 @@ func (s *Space) dropIdle() {
 	}
 }
 
-// drop unmaps a view that nobody uses.
+// drop unmaps an unused view.
 func (s *Space) drop(w *view) {
 	for i, x := range s.views {
 		if x == w {
@@ -289,12 +288,11 @@ func (s *Space) drop(w *view) {
 			break
 		}
 	}
-	go unmapAligned(w.bytes) // not here: the poll loop may be the caller, and gigabytes take milliseconds
+	go unmapAligned(w.bytes) // the poll loop may be the caller, and unmapping gigabytes takes milliseconds
 	s.giveBack()
 }
 
-// take asks for one view more, in the place of the one that nobody uses if there
-// may be no more.
+// take asks the budget for one more view. If it refuses, take drops the unused view instead.
 func (s *Space) take() error {
 	if s.budget == nil {
 		return nil
@@ -313,8 +311,8 @@ func (s *Space) giveBack() {
 	}
 }
 
-// Close ends the fallback goroutine and closes the files. Mappings still held
-// by regions go with their release.
+// Close ends the fallback goroutine and closes the files. A mapping that a region still uses is unmapped when
+// the region is released.
 func (s *Space) Close() {
 	for _, f := range s.end() {
 		f.Close()

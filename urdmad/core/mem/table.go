@@ -2,39 +2,38 @@ package mem
 
 import "math/rand/v2"
 
-// Table maps STags to regions and to what windows are bound to. An STag is 32
-// random bits, so a guess has the same small chance everywhere, and a stale
-// one seldom hits. Its upper 24 bits, the index, are in use once; the others, the
-// key, a window's program chooses anew for each bind.
+// Table maps STags to regions and to the parts to which windows are bound. An STag is 32 random bits, so
+// every guess has the same small chance, and an old STag rarely matches. Its upper 24 bits, the index, are
+// unique; the lower 8 bits, the key, are chosen by a window's program for each bind.
 //
-// The table is extendible hashing: a segment that is half full becomes two, which by an
-// Insert happens to one of them, so that none takes long. Within a segment addresses are
-// open, with linear probing: indices are random, so their bits are as good as any hash.
+// The table uses extendible hashing: a segment that is half full is split in two. An Insert splits only one
+// segment, so no Insert takes long. A segment uses open addressing with linear probing; indices are random,
+// so their bits serve as the hash.
 type Table struct {
-	segments []*segment // by the lowest bits of an index, a power of two; several may be the same one
+	segments []*segment // by the lowest bits of an index, length a power of two; several entries may be the same segment
 	used     int
 	rand     *rand.Rand
-	gone     [64]Gone // the last that were deregistered, in a ring
-	last     int      // of them, the newest
+	gone     [64]Gone // a ring of the last deregistered regions
+	last     int      // index of the newest in gone
 }
 
-// segment is what has the same lowest bits of the index.
+// segment has the regions whose indices have the same lowest bits.
 type segment struct {
-	slots [segmentSlots]*Region // at most half of them used; a window that is not bound has a dead region
+	slots [segmentSlots]*Region // at most half of them used; an unbound window has a dead region
 	used  int
-	bits  uint // that are the same
+	bits  uint // number of lowest bits that are the same
 }
 
-// Gone is what is known of a region that was deregistered.
+// Gone describes a region that was deregistered.
 type Gone struct {
 	STag         STag // 0: none
 	PD           uint64
 	Base, Length uint64
 }
 
-// Gone is the region that an STag has named until not long ago.
+// Gone returns the region that had an STag until recently.
 func (t *Table) Gone(s STag) (g Gone, ok bool) {
-	for i := range t.gone { // the newest first
+	for i := range t.gone { // newest first
 		g = t.gone[(t.last-i+len(t.gone))%len(t.gone)]
 		if g.STag == s {
 			return g, s != 0
@@ -44,15 +43,14 @@ func (t *Table) Gone(s STag) (g Gone, ok bool) {
 }
 
 const (
-	homeBits     = 10 // the highest of an index: where probing begins
+	homeBits     = 10 // the highest bits of an index select the slot at which probing begins
 	segmentSlots = 1 << homeBits
 	maxRegions   = 1 << 23 // half of all indices
 	keyBits      = 8
-	reserved     = 256 // STags below stay unused: 0 is a common mistake
+	reserved     = 256 // STags below this are unused: 0 is a common mistake
 )
 
-// NewTable returns an empty table that draws STags from src, which should be
-// hard to predict.
+// NewTable returns an empty table that draws STags from src, which should be hard to predict.
 func NewTable(src rand.Source) *Table {
 	return &Table{segments: []*segment{{}}, rand: rand.New(src)}
 }
@@ -63,8 +61,8 @@ func (s STag) home() uint32 { return uint32(s) >> (32 - homeBits) }
 
 func (t *Table) segment(s STag) *segment { return t.segments[s.index()&uint32(len(t.segments)-1)] }
 
-// Insert gives r an STag, that which it has already if nothing else has that index; false
-// when there are as many regions as there may be.
+// Insert gives r an STag: the one it already has if no other region has that index, else a new one. It
+// returns false if the table is full.
 func (t *Table) Insert(r *Region) bool {
 	if t.used == maxRegions {
 		return false
@@ -80,8 +78,7 @@ func (t *Table) Insert(r *Region) bool {
 	return true
 }
 
-// Replace deregisters old and gives r its STag, at once: nobody finds the STag
-// meanwhile to name nothing.
+// Replace deregisters old and gives r its STag, in one step: a lookup never finds the STag unused.
 func (t *Table) Replace(old, r *Region) {
 	if slot := t.find(old.STag); slot != nil && *slot == old {
 		r.STag = old.STag
@@ -90,7 +87,7 @@ func (t *Table) Replace(old, r *Region) {
 	old.kill()
 }
 
-// split makes two segments of one.
+// split divides a segment into two.
 func (t *Table) split(g *segment) {
 	if 1<<g.bits == len(t.segments) {
 		t.segments = append(t.segments, t.segments...)
@@ -117,7 +114,7 @@ func (g *segment) put(r *Region) {
 	g.used++
 }
 
-// find returns the slot of an STag's index; nil if nothing has it.
+// find returns the slot of an STag's index; nil if no region has it.
 func (t *Table) find(s STag) **Region {
 	g := t.segment(s)
 	for i := s.home(); g.slots[i] != nil; i = (i + 1) % segmentSlots {
@@ -130,8 +127,7 @@ func (t *Table) find(s STag) **Region {
 
 func (t *Table) taken(s STag) bool { return t.find(s) != nil }
 
-// Lookup returns the region that an STag names, or the part of one that a window
-// is bound to; or nil.
+// Lookup returns the region of an STag, or the part to which a window is bound; nil if there is none.
 func (t *Table) Lookup(s STag) *Region {
 	slot := t.find(s)
 	if slot == nil || (*slot).STag != s || (*slot).Dead() {
@@ -140,7 +136,7 @@ func (t *Table) Lookup(s STag) *Region {
 	return *slot
 }
 
-// Remove deregisters r: it is found no more; its pages go when the last work in
+// Remove deregisters r: lookups no longer find it. Its memory is unmapped when the last operation in
 // progress releases it.
 func (t *Table) Remove(r *Region) {
 	if slot := t.find(r.STag); slot != nil && *slot == r {
@@ -152,8 +148,7 @@ func (t *Table) Remove(r *Region) {
 	r.kill()
 }
 
-// clear empties the slot of r and moves up those behind it that probing would no longer
-// find.
+// clear empties the slot of r and moves up later entries that probing would otherwise no longer find.
 func (g *segment) clear(r *Region) {
 	i := r.STag.home()
 	for g.slots[i] != r {
@@ -168,5 +163,5 @@ func (g *segment) clear(r *Region) {
 	g.used--
 }
 
-// Len is the number of regions and windows.
+// Len returns the number of regions and windows.
 func (t *Table) Len() int { return t.used }

@@ -2,23 +2,22 @@ package mem
 
 import "urdma/verbs/abi"
 
-// Window is a memory window: an STag that its program binds to part of a region,
-// for peers to use, and unbinds again without a system call (InfiniBand vol. 1).
-// Every bind makes a part of its own, so that work under way which
-// holds the part of an earlier one finds it dead.
+// Window is a memory window: an STag that its program binds to part of a region for peers to use, and
+// unbinds again without a system call (InfiniBand vol. 1). Every bind makes a new part, so that an
+// operation in progress which holds the part of an earlier bind finds it dead.
 type Window struct {
 	PD uint64
-	// Type2 windows are bound for one queue pair, and invalidated; others are bound
-	// for all of the protection domain, and bound anew, or to nothing.
+	// Type2 windows are bound for one queue pair, and invalidated. Other windows are bound for the whole
+	// protection domain, and rebound, with length 0 to unbind.
 	Type2 bool
 
-	part *Region // what the table has; dead while the window is not bound
+	part *Region // the Table's entry; dead while the window is not bound
 }
 
-// STag is the window's, with the key of its newest bind.
+// STag returns the window's STag, with the key of its latest bind.
 func (w *Window) STag() STag { return w.part.STag }
 
-// Bound is the part of a region that the window is bound to, or nil.
+// Bound returns the part of a region to which the window is bound, or nil.
 func (w *Window) Bound() *Region {
 	if w.part.Dead() {
 		return nil
@@ -26,26 +25,25 @@ func (w *Window) Bound() *Region {
 	return w.part
 }
 
-// Of is the region that a part belongs to; nil for a region.
+// Of returns the region of a part; nil for a region.
 func (r *Region) Of() *Region { return r.of }
 
-// Stream is the only queue pair that a part may be used by; 0 if any may.
+// Stream returns the only queue pair that may use a part; 0 if any may.
 func (r *Region) Stream() uint32 { return r.stream }
 
-// InsertWindow gives w, which is not bound, an STag; false when there are as many
-// as there may be.
+// InsertWindow gives w, which is not bound, an STag; false if the table is full.
 func (t *Table) InsertWindow(w *Window) bool {
 	w.part = &Region{PD: w.PD, window: w, dead: true}
 	return t.Insert(w.part)
 }
 
-// RemoveWindow unbinds w and forgets it.
+// RemoveWindow unbinds w and removes it from the table.
 func (t *Table) RemoveWindow(w *Window) {
 	w.unbind()
 	t.Remove(w.part)
 }
 
-// Window returns the window that an STag with any key names, or nil.
+// Window returns the window of an STag with any key, or nil.
 func (t *Table) Window(s STag) *Window {
 	slot := t.find(s)
 	if slot == nil {
@@ -54,21 +52,21 @@ func (t *Table) Window(s STag) *Window {
 	return (*slot).window
 }
 
-// Binding is what a window is to be bound to.
+// Binding has the parameters of a bind.
 type Binding struct {
-	STag   STag // the window's index, and the key from now on
-	To     STag // of the region
+	STag   STag // the window's index with the new key
+	To     STag // STag of the region
 	Addr   uint64
-	Length uint64 // 0: to nothing
+	Length uint64 // 0: unbind
 	Access uint32 // enum ibv_access_flags
 	By     User
 }
 
-// windowRights are what a window can grant.
+// windowRights are the rights that a window can grant.
 const windowRights = RemoteWrite | RemoteRead | RemoteAtomic
 
-// Bind binds a window, or says that the rules of InfiniBand vol. 1 are
-// against it; then nothing has changed. A window of type 1 may be bound already.
+// Bind binds a window and reports whether the rules of InfiniBand vol. 1 allow it; if not, nothing has
+// changed. A window of type 1 may already be bound.
 func (t *Table) Bind(b *Binding) bool {
 	w := t.Window(b.STag)
 	if w == nil || w.PD != b.By.PD {
@@ -104,7 +102,7 @@ func (w *Window) mayBind(to *Region, b *Binding) bool {
 	return to.Contains(b.Addr, b.Length)
 }
 
-// part is what a window bound as b says makes of a region.
+// part returns the part of a region that b describes.
 func (r *Region) part(b *Binding) *Region {
 	p := &Region{PD: r.PD, Access: b.Access & windowRights, Space: r.Space, of: r, base: b.Addr, length: b.Length,
 		bytes: r.Bytes(b.Addr, b.Length), client: r.ClientAddr(b.Addr), shared: r.shared}
@@ -114,7 +112,7 @@ func (r *Region) part(b *Binding) *Region {
 	return p
 }
 
-// replace puts a part into the table in the place of what the window had.
+// replace replaces a window's entry in the table by a part.
 func (t *Table) replace(w *Window, s STag, part *Region) {
 	w.unbind()
 	part.STag = s

@@ -6,28 +6,27 @@ import (
 	"urdma/wire"
 )
 
-// This file is ARP (RFC 826), and what it tells of another host with our address
-// (RFC 5227).
+// This file implements ARP (RFC 826), and detects another host with our address (RFC 5227).
 
-// defendInterval is the least time between two announcements that defend our address
-// (RFC 5227 section 1.1, DEFEND_INTERVAL).
+// defendInterval is the least time between two announcements that defend our address (RFC 5227 section 1.1,
+// DEFEND_INTERVAL).
 const defendInterval = int64(10e9)
 
-// Outgoing is a packet to send to an Ethernet address: an ARP packet, or in the
-// table of an IPv6 port a message of neighbour discovery.
+// Outgoing is a packet to send to an Ethernet address: an ARP packet, or for an IPv6 port a neighbour
+// discovery message.
 type Outgoing struct {
 	Dst wire.MAC
 	ARP wire.ARP
 
-	NDP      wire.NDP // its Type is 0 if this is an ARP packet
+	NDP      wire.NDP // its Type is 0 in an ARP packet
 	From, To wire.IPv6
 }
 
-// ARP takes an ARP packet from the wire (RFC 826, packet reception): it answers
-// requests for our address and learns the sender's address.
+// ARP handles a received ARP packet (RFC 826, packet reception): it answers requests for our address and
+// learns the sender's address.
 //
-// A request without a sender's address is a probe, whether the address is free
-// (RFC 5227 section 2.1.1): it is answered, and there is nothing to learn.
+// A request without a sender's address probes whether the address is free (RFC 5227 section 2.1.1): it is
+// answered, and nothing is learned.
 func (n *Table) ARP(now int64, a *wire.ARP) []Outgoing {
 	target, sender := netip.AddrFrom4(a.TargetIP), netip.AddrFrom4(a.SenderIP)
 	forUs := target == n.ip
@@ -48,9 +47,9 @@ func (n *Table) ARP(now int64, a *wire.ARP) []Outgoing {
 		TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}}}
 }
 
-// contested: a host at by uses our address, if by is not ours (a loop brings our own
-// packets back). We go on using it, as connections do (RFC 5227 section 2.4, c), and
-// neighbours are told where we are.
+// contested handles a host at by that uses our address, unless by is ours (a loop returns our own packets).
+// We continue to use the address, because connections do (RFC 5227 section 2.4, c), and announce it to
+// neighbours.
 func (n *Table) contested(now int64, by wire.MAC) []Outgoing {
 	if by == n.mac || now < n.defendable {
 		return nil
@@ -62,9 +61,8 @@ func (n *Table) contested(now int64, by wire.MAC) []Outgoing {
 	return []Outgoing{n.arpRequest(n.ip.As4(), nil)}
 }
 
-// announceARP is the gratuitous ARP of a port that has just come up, behind a probe:
-// a host that has our address already answers that one, and only that one. The port does not
-// wait for such an answer.
+// announceARP returns the gratuitous ARP of a port that has just come up, preceded by a probe: a host that
+// already has our address answers the probe, and only the probe. The port does not wait for that answer.
 func (n *Table) announceARP() []Outgoing {
 	probe := n.arpRequest(n.ip.As4(), nil)
 	probe.ARP.SenderIP = wire.IPv4{}

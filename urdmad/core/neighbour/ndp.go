@@ -6,28 +6,28 @@ import (
 	"urdma/wire"
 )
 
-// This file is neighbour discovery (RFC 4861): what ARP is to IPv4. Routers are not
-// looked for: the gateway is configured.
+// This file implements neighbour discovery (RFC 4861), the counterpart of ARP in IPv6. It does not discover
+// routers: the gateway is configured.
 
-// retransTimer is how long the probe for our own address waits for an answer
-// (RFC 4861 section 10, RETRANS_TIMER; one probe: DupAddrDetectTransmits).
+// retransTimer is how long the probe for our own address waits for an answer (RFC 4861 section 10,
+// RETRANS_TIMER; one probe: DupAddrDetectTransmits).
 const retransTimer = int64(1e9)
 
-// uniqueness is duplicate address detection (RFC 4862 section 5.4). Until it is over
-// the address is used already, but in a way that harms nobody who has it (RFC 4429,
-// optimistic): solicitations carry no Ethernet address, and answers override none.
+// uniqueness is the state of duplicate address detection (RFC 4862 section 5.4). Until it ends, the address
+// is used, but in a way that does not harm a host that has it (RFC 4429, optimistic): solicitations carry
+// no Ethernet address, and answers do not override.
 type uniqueness struct {
-	until int64 // that it takes; never: not begun, or over
+	until int64 // end of the detection; never: not begun, or over
 	lost  bool  // another host has the address
 }
 
 func (u *uniqueness) tentative() bool { return u.until != never }
 
-// Duplicate reports that another host has our address: nothing may be sent from it,
-// nor taken for it, until it is configured anew.
+// Duplicate reports whether another host has our address: nothing may be sent from it or received for it
+// until it is configured again.
 func (n *Table) Duplicate() bool { return n.claim.lost }
 
-// probe asks whether somebody has our address.
+// probe asks whether another host has our address.
 func (n *Table) probe(now int64) []Outgoing {
 	if n.claim.lost {
 		return nil
@@ -37,7 +37,8 @@ func (n *Table) probe(now int64) []Outgoing {
 	return []Outgoing{{Dst: wire.Group6MAC(group), NDP: wire.NDP{Type: wire.ICMPv6Solicit, Target: n.ip.As16()}, To: group}}
 }
 
-// claimed: nobody has it. Neighbours learn where it is (RFC 4861 section 7.2.6).
+// claimed handles the end of the detection without an answer: it announces the address (RFC 4861 section
+// 7.2.6).
 func (n *Table) claimed() []Outgoing {
 	n.claim.until = never
 	o := n.advertise(wire.Group6MAC(wire.AllNodes), wire.AllNodes)
@@ -45,7 +46,7 @@ func (n *Table) claimed() []Outgoing {
 	return []Outgoing{o}
 }
 
-// GiveUp gives the address up, and with it all that wait for neighbours.
+// GiveUp gives up the address, and all resolutions in progress.
 func (n *Table) GiveUp() {
 	n.claim = uniqueness{until: never, lost: true}
 	for len(n.due) > 0 {
@@ -53,14 +54,14 @@ func (n *Table) GiveUp() {
 	}
 }
 
-// NDP takes a message from the wire, of a frame that f describes.
+// NDP handles a received message, in a frame that f describes.
 func (n *Table) NDP(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	if n.ip.Is4() || n.ip.IsUnspecified() || n.claim.lost {
 		return nil
 	}
-	// A claim to our address from our own Ethernet address is our own that a loop
-	// brought back, or that of a kernel which has the interface with us. The kernel
-	// behind a tap has the same Ethernet address and is a neighbour.
+	// A claim to our address from our own Ethernet address is our own message that a loop returned, or
+	// comes from a kernel that shares the interface with us. The kernel at a tap has the same Ethernet
+	// address, but is a neighbour.
 	claims := netip.AddrFrom16(p.Target) == n.ip && (p.Type == wire.ICMPv6Advertise || f.Src6 == wire.IPv6{})
 	if claims && f.Src == n.mac {
 		return nil
@@ -72,15 +73,14 @@ func (n *Table) NDP(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	return nil
 }
 
-// solicited answers solicitations for our address (RFC 4861 sections 7.2.3 and 7.2.4). One
-// without a source address, as hosts send whose own is tentative, is answered to where the
-// frame came from.
+// solicited answers solicitations for our address (RFC 4861 sections 7.2.3 and 7.2.4). A solicitation
+// without a source address, from a host whose own address is tentative, is answered to the frame's source.
 func (n *Table) solicited(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	src := netip.AddrFrom16(f.Src6)
 	if netip.AddrFrom16(p.Target) != n.ip || src == n.ip {
 		return nil
 	}
-	if src.IsUnspecified() { // somebody wants to have our address
+	if src.IsUnspecified() { // another host probes for our address
 		if n.claim.tentative() {
 			n.GiveUp()
 			return nil
@@ -97,8 +97,8 @@ func (n *Table) solicited(now int64, f *wire.Frame, p *wire.NDP) []Outgoing {
 	return []Outgoing{n.advertise(to, f.Src6)}
 }
 
-// advertised takes an answer, or news of a neighbour that we know of (RFC 4861
-// section 7.2.5). One that does not override shows only that somebody is there.
+// advertised handles an advertisement of a known neighbour (RFC 4861 section 7.2.5). One that does not
+// override shows only that the neighbour is reachable.
 func (n *Table) advertised(now int64, p *wire.NDP) {
 	target := netip.AddrFrom16(p.Target)
 	if target == n.ip {
@@ -117,13 +117,13 @@ func (n *Table) advertised(now int64, p *wire.NDP) {
 	}
 }
 
-// advertise says where we are.
+// advertise announces our address.
 func (n *Table) advertise(to wire.MAC, ip wire.IPv6) Outgoing {
 	return Outgoing{Dst: to, From: n.ip.As16(), To: ip, NDP: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true,
 		Override: !n.claim.tentative(), Target: n.ip.As16(), MAC: n.mac, HasMAC: true}}
 }
 
-// solicit asks for a neighbour.
+// solicit asks for a neighbour's Ethernet address.
 func (n *Table) solicit(ip wire.IPv6, to *wire.MAC) Outgoing {
 	o := Outgoing{From: n.ip.As16(), NDP: wire.NDP{Type: wire.ICMPv6Solicit, Target: ip}}
 	if !n.claim.tentative() {

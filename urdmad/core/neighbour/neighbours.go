@@ -13,12 +13,12 @@ const (
 	never      = math.MaxInt64
 	retryAfter = int64(200e6) // ns between requests for one address
 	maxTries   = 5
-	staleAfter = int64(60e9) // then the entry is confirmed in the background
-	maxEntries = 4096        // a flood of requests cannot grow the table past this
-	lockTime   = int64(1e9)  // a neighbour that moves again within it is not believed
+	staleAfter = int64(60e9) // after this time an entry is confirmed in the background
+	maxEntries = 4096        // a flood of requests can't grow the table beyond this
+	lockTime   = int64(1e9)  // a neighbour's second change within this time is ignored
 )
 
-// Waiter is called once: ok with the address, or !ok when nobody answered.
+// Waiter is called once: with ok and the address, or with !ok if there was no answer.
 type Waiter func(mac wire.MAC, ok bool)
 
 type entry struct {
@@ -26,60 +26,58 @@ type entry struct {
 	mac     wire.MAC
 	known   bool
 	tries   int
-	at      int64 // next request, or when a known entry turns stale
-	changed int64 // when it got another mac last
-	index   int   // in Table.due
+	at      int64 // time of the next request, or when a known entry becomes stale
+	changed int64 // time of the last change of mac
+	index   int   // index in Table.due
 	waiting []Waiter
 }
 
-// Due and Stands are due.Entry's.
+// Due and Stands implement due.Entry.
 func (e *entry) Due() int64       { return e.at }
 func (e *entry) Stands(index int) { e.index = index }
 
-// Table maps the addresses of one link to Ethernet addresses: those of IPv4 by ARP,
-// or those of IPv6 by neighbour discovery, as the port's own address is.
+// Table maps the addresses of one link to Ethernet addresses: by ARP if the port has an IPv4 address, by
+// neighbour discovery if it has an IPv6 address.
 type Table struct {
-	// Changed, if set, is called when a neighbour is learnt or has moved to
-	// another Ethernet address.
+	// Changed, if set, is called when a neighbour is learned or its Ethernet address has changed.
 	Changed func(netip.Addr, wire.MAC)
-	// Contested, if set, is called when a host at an Ethernet address is seen to use
-	// our IPv4 address, at most every ten seconds.
+	// Contested, if set, is called when the host at an Ethernet address uses our IPv4 address, at most
+	// every ten seconds.
 	Contested func(wire.MAC)
 
 	mac     wire.MAC
 	ip      netip.Addr
 	entries map[netip.Addr]*entry
-	due     due.Heap[*entry] // every entry, by its time
-	claim   uniqueness       // of an IPv6 address
-	// defendable is when our IPv4 address may be defended again.
+	due     due.Heap[*entry] // all entries, by their time
+	claim   uniqueness       // duplicate address detection for an IPv6 address
+	// defendable is the earliest time at which our IPv4 address may be defended again.
 	defendable int64
 }
 
-// New returns the empty table of a port; one without an address has the unspecified one.
+// New returns the empty table of a port; ip is the unspecified address if the port has none.
 func New(mac wire.MAC, ip netip.Addr) *Table {
 	return &Table{mac: mac, ip: ip, entries: map[netip.Addr]*entry{}, claim: uniqueness{until: never}}
 }
 
-// Entry is what the table knows of a neighbour.
+// Entry is the state of a neighbour.
 type Entry struct {
 	IP     netip.Addr
-	MAC    wire.MAC // where Known
+	MAC    wire.MAC // valid if Known
 	Known  bool
-	Asking bool // a request waits for its answer
+	Asking bool // a request is unanswered
 }
 
-// Len is how many neighbours the table has, at 0 to Len-1, in no order that lasts.
+// Len returns the number of neighbours in the table, indexed from 0, in no stable order.
 func (n *Table) Len() int { return len(n.due) }
 
-// At describes one of them.
+// At returns one of them.
 func (n *Table) At(i int) Entry {
 	e := n.due[i]
 	return Entry{IP: e.ip, MAC: e.mac, Known: e.known, Asking: e.tries > 0}
 }
 
-// Resolve calls w with the Ethernet address of ip: at once if it is known, else
-// when it answers or has not answered five requests in a second. now is in
-// nanoseconds.
+// Resolve calls w with the Ethernet address of ip: at once if it is known, otherwise when ip answers, or
+// when five requests within a second are unanswered. now is in nanoseconds.
 func (n *Table) Resolve(now int64, ip netip.Addr, w Waiter) []Outgoing {
 	e := n.entries[ip]
 	if e != nil && e.known {
@@ -102,12 +100,11 @@ func (n *Table) Resolve(now int64, ip netip.Addr, w Waiter) []Outgoing {
 	return []Outgoing{n.request(ip, nil)}
 }
 
-// full: beside the entries that strangers may make there is room for as many of
-// our own.
+// full reports whether the table is full: besides the maxEntries that strangers may create, it has room for
+// as many of our own.
 func (n *Table) full() bool { return len(n.entries) >= 2*maxEntries }
 
-// meet takes who asked for us: a neighbour we know of, or one who wants to talk to
-// us.
+// meet handles the sender of a request: a neighbour that we know, or one that asks for our address.
 func (n *Table) meet(now int64, ip netip.Addr, mac wire.MAC, forUs bool) {
 	e := n.entries[ip]
 	if e == nil && forUs && len(n.entries) < maxEntries {
@@ -138,9 +135,8 @@ func (n *Table) learn(now int64, e *entry, mac wire.MAC) {
 	}
 }
 
-// Confirm asks a neighbour that seems to be silent whether it is still there, at
-// once instead of when its entry turns stale. Answers point Changed's callers to
-// its new address.
+// Confirm verifies whether a neighbour that seems silent is still reachable, now rather than when its entry
+// becomes stale. If its address has changed, Changed is called.
 func (n *Table) Confirm(now int64, ip netip.Addr) []Outgoing {
 	e := n.entries[ip]
 	if e == nil {
@@ -149,15 +145,15 @@ func (n *Table) Confirm(now int64, ip netip.Addr) []Outgoing {
 		}
 		e = n.add(ip)
 	} else if e.tries > 0 {
-		return nil // is being asked already
+		return nil // a request is already in progress
 	}
 	e.tries = 1
 	n.set(e, now+retryAfter)
-	return []Outgoing{n.request(ip, nil)} // it may have another address now
+	return []Outgoing{n.request(ip, nil)} // a broadcast: its address may have changed
 }
 
-// Tick repeats requests, gives up on hosts that do not answer, confirms stale entries,
-// and announces an address that turned out to be nobody else's.
+// Tick repeats requests, gives up on hosts that do not answer, confirms stale entries, and announces an
+// address that no other host has.
 func (n *Table) Tick(now int64) (out []Outgoing) {
 	if n.claim.until <= now {
 		out = n.claimed()
@@ -187,7 +183,7 @@ func (n *Table) giveUp(e *entry) {
 	}
 }
 
-// Deadline is when Tick is due.
+// Deadline returns when Tick is due.
 func (n *Table) Deadline() int64 {
 	if len(n.due) == 0 {
 		return n.claim.until
@@ -202,13 +198,13 @@ func (n *Table) add(ip netip.Addr) *entry {
 	return e
 }
 
-// set says when an entry needs attention next.
+// set sets when an entry needs attention next.
 func (n *Table) set(e *entry, at int64) {
 	e.at = at
 	heap.Fix(&n.due, e.index)
 }
 
-// request asks for a neighbour: at its Ethernet address, or where all hear it.
+// request asks for a neighbour: at its Ethernet address, or by broadcast or multicast if to is nil.
 func (n *Table) request(ip netip.Addr, to *wire.MAC) Outgoing {
 	if ip.Is4() {
 		return n.arpRequest(ip.As4(), to)
@@ -216,9 +212,9 @@ func (n *Table) request(ip netip.Addr, to *wire.MAC) Outgoing {
 	return n.solicit(ip.As16(), to)
 }
 
-// Announce tells the link that the port has come up: neighbours that remember an
-// older Ethernet address learn the new one. An IPv6 address is first asked for
-// (RFC 4862 section 5.4); it is announced by Tick if nobody else has it.
+// Announce announces that the port has come up: neighbours that remember an older Ethernet address learn
+// the new one. For an IPv6 address it first sends a probe (RFC 4862 section 5.4); Tick announces the
+// address if no other host has it.
 func (n *Table) Announce(now int64) []Outgoing {
 	switch {
 	case n.ip.IsUnspecified():

@@ -2,11 +2,11 @@ package netif
 
 import "urdma/urdmad/core/clock"
 
-// answers bounds how many questions of a kind are answered: anybody may send some, under
-// any address. Of probes each path takes a hundred or so, once.
+// answers bounds how many requests of one kind are answered per time: anyone may send them, under any
+// address. Path MTU discovery sends about a hundred probes per path, once.
 type answers struct {
 	since clock.Time
-	n     int // since then
+	n     int // answered since then
 }
 
 const (
@@ -14,13 +14,13 @@ const (
 	answersPause    = 100 * clock.Millisecond
 )
 
-// answered is what an interface has answered, by kind, so that a flood of one kind takes
-// nothing from the others.
+// answered has the bounds of an interface by kind of request, so that a flood of one kind does not affect
+// the others.
 type answered struct {
 	probes, echoes, neighbours answers
 }
 
-// one reports whether one more may go.
+// one reports whether one more answer may be sent.
 func (a *answers) one(now clock.Time) bool {
 	if now-a.since >= answersPause {
 		*a = answers{since: now}

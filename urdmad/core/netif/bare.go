@@ -9,29 +9,29 @@ import (
 	"urdma/wire"
 )
 
-// This file is for RoCEv2, whose packets end with a CRC that covers the IP and UDP
-// headers, too. On a port of datagrams they have no encapsulation header, and the
-// kernel makes the headers: what is computed over them must foretell them.
+// This file is for RoCEv2, whose packets end with a CRC over the payload and the IP and UDP headers. On a
+// port of datagrams such packets have no encapsulation header, and the kernel makes the headers: the CRC
+// must be computed over headers as the kernel will make them.
 
-// Seal is about what ends a UDP payload: ip are the IP and UDP headers in front of it.
+// Seal checks and computes the CRC at the end of a UDP payload; ip is the IP and UDP headers before it.
 type Seal interface {
 	Put(ip, payload []byte)
-	// Unseen is the IPv4 identification of a payload that has come by way of a socket, and whether
-	// it had don't-fragment; ok is false if its end is wrong.
+	// Unseen finds the IPv4 identification of a payload that arrived through a socket, and whether
+	// don't-fragment was set; ok is false if the CRC is wrong for all of them.
 	Unseen(ip, payload []byte) (id uint16, whole, ok bool)
 }
 
-// CarryBare says that UDP payloads are whole packets of a protocol which seals them:
-// there is no encapsulation header, and paths are not probed. Before the first Poll.
+// CarryBare says that UDP payloads are complete packets of a protocol with such a CRC: there is no
+// encapsulation header, and paths are not probed. Call it before the first Poll.
 func (n *Interface) CarryBare(s Seal) {
 	n.seal = s
 	n.mtus = nil
 	n.Batches.goBack = true
 }
 
-// Heads are the IP and UDP headers of the datagram that Next returned last, without
-// options, or whatever came in front of its payload. On a port of datagrams they are made
-// up: with IPv4, the kernel shows no identification, and it is 0.
+// Heads returns the IP and UDP headers, without options, of the datagram that Next returned last, or the
+// bytes before its payload. On a port of datagrams they are reconstructed; the kernel does not show the
+// IPv4 identification, which is 0 there.
 func (n *Interface) Heads(d *Datagram) []byte {
 	if !n.info.Datagrams {
 		return d.packet.Data[wire.EthernetLen:d.from]
@@ -42,7 +42,7 @@ func (n *Interface) Heads(d *Datagram) []byte {
 	return n.rx.heads
 }
 
-// Class is the traffic class of the datagram that Next returned last, or its TOS.
+// Class returns the traffic class or TOS of the datagram that Next returned last.
 func (n *Interface) Class(d *Datagram) uint8 {
 	if n.info.Datagrams {
 		return d.packet.Class
@@ -54,15 +54,14 @@ func (n *Interface) Class(d *Datagram) uint8 {
 	return ip[1]
 }
 
-// Congested reports whether a router on the way of the datagram that Next returned last had
-// a queue (RFC 3168, CE).
+// Congested reports whether a router marked the datagram that Next returned last (RFC 3168, CE).
 func (n *Interface) Congested(d *Datagram) bool {
 	const congested = 3
 	return n.Class(d)&congested == congested
 }
 
-// putHeads writes IP and UDP headers as the kernel makes them for a datagram that
-// nobody may fragment, checksums apart, and returns them.
+// putHeads writes and returns IP and UDP headers, without checksums, as the kernel makes them for a
+// datagram that must not be fragmented.
 func putHeads(b []byte, src, dst netip.AddrPort, length int) []byte {
 	if src.Addr().Is4() {
 		var h wire.UDPHeader
@@ -76,7 +75,7 @@ func putHeads(b []byte, src, dst netip.AddrPort, length int) []byte {
 	return b[wire.EthernetLen:wire.UDP6HeaderLen]
 }
 
-// bare takes a packet of a port of datagrams as it is.
+// bare handles a bare packet of a port of datagrams.
 func (n *Interface) bare(p *port.Packet) bool {
 	d := &n.rx.datagram
 	if w := (origin{peer: p.Peer, dst: p.Group}); w != n.rx.origin {
@@ -86,11 +85,11 @@ func (n *Interface) bare(p *port.Packet) bool {
 		case !dst.IsValid():
 			n.Drop(DropLeft)
 			return false
-		case p.Group != 0 && src == n.IP() && p.Peer.Port == n.addr.SocketPort: // its members here have it
+		case p.Group != 0 && src == n.IP() && p.Peer.Port == n.addr.SocketPort: // our own multicast: the members here have received it
 			n.Drop(DropSelf)
 			return false
 		}
-		if src.IsMulticast() && p.Flags.Has(port.RxInside) { // it has where it goes to
+		if src.IsMulticast() && p.Flags.Has(port.RxInside) { // for a multicast from another worker, Peer has the group
 			src, dst = n.IP(), src
 		}
 		n.rx.origin = w
@@ -102,7 +101,7 @@ func (n *Interface) bare(p *port.Packet) bool {
 	return true
 }
 
-// number gives a frame that was made up the identification with which its payload came.
+// number sets the identification in a reconstructed frame to the one with which its payload arrived.
 func (n *Interface) number(frame []byte) {
 	ip := frame[wire.EthernetLen:]
 	id, whole, ok := n.seal.Unseen(ip[:wire.IPv4Len+wire.UDPLen], ip[wire.IPv4Len+wire.UDPLen:])
@@ -117,7 +116,7 @@ func (n *Interface) number(frame []byte) {
 	binary.BigEndian.PutUint16(ip[10:], ^wire.Fold(wire.Checksum(0, ip[:wire.IPv4Len])))
 }
 
-// bareDst is where a packet of such a port was sent to; invalid if it is a group that was left.
+// bareDst returns the destination of a bare packet; invalid if it is a group that was left.
 func (n *Interface) bareDst(p *port.Packet) netip.Addr {
 	if p.Group != 0 {
 		return n.groups.of(p)
@@ -125,8 +124,8 @@ func (n *Interface) bareDst(p *port.Packet) netip.Addr {
 	return n.IP()
 }
 
-// barePath is Path of such a port: packets leave from its socket to that port number at
-// the peer, whichever his come from.
+// barePath is Path on such a port: packets leave from the port's socket to the same port number at the
+// peer, whatever the source port of the peer's packets.
 func (n *Interface) barePath(link Link, local, peer netip.AddrPort) Path {
 	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort), netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
 	p.batch = n.Batches.to(peer.Addr())
@@ -134,8 +133,8 @@ func (n *Interface) barePath(link Link, local, peer netip.AddrPort) Path {
 	return p
 }
 
-// sendBare completes a datagram of a path that barePath has made. It is sealed for an
-// identification of 0: where it leaves with others, the port changes that (udp.Options.Renumber).
+// sendBare completes and queues a datagram on a path from barePath. Its CRC is computed for identification
+// 0; if it leaves in a batch, the port corrects the CRC (udp.Options.Renumber).
 func (p *Path) sendBare(frame []byte, length int) {
 	heads, end := p.n.sealing[:], wire.UDPHeaderLen
 	if p.hdr6 != nil {

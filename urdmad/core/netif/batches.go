@@ -9,31 +9,31 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Batches tells to which peers datagrams must not leave in one send, because what
-// the kernel or a device cuts out of it does not arrive: there are kernels that
-// spoil all but the first. Nothing but the loss shows that, so where it is heavy,
-// datagrams go one by one for a while; if it ends with that, and comes back when
-// they go together again, they stay so (docs/WIRE.md chapter 11). A path that was
-// cut for a moment loses as much, but only once. The worker owns it, but for Alone.
+// Batches decides to which peers datagrams must not be sent in batches, because the datagrams that the
+// kernel or a device cuts out of one send do not arrive: some kernels corrupt all except the first. Only
+// the loss shows that. So if loss is heavy, datagrams are sent singly for a while. If the loss ends with
+// that, and returns when they are sent in batches again, they are sent singly for longer (docs/WIRE.md
+// chapter 11). A path that was interrupted for a moment loses as much, but only once. The worker owns
+// Batches; only Alone may be called by others.
 type Batches struct {
-	// Blamed is called when it turns out that datagrams reach a peer only one by
-	// one; nil: nobody wants to know.
+	// Blamed is called when a peer is found to receive only datagrams sent singly; nil: not called.
 	Blamed func(peer netip.Addr)
-	// Datagrams: the port is one of datagrams. It takes padding.
+	// Datagrams: the port carries datagrams.
 	Datagrams bool
 
-	// goBack: what is lost is sent again with all behind it. A loss now and then has as much as
-	// half of the packets sent again, and a send of which only the first arrives nearly all.
+	// goBack: a lost packet is resent with all packets after it. Then occasional loss causes up to half of
+	// all packets to be resent, and a send of which only the first datagram arrives causes nearly all to be
+	// resent.
 	goBack bool
 
 	peers map[netip.Addr]*batch
 
-	mu    sync.Mutex                // guards what follows
-	blame map[netip.Addr]clock.Time // until when peers get datagrams one by one, some of it past
+	mu    sync.Mutex                // guards blame
+	blame map[netip.Addr]clock.Time // until when datagrams to peers are sent singly; some entries have expired
 }
 
-// Alone is how many peers get datagrams one by one at now; any goroutine may ask. An
-// entry expires by time: no packet announces the end of a peer.
+// Alone returns to how many peers datagrams are sent singly now; any goroutine may call it. An entry
+// expires by time: no packet announces the end of a peer.
 func (b *Batches) Alone(now clock.Time) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *Batches) Alone(now clock.Time) (n int) {
 	return n
 }
 
-// note has Alone count a peer until then.
+// note makes Alone count a peer until the given time.
 func (b *Batches) note(peer netip.Addr, now, until clock.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,22 +59,22 @@ func (b *Batches) note(peer netip.Addr, now, until clock.Time) {
 }
 
 const (
-	// suspectLost of suspectOf packets sent again are heavy loss, or suspectBack where each loss
-	// has many sent again; fewer than leastLost say nothing.
+	// Loss is heavy if suspectLost of suspectOf packets were resent, or suspectBack if each loss causes
+	// many retransmissions; a decision needs at least leastLost.
 	suspectLost, suspectBack, suspectOf = 4, 9, 12
 	leastLost                           = 32
-	// recentPackets are looked at.
+	// recentPackets is the number of packets over which loss is measured.
 	recentPackets = 512
-	// cleanRun packets in a row that were not sent before show that loss has ended;
-	// within trialPackets, or sending together was not what is wrong. It has to come
-	// back within as many packets that go together.
+	// cleanRun consecutive packets without a retransmission, within trialPackets, show that the loss has
+	// ended; otherwise batches were not the cause. Then the loss must return within as many packets sent in
+	// batches.
 	cleanRun     = 64
 	trialPackets = 4096
-	// aloneFor is how long datagrams go one by one before it is tried again, and
-	// trustFor how long a suspicion that was wrong is not raised anew.
+	// aloneFor is how long datagrams are sent singly before batches are tried again, and trustFor how long
+	// a refuted suspicion is not raised again.
 	aloneFor = 600 * clock.Second
 	trustFor = 60 * clock.Second
-	// mostPeers are remembered.
+	// mostPeers bounds the peers that are remembered.
 	mostPeers = 4096
 )
 
@@ -82,29 +82,29 @@ type batchState uint8
 
 const (
 	together batchState = iota
-	onTrial             // one by one, to see what that changes
-	onProof             // together again, to see whether the loss that ended comes back
+	onTrial             // singly, to see whether the loss ends
+	onProof             // in batches again, to see whether the loss returns
 	alone
 )
 
-// batch is what is known of one peer.
+// batch is the state of one peer.
 type batch struct {
 	all   *Batches
 	peer  netip.Addr
 	state batchState
-	sent  int        // packets, lately or of the trial
-	proof int        // packets since it began
-	again int        // of them, how many were sent before
-	clean int        // in a row that were not
-	until clock.Time // of alone, and of trust
+	sent  int        // packets, recently or in the trial
+	proof int        // packets since the proof began
+	again int        // retransmissions among sent
+	clean int        // consecutive packets that were not retransmissions
+	until clock.Time // end of alone and of trust
 }
 
-// to is the record of a peer.
+// to returns the record of a peer.
 func (b *Batches) to(peer netip.Addr) *batch {
 	if e := b.peers[peer]; e != nil {
 		return e
 	}
-	if len(b.peers) == mostPeers { // connections keep theirs
+	if len(b.peers) == mostPeers { // connections keep their own records
 		maps.DeleteFunc(b.peers, func(_ netip.Addr, e *batch) bool { return e.state == together })
 	}
 	if b.peers == nil || len(b.peers) == mostPeers {
@@ -115,7 +115,7 @@ func (b *Batches) to(peer netip.Addr) *batch {
 	return e
 }
 
-// send counts a packet and says how it has to go.
+// send counts a packet and returns how to send it.
 func (b *batch) send(now clock.Time) port.Flags {
 	b.sent++
 	b.clean++
@@ -133,7 +133,7 @@ func (b *batch) send(now clock.Time) port.Flags {
 		case b.clean >= cleanRun:
 			b.become(onProof, now)
 		case b.sent >= trialPackets:
-			b.become(together, now+trustFor) // losing as before
+			b.become(together, now+trustFor) // the loss has not ended
 		}
 	case alone:
 		if now >= b.until {
@@ -143,7 +143,7 @@ func (b *batch) send(now clock.Time) port.Flags {
 	return port.TxAlone
 }
 
-// sendAgain counts the next packet as one that was lost before.
+// sendAgain counts the next packet as a retransmission.
 func (b *batch) sendAgain(now clock.Time) {
 	b.again++
 	b.clean = -1
@@ -162,15 +162,14 @@ func (b *batch) sendAgain(now clock.Time) {
 	}
 }
 
-// proves counts a packet of the proof: the loss that does not come back had another
-// cause.
+// proves counts a packet of the proof: if the loss does not return, it had another cause.
 func (b *batch) proves(now clock.Time) {
 	if b.proof++; b.proof >= trialPackets {
 		b.become(together, now)
 	}
 }
 
-// blame ends a proof: the loss ended with sending one by one, and came back.
+// blame ends a proof: the loss ended when datagrams were sent singly, and returned with batches.
 func (b *batch) blame(now clock.Time) {
 	b.become(alone, now+aloneFor)
 	b.all.note(b.peer, now, b.until)

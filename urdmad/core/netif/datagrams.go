@@ -7,11 +7,10 @@ import (
 	"urdma/wire"
 )
 
-// This file is for ports that are UDP sockets: what stands in front of TRP there
-// is the encapsulation header (docs/WIRE.md chapter 11). All else is the
-// kernel's.
+// This file is for ports that are UDP sockets: there TRP follows an encapsulation header (docs/WIRE.md
+// chapter 11). The kernel makes all other headers.
 
-// encapsulated handles one packet; true if it is a datagram to be handed up.
+// encapsulated handles one packet; it returns true for a datagram to be returned by Next.
 func (n *Interface) encapsulated(p *port.Packet) bool {
 	if n.seal != nil {
 		return n.bare(p)
@@ -39,7 +38,7 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 		n.rx.origin = w
 		d.Src, d.Dst = netip.AddrPortFrom(p.Peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
 		d.Link = Link{Port: p.Peer.Port}
-		if d.Src.Addr().IsMulticast() && p.Flags.Has(port.RxInside) { // it has where it goes to
+		if d.Src.Addr().IsMulticast() && p.Flags.Has(port.RxInside) { // for a multicast from another worker, Peer has the group
 			d.Src, d.Dst = netip.AddrPortFrom(n.IP(), h.Src), netip.AddrPortFrom(d.Src.Addr(), h.Dst)
 		}
 	}
@@ -48,14 +47,14 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 	return true
 }
 
-// origin is what all datagrams that a peer's kernel cut out of one send have in
-// common: addresses are made of it once for them.
+// origin has what is common to all datagrams that a peer's kernel cut out of one send: addresses are
+// converted once for all of them.
 type origin struct {
 	peer     port.Peer
 	src, dst uint16
 }
 
-// sightOf is the frame that a tap is shown of a received packet.
+// sightOf returns the frame that shows a received packet to a tap.
 func (n *Interface) sightOf(p *port.Packet) []byte {
 	if n.info.Datagrams {
 		dst := n.bareDst(p)
@@ -67,9 +66,9 @@ func (n *Interface) sightOf(p *port.Packet) []byte {
 	return p.Data
 }
 
-// frameOf makes up the frame that a datagram between a peer and an address of ours, or a
-// group's, would be on a port of frames: the port numbers inside are those of its UDP header. One that can't be read keeps
-// those of the sockets. The frame is valid until the next is made up.
+// frameOf makes the frame that a datagram between a peer and an address of ours, or a group, would be on a
+// port of frames. Its port numbers are those in the encapsulation header, or of the sockets if that is
+// invalid. The frame is valid until the next one is made.
 func (n *Interface) frameOf(data []byte, peer *port.Peer, local netip.Addr, out bool) []byte {
 	h := wire.Encap{Src: peer.Port, Dst: n.addr.SocketPort}
 	if out {

@@ -1,21 +1,18 @@
-// Package netif is a port as an IP host: it answers ARP and echo requests, knows
-// the neighbours, verifies checksums, and hands UDP datagrams up one by one.
+// Package netif makes a port an IP host: it answers ARP and echo requests, resolves neighbours, verifies
+// checksums, and returns received UDP datagrams one by one.
 //
-// Up: Poll takes what the port has, a burst at a time, and Next returns the
-// datagrams for our address one after the other; rx.go. A datagram is given back
-// at the next call of Next unless its taker kept it (held.go).
+// Receiving (rx.go): Poll takes a burst of packets from the port, and Next returns the datagrams for our
+// address one by one. The next call of Next releases a datagram unless its user kept it (held.go).
 //
-// Down: Alloc lends a transmit buffer, Path.Send puts the outer headers in front
-// of a payload that is in place and queues the frame; tx.go, path.go. A Path
-// follows a neighbour that changes its address.
+// Sending (tx.go, path.go): Alloc returns a transmit buffer, and Path.Send puts the outer headers before
+// the payload and queues the frame. A Path follows a neighbour whose Ethernet address changes.
 //
-// A port that is a UDP socket carries datagrams: datagrams.go.
+// datagrams.go is for ports that are UDP sockets and carry datagrams.
 //
-// What stands before TRP is built and parsed here and nowhere else.
+// The headers before TRP are built and parsed only here.
 //
-// The package must not know TRP, connections or queue pairs. All of it runs on
-// the worker's thread.
+// The package must not know TRP, connections or queue pairs. All of it runs on the worker's thread.
 //
-// Datagrams are pulled by Next, not handed to a callback: no call through an interface for
-// each, and after a memory fault in the midst of a burst the loop goes on with the next.
+// Next returns datagrams rather than calling a callback. This saves a call through an interface for each
+// datagram, and after a memory fault in the middle of a burst the loop continues with the next datagram.
 package netif

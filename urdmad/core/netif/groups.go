@@ -8,36 +8,36 @@ import (
 	"urdma/wire"
 )
 
-// This file has groups: which of them the interface takes, and IGMP or MLD, by which
-// the link learns of it. On a port of datagrams the kernel says so; only bare datagrams
-// go to groups there.
+// This file has multicast groups: which groups the interface receives, and the IGMP or MLD messages that
+// report them. On a port of datagrams the kernel reports them, and only bare datagrams can be sent to
+// groups.
 
-// groups are those of an interface.
+// groups are the groups of an interface.
 type groups struct {
 	n        *Interface
 	joined   map[netip.Addr]*joined
-	list     []netip.Addr // those of joined, in any order
-	sweep    int          // a query for all has been answered for list[:sweep]
-	due      []netip.Addr // asked for one by one, to be reported
-	next     clock.Time   // when the next burst of reports may go
+	list     []netip.Addr // keys of joined, in any order
+	sweep    int          // progress of the answer to a general query: list[:sweep] are reported
+	due      []netip.Addr // groups queried individually that are still to be reported
+	next     clock.Time   // earliest time of the next burst of reports
 	timer    *clock.Timer
-	sockets  port.Grouper // of a port of datagrams that has groups, else nil
-	byNumber []netip.Addr // its number's, less 1
-	// solicited is the group at which our own IPv6 address is asked for.
+	sockets  port.Grouper // on a port of datagrams that supports groups, else nil
+	byNumber []netip.Addr // group by the port's number less 1
+	// solicited is the solicited-node group of our IPv6 address.
 	solicited *joined
 }
 
-// joined is one group.
+// joined is one joined group.
 type joined struct {
-	at       int        // in groups.list
-	times    int        // that it was joined
-	reported clock.Time // last
+	at       int        // index in groups.list
+	times    int        // how often it was joined
+	reported clock.Time // time of the last report
 	due      bool
-	number   uint16 // of the port's, on one of datagrams
+	number   uint16 // the port's number of the group, on a port of datagrams
 }
 
-// Join has the interface take what is sent to a group, until as many Leaves. Where there
-// are no groups only senders on the same interface are heard.
+// Join makes the interface receive packets to a group, until as many calls of Leave. If the port does not
+// support groups, only senders on the same interface are heard.
 func (n *Interface) Join(group netip.Addr) error {
 	if !n.hasGroups(group) {
 		return nil
@@ -56,7 +56,7 @@ func (n *Interface) Join(group netip.Addr) error {
 	return nil
 }
 
-// open has a port of datagrams take a group.
+// open makes a port of datagrams receive a group's packets.
 func (r *groups) open(group netip.Addr) (number uint16, err error) {
 	if !r.n.info.Datagrams {
 		return 0, nil
@@ -79,7 +79,7 @@ func (r *groups) close(g *joined) {
 	}
 }
 
-// of is the group that a datagram was sent to; it was left meanwhile if it is invalid.
+// of returns the group to which a datagram was sent; invalid if it was left in the meantime.
 func (r *groups) of(p *port.Packet) netip.Addr {
 	if int(p.Group) > len(r.byNumber) {
 		return netip.Addr{}
@@ -87,11 +87,10 @@ func (r *groups) of(p *port.Packet) netip.Addr {
 	return r.byNumber[p.Group-1]
 }
 
-// TakenGroups is how many groups the interface takes, at 0 to TakenGroups-1, in no order that
-// lasts.
+// TakenGroups returns how many groups the interface has joined, indexed from 0, in no stable order.
 func (n *Interface) TakenGroups() int { return len(n.groups.list) }
 
-// TakenGroup is one of them, and how many times it was joined: 0 is the interface's own.
+// TakenGroup returns one of them, and how often it was joined: 0 for the interface's own group.
 func (n *Interface) TakenGroup(i int) (group netip.Addr, times int) {
 	group = n.groups.list[i]
 	return group, n.groups.joined[group].times
@@ -99,15 +98,15 @@ func (n *Interface) TakenGroup(i int) (group netip.Addr, times int) {
 
 func (r *groups) add(group netip.Addr) *joined {
 	g := &joined{at: len(r.list)}
-	if r.sweep == len(r.list) { // no query for all waits
+	if r.sweep == len(r.list) { // no general query is being answered
 		r.sweep++
 	}
 	r.joined[group], r.list = g, append(r.list, group)
 	return g
 }
 
-// remove has the last of the list take a group's place. If that was still to be
-// reported, and what is in this place no longer is, it gets in line by itself.
+// remove moves the last group of the list to the removed group's place. If the moved group was still to be
+// reported but its new place is already done, it is queued separately.
 func (r *groups) remove(group netip.Addr, g *joined) {
 	delete(r.joined, group)
 	end := len(r.list) - 1
@@ -122,7 +121,7 @@ func (r *groups) remove(group netip.Addr, g *joined) {
 	r.sweep = min(r.sweep, end)
 }
 
-// hasGroups reports whether a group can be reached from the interface.
+// hasGroups reports whether the interface can reach a group.
 func (n *Interface) hasGroups(group netip.Addr) bool {
 	if n.info.Datagrams && (n.groups.sockets == nil || n.seal == nil) {
 		return false
@@ -143,10 +142,10 @@ func (n *Interface) Leave(group netip.Addr) {
 	}
 }
 
-// GroupLink is how a group is reached; false if it can't be.
+// GroupLink returns the link to a group; false if there is none.
 func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
 	if n.info.Datagrams && n.info.Siblings && n.IP().Is4() == group.Is4() {
-		return n.Link(), true // to the members at other workers
+		return n.Link(), true // leads to the members at other workers
 	}
 	if !n.hasGroups(group) {
 		return Link{}, false
@@ -157,7 +156,7 @@ func (n *Interface) GroupLink(group netip.Addr) (Link, bool) {
 	return Link{MAC: wire.GroupMAC(group.As4())}, true
 }
 
-// news is what is said of a group.
+// news is the kind of message about a group.
 type news uint8
 
 const (
@@ -166,7 +165,7 @@ const (
 	leaves
 )
 
-// What IGMP and MLD call it.
+// The message types of IGMP and MLD for these.
 var (
 	igmpNews = [...]wire.IGMPType{joins: wire.IGMPReport, listens: wire.IGMPReport, leaves: wire.IGMPLeave}
 	mldNews  = [...]wire.MLDChange{joins: wire.MLDJoin, listens: wire.MLDListens, leaves: wire.MLDLeave}
@@ -174,11 +173,11 @@ var (
 
 func (r *groups) send(what news, group netip.Addr) {
 	if r.n.info.Datagrams {
-		return // the kernel does
+		return // the kernel sends reports
 	}
 	b := r.n.Alloc()
 	if len(b) < max(wire.IGMPFrameLen, wire.MLDFrameLen) {
-		return // as if lost: queries ask again
+		return // as if lost: queries are repeated
 	}
 	mac := wire.MAC(r.n.info.MAC)
 	if group.Is4() {
@@ -186,7 +185,7 @@ func (r *groups) send(what news, group netip.Addr) {
 		r.n.commit(wire.IGMPFrameLen)
 		return
 	}
-	src := wire.LinkLocal(mac) // routers listen to no other
+	src := wire.LinkLocal(mac) // routers ignore messages with other sources
 	if r.n.IP().IsLinkLocalUnicast() {
 		src = r.n.IP().As16()
 	}
@@ -194,16 +193,16 @@ func (r *groups) send(what news, group netip.Addr) {
 	r.n.commit(wire.MLDFrameLen)
 }
 
-// joinSolicited joins the group at which our own IPv6 address is asked for.
+// joinSolicited joins the solicited-node group of our IPv6 address.
 func (r *groups) joinSolicited() {
 	if group := r.solicitedNode(); r.n.hasGroups(group) {
-		if r.solicited = r.joined[group]; r.solicited == nil { // else a program has joined it
+		if r.solicited = r.joined[group]; r.solicited == nil { // nil unless a program has joined it
 			r.solicited = r.add(group)
 		}
 	}
 }
 
-// leaveSolicited undoes it.
+// leaveSolicited undoes joinSolicited.
 func (r *groups) leaveSolicited() {
 	g, group := r.solicited, r.solicitedNode()
 	if r.solicited = nil; g != nil && g.times == 0 {
@@ -212,8 +211,8 @@ func (r *groups) leaveSolicited() {
 	}
 }
 
-// announce says so (RFC 4862 section 5.4.2): there are switches that pass on only to
-// members what is sent to a group.
+// announce reports that group (RFC 4862 section 5.4.2): some switches forward packets to a group only to
+// its members.
 func (r *groups) announce() {
 	if r.solicited != nil {
 		r.report(r.solicitedNode(), r.solicited, joins)
@@ -227,28 +226,27 @@ func (r *groups) solicitedNode() netip.Addr {
 	return netip.AddrFrom16(wire.SolicitedNode(r.n.IP().As16()))
 }
 
-// takes reports whether packets for an address come to us: its own, groups that
-// were joined, and, where any was, all hosts, which IGMP asks.
+// takes reports whether we receive packets to an address: our own address, joined groups, and the all-hosts
+// group of IGMP queries if any group was joined.
 func (n *Interface) takes(dst wire.IPv4) bool {
 	a := netip.AddrFrom4(dst)
 	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.AllHosts)
 }
 
 const (
-	// reportAgain is how long a group that was reported is not reported again,
-	// whatever the querier: half of what a querier waits for the answer to a group's last
-	// query (RFC 2236 section 8.8).
+	// reportAgain is how long a reported group is not reported again, whatever the querier: half of the
+	// time that a querier waits for reports after a last member query (RFC 2236 section 8.8).
 	reportAgain = clock.Second / 2
-	// reportBurst groups are reported at once, of lookBurst that are looked at, and the
-	// next reportPause later.
+	// reportBurst bounds the groups reported at once, lookBurst the groups examined for that; the next
+	// burst follows after reportPause.
 	reportBurst = 32
 	lookBurst   = 256
 	reportPause = clock.Millisecond
 )
 
-// answer answers a query: reports of others don't silence ours. What is due goes out
-// in bursts, so that a query, which anybody on the link may send, costs us little at
-// a time, and queries on end no more than a few.
+// answer answers a query; reports from others do not suppress ours. Reports are sent in bursts, so that a
+// query, which anyone on the link may send, costs little at a time, and many queries cost no more than a
+// few.
 func (r *groups) answer(query []byte) {
 	var g wire.IGMP
 	if !g.Parse(query) || g.Type != wire.IGMPQuery {
@@ -267,18 +265,18 @@ func (r *groups) query6(f *wire.Frame, message []byte) {
 	r.asked(netip.AddrFrom16(q.Group))
 }
 
-// asked reports a group, or if it is unspecified all.
+// asked makes a group be reported, or all groups if it is unspecified.
 func (r *groups) asked(group netip.Addr) {
 	switch {
 	case !group.IsUnspecified():
 		r.lineUp(group)
-	case r.sweep == len(r.list): // else all are being reported
+	case r.sweep == len(r.list): // otherwise all are being reported already
 		r.sweep = 0
 	}
 	r.reportDue()
 }
 
-// lineUp puts a group that was asked for in line.
+// lineUp queues a group that was queried individually.
 func (r *groups) lineUp(group netip.Addr) {
 	if g := r.joined[group]; g != nil && !g.due && !r.recent(g) {
 		g.due = true
@@ -288,8 +286,8 @@ func (r *groups) lineUp(group netip.Addr) {
 
 func (r *groups) recent(g *joined) bool { return r.n.clock.Now < g.reported+reportAgain }
 
-// reportDue reports the first in line, and of all if those were asked for, unless the
-// last burst was just now.
+// reportDue sends a burst of reports, first for groups in the queue, then for a general query, unless the
+// last burst was just sent.
 func (r *groups) reportDue() {
 	now := r.n.clock.Now
 	if now < r.next {
@@ -311,8 +309,8 @@ func (r *groups) reportDue() {
 	}
 }
 
-// sweepSome goes on with the answer to a query for all by up to most reports, and returns
-// how many groups it has looked at.
+// sweepSome continues the answer to a general query with up to most reports, and returns how many groups it
+// has examined.
 func (r *groups) sweepSome(most int) (looked int) {
 	for ; looked < lookBurst && most > 0 && r.sweep < len(r.list); looked++ {
 		group := r.list[r.sweep]

@@ -8,9 +8,9 @@ import (
 	"urdma/wire"
 )
 
-// NextHop is the neighbour to which packets for dst go; false if there is no
-// route. It is dst itself on the same link. A link-local address of IPv6 and another
-// don't reach each other: answers would find no way (RFC 4291 section 2.5.6).
+// NextHop returns the neighbour to which packets for dst are sent: dst itself on the same link, or the
+// gateway. It returns false if there is no route. An IPv6 link-local address and a global one can't reach
+// each other: there is no route back (RFC 4291 section 2.5.6).
 func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	if n.isInside(dst) {
 		return dst, true
@@ -22,12 +22,12 @@ func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 		return dst, true
 	}
 	if n.info.Datagrams {
-		return n.IP(), true // the kernel's to route
+		return n.IP(), true // the kernel routes
 	}
 	return n.addr.Gateway, n.addr.Gateway.IsValid()
 }
 
-// isInside reports an address of ours at which other workers are reached.
+// isInside reports whether dst is our own address and other workers are reached there.
 func (n *Interface) isInside(dst netip.Addr) bool {
 	switch {
 	case !n.info.Siblings || dst.Is4() != n.IP().Is4():
@@ -38,7 +38,7 @@ func (n *Interface) isInside(dst netip.Addr) bool {
 	return n.six.own[dst.As16()]
 }
 
-// Resolve calls done with how a neighbour is reached.
+// Resolve calls done with the link to a neighbour.
 func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
 	if n.isInside(hop) {
 		done(n.Link(), true)
@@ -52,11 +52,11 @@ func (n *Interface) Resolve(hop netip.Addr, done func(l Link, ok bool)) {
 	h.send(h.table.Resolve(int64(n.clock.Now), hop, func(mac wire.MAC, ok bool) { done(Link{MAC: mac}, ok) }))
 }
 
-// Neighbours is the interface's table of neighbours.
+// Neighbours returns the interface's neighbour table.
 func (n *Interface) Neighbours() *neighbour.Table { return n.neighbours.table }
 
-// Announce tells the link that the interface is up: gratuitous ARP, or the probe for
-// an IPv6 address and the group at which it is asked for.
+// Announce announces the interface to the link: by gratuitous ARP, or for an IPv6 address by joining the
+// solicited-node group and probing for a duplicate.
 func (n *Interface) Announce() {
 	if !n.info.Wire || n.info.Datagrams {
 		return
@@ -65,7 +65,7 @@ func (n *Interface) Announce() {
 	n.neighbours.send(n.neighbours.table.Announce(int64(n.clock.Now)))
 }
 
-// neighbours are those of an interface, with what the table wants sent.
+// neighbours has the neighbour table of an interface, and sends its packets.
 type neighbours struct {
 	n     *Interface
 	table *neighbour.Table
@@ -98,7 +98,7 @@ func (h *neighbours) arp(b []byte) {
 	h.answer(h.table.ARP(int64(h.n.clock.Now), &a))
 }
 
-// discovery takes a message about neighbours.
+// discovery handles a neighbour discovery message.
 func (h *neighbours) discovery(f *wire.Frame, message []byte) {
 	var p wire.NDP
 	if err := p.Parse(f, message); err != nil {
@@ -111,7 +111,7 @@ func (h *neighbours) discovery(f *wire.Frame, message []byte) {
 	}
 }
 
-// CutOff has the interface send nothing more: another worker's has heard of a host with our
+// CutOff stops all sending by the interface, because another worker's interface has found a host with our
 // address.
 func (n *Interface) CutOff() {
 	if !n.tx.cut {
@@ -119,7 +119,7 @@ func (n *Interface) CutOff() {
 	}
 }
 
-// lose cuts the interface off: a host at by has our address.
+// lose cuts the interface off: the host at by has our address.
 func (n *Interface) lose(by wire.MAC) {
 	n.tx.cut = true
 	if n.Lost != nil {
@@ -127,7 +127,7 @@ func (n *Interface) lose(by wire.MAC) {
 	}
 }
 
-// answer sends what a message from the link asks for, as often as such are answered.
+// answer sends answers to a message from the link, within the bound on answers.
 func (h *neighbours) answer(out []neighbour.Outgoing) {
 	if len(out) > 0 && !h.n.answered.neighbours.one(h.n.clock.Now) {
 		h.n.Drop(DropQuestions)
@@ -136,13 +136,13 @@ func (h *neighbours) answer(out []neighbour.Outgoing) {
 	h.send(out)
 }
 
-// send sends the packets the neighbour table asks for and sets its timer.
+// send sends the packets of the neighbour table and sets its timer.
 func (h *neighbours) send(out []neighbour.Outgoing) {
 	for i := range out {
 		o := &out[i]
 		b := h.n.Alloc()
 		if b == nil {
-			break // as if lost: the table asks again
+			break // as if lost: the table repeats the request
 		}
 		if o.NDP.Type != 0 {
 			h.n.commit(o.NDP.Put(b, h.n.info.MAC, o.Dst, o.From, o.To))
@@ -154,14 +154,14 @@ func (h *neighbours) send(out []neighbour.Outgoing) {
 	h.n.clock.Set(h.timer, clock.Time(h.table.Deadline()))
 }
 
-// changed points the paths by a neighbour to its new address.
+// changed updates the paths through a neighbour to its new address.
 func (h *neighbours) changed(ip netip.Addr, mac wire.MAC) {
 	for p := range h.n.paths[ip] {
 		p.setDst(mac)
 	}
 }
 
-// confirm asks a neighbour whether it is still there.
+// confirm verifies that a neighbour is still reachable.
 func (h *neighbours) confirm(hop netip.Addr) {
 	h.send(h.table.Confirm(int64(h.n.clock.Now), hop))
 }

@@ -9,51 +9,49 @@ import (
 	"urdma/wire"
 )
 
-// Address is an interface's place in the network.
+// Address is an interface's network configuration.
 type Address struct {
 	Prefix  netip.Prefix // our address with the length of its network; unspecified: none yet
 	Gateway netip.Addr   // zero: none
-	// SocketPort is where the sockets of peers listen, on a port of datagrams.
+	// SocketPort is the UDP port number of peers' sockets, on a port of datagrams.
 	SocketPort uint16
 }
 
-// Link is how the other end is reached: a neighbour by its Ethernet address, or
-// a peer on a port of datagrams by the UDP port number of its socket.
+// Link is the link-layer address of the other end: a neighbour's Ethernet address, or on a port of
+// datagrams the UDP port number of a peer's socket.
 type Link struct {
 	MAC  wire.MAC
 	Port uint16
 }
 
-// Link is the link that leads to ourselves.
+// Link returns the link to ourselves.
 func (n *Interface) Link() Link { return Link{MAC: n.info.MAC, Port: n.addr.SocketPort} }
 
-// Tap is shown the frames of an interface.
+// Tap sees the frames of an interface.
 type Tap interface {
-	// Received shows a frame before anything is done with it.
+	// Received shows a frame before it is processed.
 	Received(n *Interface, frame []byte)
-	// Handled says what became of the frame received last; the note is empty if
-	// nothing remarkable happened.
+	// Handled reports the result for the frame received last; the note is empty if nothing special
+	// happened.
 	Handled(note string)
-	// Sent shows a frame that waits for the port to take it.
+	// Sent shows a frame that is queued for the port.
 	Sent(n *Interface, frame []byte)
 }
 
-// Interface is one queue of a port with its place in the network. The worker
-// owns it. The port carries frames, or datagrams (datagrams.go): the difference
-// is a comparison a packet.
+// Interface is one queue of a port with its network configuration. The worker owns it. The port carries
+// frames or datagrams (datagrams.go); the distinction costs one comparison per packet.
 type Interface struct {
 	Dev     int // device number
 	Stats   Stats
-	Batches Batches // of a port of datagrams
-	// Lost, if set, is called once, when another host turns out to have our IPv6 address:
-	// the interface is cut off from then on, and what is sent goes nowhere. by is that
-	// host's Ethernet address.
+	Batches Batches // for a port of datagrams
+	// Lost, if set, is called once when another host is found to have our IPv6 address: the interface is
+	// cut off from then on, and sends nothing. by is that host's Ethernet address.
 	Lost func(by wire.MAC)
-	// Kernel, if set, is offered the frames that are not for us, or not for us alone, and
-	// copies what it takes; sum and at are wire.UnfinishedChecksum's.
+	// Kernel, if set, gets the frames that are not only for us, and copies those it wants; sum and at are
+	// as for wire.UnfinishedChecksum.
 	Kernel func(frame []byte, sum, at int) bool
-	// Contested, if set, is called when the host at an Ethernet address is seen to use our
-	// IPv4 address, at most every ten seconds.
+	// Contested, if set, is called when the host at an Ethernet address uses our IPv4 address, at most
+	// every ten seconds.
 	Contested func(by wire.MAC)
 
 	clock *clock.Clock
@@ -65,33 +63,32 @@ type Interface struct {
 	six   host6
 	rx    receiver
 	tx    transmitter
-	tap   Tap    // nil while nobody looks
-	shown []byte // room for a frame made up for the tap
+	tap   Tap    // nil if there is none
+	shown []byte // buffer for frames made for the tap
 
-	seal    Seal                     // of what CarryBare has said; else nil
-	sealing [wire.UDP6HeaderLen]byte // room for headers that it covers
+	seal    Seal                     // from CarryBare; else nil
+	sealing [wire.UDP6HeaderLen]byte // buffer for the headers that the CRC covers
 	note    string
-	kept    int // datagrams on all accounts
+	kept    int // datagrams kept, on all accounts
 
 	neighbours neighbours
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
 	groups     groups
 
-	mtus     *pathmtu.Table // nil: paths are not looked at
+	mtus     *pathmtu.Table // nil: path MTUs are not discovered
 	mtuTimer *clock.Timer
 	answered answered
 }
 
-// Stats counts what was not handed up.
+// Stats counts packets that were not returned by Next.
 type Stats struct {
 	Dropped map[Drop]uint64
 }
 
-// Drop is a reason for which a packet is dropped.
+// Drop is a reason for dropping a packet.
 type Drop string
 
-// Reasons of this package beside those of package wire, which says what is wrong
-// with a header.
+// Reasons of this package, in addition to those of package wire for invalid headers.
 const (
 	DropChecksum    Drop = "checksum wrong"
 	DropGroupSource Drop = "ethernet: source is a group address"
@@ -106,8 +103,7 @@ const (
 	DropQuestions   Drop = "neighbours: more questions than are answered"
 )
 
-// New returns the interface of a port's queue 0. Its first frames may come with
-// the next Poll.
+// New returns the interface of a port's queue 0. The next Poll may return its first frames.
 func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), mtu: p.Info().MTU, addr: a,
 		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, six: host6{own: map[wire.IPv6]bool{}}}
@@ -130,8 +126,8 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	return n
 }
 
-// AddOwn tells the interface of the address of another port of this machine, which
-// nothing that arrives can come from.
+// AddOwn adds the address of another port of this machine: no packet from the network can have it as its
+// source.
 func (n *Interface) AddOwn(a netip.Addr) {
 	if a.Is4() {
 		n.own[a.As4()] = true
@@ -149,8 +145,8 @@ func (n *Interface) ForgetOwn(a netip.Addr) {
 	}
 }
 
-// Renumber gives the interface another address, of the same family, or the unspecified
-// one, and tells the link. Paths from the old one lead on, to answers that nobody gets.
+// Renumber gives the interface another address of the same family, or the unspecified address, and
+// announces it. Paths from the old address continue to send, but nobody receives the answers.
 func (n *Interface) Renumber(a netip.Prefix) {
 	if a.Addr() == n.IP() {
 		n.addr.Prefix = a
@@ -164,38 +160,36 @@ func (n *Interface) Renumber(a netip.Prefix) {
 	n.Announce()
 }
 
-// SetBursts says how many frames are taken from and given to the port at a time;
-// before the first Poll.
+// SetBursts sets how many packets are exchanged with the port at a time; call it before the first Poll.
 func (n *Interface) SetBursts(rx, tx int) {
 	n.rx.p, n.tx.p = make([]port.Packet, rx), make([]port.Packet, tx)
 }
 
-// Bursts is what SetBursts said.
+// Bursts returns the values from SetBursts.
 func (n *Interface) Bursts() (rx, tx int) { return len(n.rx.p), len(n.tx.p) }
 
-// IP is our address, of either family.
+// IP returns our address.
 func (n *Interface) IP() netip.Addr { return n.addr.Prefix.Addr() }
 
-// MAC is our Ethernet address.
+// MAC returns our Ethernet address.
 func (n *Interface) MAC() wire.MAC { return n.info.MAC }
 
-// MTU is the largest IP packet, in bytes.
+// MTU returns the length of the largest IP packet, in bytes.
 func (n *Interface) MTU() int { return n.mtu }
 
-// SetMTU has packets of paths that are used from now on be no longer than the port's
-// largest, or this.
+// SetMTU limits the packets of paths used from now on to mtu, or to the port's largest packet.
 func (n *Interface) SetMTU(mtu int) { n.mtu = min(mtu, n.info.MTU) }
 
-// Wire is false for an interface that reaches nobody: the loopback driver's.
+// Wire is false for an interface without a network: the loopback driver's.
 func (n *Interface) Wire() bool { return n.info.Wire }
 
-// Receives reports whether packets ever come: from the wire, or from other workers.
+// Receives reports whether packets can arrive: from the network or from other workers.
 func (n *Interface) Receives() bool { return n.info.Wire || n.info.Siblings }
 
-// Siblings reports whether packets come from other workers, too.
+// Siblings reports whether packets can arrive from other workers.
 func (n *Interface) Siblings() bool { return n.info.Siblings }
 
-// MaxDatagram is the largest UDP payload, in bytes.
+// MaxDatagram returns the length of the largest UDP payload, in bytes.
 func (n *Interface) MaxDatagram() int {
 	size := n.mtu - n.headerLen()
 	if n.info.Datagrams && n.seal == nil {
@@ -204,33 +198,32 @@ func (n *Interface) MaxDatagram() int {
 	return size
 }
 
-// headerLen is the length of an IP and a UDP header, without options.
+// headerLen returns the length of an IP and a UDP header, without options.
 func (n *Interface) headerLen() int { return wire.IPLen(n.IP()) + wire.UDPLen }
 
-// ReceiveWindow is how many datagrams the port holds until they are polled, 0
-// where that bounds nothing.
+// ReceiveWindow returns how many datagrams the port holds until they are polled; 0: unlimited.
 func (n *Interface) ReceiveWindow() int { return n.info.ReceiveWindow }
 
-// Retainable is how many datagrams can be kept (Keep) at a time, on all accounts.
+// Retainable returns how many datagrams can be kept (Keep) at a time, on all accounts.
 func (n *Interface) Retainable() int { return n.queue.Retainable() }
 
-// SetTap has t see every frame from now on; nil ends that. Between frames.
+// SetTap sets the tap for all frames; nil removes it. Call it between frames.
 func (n *Interface) SetTap(t Tap) { n.tap = t }
 
-// Note says what became of the frame being handled, for taps.
+// Note sets the result for the frame being processed, for taps.
 func (n *Interface) Note(text string) { n.note = text }
 
-// Drop counts a packet that is dropped, and notes it.
+// Drop counts a dropped packet, and notes the reason.
 func (n *Interface) Drop(why Drop) {
 	n.Stats.Dropped[why]++
 	n.note = "dropped: " + string(why)
 }
 
-// ArmRx and DisarmRx are port.Queue's, for a worker that is about to block.
+// ArmRx implements port.Queue's ArmRx, for a worker that is about to block.
 func (n *Interface) ArmRx() (fd int, armed bool) { return n.queue.ArmRx() }
 
 // DisarmRx undoes ArmRx.
 func (n *Interface) DisarmRx() { n.queue.DisarmRx() }
 
-// OfDatagrams reports whether an interface is that of a port of datagrams.
+// OfDatagrams reports whether an interface's port carries datagrams.
 func OfDatagrams(n *Interface) bool { return n.info.Datagrams }

@@ -5,22 +5,21 @@ import (
 	"urdma/wire"
 )
 
-// This file makes datagrams longer: as long as the ones behind them, to peers that take
-// that (docs/WIRE.md chapter 11): the kernel cuts one send into datagrams of equal
-// length, and a message's last segment is most often shorter than those of the
-// next message, which would have to leave in another send.
+// This file pads datagrams to the length of those after them, for peers that accept padding (docs/WIRE.md
+// chapter 11). The kernel cuts one send into datagrams of equal length, and the last segment of a message
+// is usually shorter than those of the next message, which would otherwise need another send.
 
-// paddingPart bounds what is sent for nothing: one byte in so many of a burst.
+// paddingPart bounds the padding: one byte in paddingPart bytes of a burst.
 const paddingPart = 8
 
-// burst is what the datagrams that wait for the port come to.
+// burst describes the datagrams that are queued for the port.
 type burst struct {
 	bytes, padding int
-	padable        bool // the last one's peer takes padding
+	padable        bool // the last datagram's peer accepts padding
 }
 
-// level pads the datagram queued last to the length of the one that follows it to
-// the same peer, where that is worth it.
+// level pads the last queued datagram to the length of the next one to the same peer, if that is
+// worthwhile.
 func (t *transmitter) level(peer *port.Peer, length int) {
 	if t.used == 0 || !t.burst.padable {
 		return
@@ -37,10 +36,9 @@ func (t *transmitter) level(peer *port.Peer, length int) {
 	u.padding += more
 }
 
-// stretch pads the datagram in frame, which is longer than the path takes, to the length
-// from which on the kernel fragments it, and returns its length: that of a kernel that
-// fragments any, or of a peer that takes no padding, which hears nothing of it then,
-// stays.
+// stretch pads the datagram in frame, which is longer than the path's MTU, to the length from which on the
+// kernel fragments it, and returns that length. The length is unchanged if the kernel fragments any
+// datagram, or if the peer accepts no padding; then such a datagram does not arrive.
 func (p *Path) stretch(frame []byte, length int) int {
 	from := p.n.info.FragmentFrom
 	if !p.takes || length+wire.MinPadding > from || from > cap(frame) {

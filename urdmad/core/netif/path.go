@@ -7,24 +7,24 @@ import (
 	"urdma/wire"
 )
 
-// Path is the way from an address and port number of ours to a peer's: what
-// stands in front of its packets' payload, as a template.
+// Path is the path from an address and port number of ours to a peer's, with the headers of its packets as
+// a template.
 type Path struct {
 	n     *Interface
 	hop   netip.Addr // zero: not followed
-	len   int        // of what stands in front
+	len   int        // length of the headers
 	hdr   wire.UDPHeader
-	hdr6  *wire.UDP6Header // of IPv6, in hdr's place
-	peer  port.Peer        // the other end's socket, on a port of datagrams
-	class uint8            // likewise: of bare ones
+	hdr6  *wire.UDP6Header // of IPv6, in hdr
+	peer  port.Peer        // the peer's socket, on a port of datagrams
+	class uint8            // traffic class of bare datagrams
 	head  wire.Encap
-	whole int    // the longest datagram that is sent with don't-fragment
+	whole int    // length of the longest datagram that is sent with don't-fragment
 	batch *batch // nil on a port of frames
-	takes bool   // datagrams with padding, the peer does
-	pads  bool   // that is of use
+	takes bool   // the peer accepts padding
+	pads  bool   // padding is useful
 }
 
-// Path returns the path of packets from local to peer by a link.
+// Path returns the path from local to peer by a link.
 func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 	if !n.info.Datagrams {
 		return n.FramePath(link, local, peer)
@@ -36,8 +36,7 @@ func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr()), batch: n.Batches.to(peer.Addr())}
 }
 
-// FramePath is a path whose packets are frames on every port, for those that are
-// made up and only shown.
+// FramePath returns a path whose packets are frames on every port, for frames that are only shown.
 func (n *Interface) FramePath(link Link, local, peer netip.AddrPort) Path {
 	p := Path{n: n, len: wire.UDPHeaderLen}
 	if local.Addr().Is4() && peer.Addr().Is4() {
@@ -49,7 +48,7 @@ func (n *Interface) FramePath(link Link, local, peer netip.AddrPort) Path {
 	return p
 }
 
-// dst is the IP destination of a path of frames.
+// dst returns the IP destination of a path of frames.
 func (p *Path) dst() netip.Addr {
 	if p.hdr6 != nil {
 		return netip.AddrFrom16(p.hdr6.Dst())
@@ -57,7 +56,7 @@ func (p *Path) dst() netip.Addr {
 	return netip.AddrFrom4(p.hdr.Dst())
 }
 
-// setDst has a path of frames lead to another Ethernet address.
+// setDst changes the destination Ethernet address of a path of frames.
 func (p *Path) setDst(mac wire.MAC) {
 	if p.hdr6 != nil {
 		p.hdr6.SetDst(mac)
@@ -66,7 +65,7 @@ func (p *Path) setDst(mac wire.MAC) {
 	p.hdr.SetDst(mac)
 }
 
-// SetSource has packets come from another port number, where they don't leave by a socket.
+// SetSource changes the source port number of packets that don't leave through a socket.
 func (p *Path) SetSource(number uint16) {
 	switch {
 	case p.n.info.Datagrams:
@@ -77,8 +76,8 @@ func (p *Path) SetSource(number uint16) {
 	}
 }
 
-// SetTrafficClass has packets carry a traffic class. On a port of datagrams only bare ones do,
-// and 0 stands for the socket's.
+// SetTrafficClass sets the traffic class of packets. On a port of datagrams it applies only to bare ones,
+// and 0 means the socket's.
 func (p *Path) SetTrafficClass(class uint8) {
 	p.class = class
 	if p.hdr6 != nil {
@@ -88,16 +87,15 @@ func (p *Path) SetTrafficClass(class uint8) {
 	p.hdr.SetTrafficClass(class)
 }
 
-// Follow has p follow its next hop to whatever Ethernet address that takes, or on
-// a port of datagrams the path to what it takes, until Leave. p must not be copied
-// meanwhile.
+// Follow makes p follow changes of its next hop's Ethernet address, or on a port of datagrams of the path
+// MTU, until Leave. p must not be copied in the meantime.
 func (p *Path) Follow() {
 	hop, ok := p.peer.Addr(), true
 	if !p.n.info.Datagrams {
 		hop, ok = p.n.NextHop(p.dst())
 	}
 	if !ok {
-		return // it came from there, so answers go there
+		return // packets from the peer arrived by this link, so answers use it too
 	}
 	p.hop = hop
 	if p.n.paths[hop] == nil {
@@ -118,8 +116,7 @@ func (p *Path) Leave() {
 	p.hop = netip.Addr{}
 }
 
-// Confirm asks whether the next hop is still where it was, or the path takes what
-// it took: nothing comes back.
+// Confirm verifies the next hop's address or the path MTU, because no answers arrive.
 func (p *Path) Confirm() {
 	if p.n.info.Datagrams {
 		p.n.suspectPath(&p.peer)
@@ -130,18 +127,18 @@ func (p *Path) Confirm() {
 	}
 }
 
-// Moved reports whether a datagram of the peer's came from another socket than
-// the path leads to. Frames never do: there the path follows the neighbour.
+// Moved reports whether a datagram from the peer came from another socket than the path's. It is never true
+// for frames: there the path follows the neighbour.
 func (p *Path) Moved(d *Datagram) bool { return p.n.info.Datagrams && d.Link.Port != p.peer.Port }
 
-// Move has the path lead to the socket that a datagram came from.
+// Move changes the path to the socket from which a datagram came.
 func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
 
-// TakesPadding says that the peer takes datagrams with padding.
+// TakesPadding records that the peer accepts padding.
 func (p *Path) TakesPadding() { p.takes, p.pads = true, p.n.info.Batches }
 
-// MTU is the largest IP packet that the path is known to take, in bytes; where
-// nothing is known of it, that of the port.
+// MTU returns the length of the largest IP packet that the path is known to carry, in bytes; if it is
+// unknown, the port's MTU.
 func (p *Path) MTU() int {
 	mtu := p.n.MTU()
 	if !p.n.info.Datagrams {
@@ -150,8 +147,8 @@ func (p *Path) MTU() int {
 	return min(mtu, min(p.whole, mtu)+p.n.headerLen())
 }
 
-// Batch is how many packets of length bytes of payload leave in one send, 1 on a
-// port that makes no batches.
+// Batch returns how many packets with length bytes of payload leave in one send; 1 on a port without
+// batches.
 func (p *Path) Batch(length int) int {
 	if !p.n.info.Batches {
 		return 1
@@ -159,18 +156,17 @@ func (p *Path) Batch(length int) int {
 	return min(port.BatchPackets, port.BatchBytes/(length+wire.EncapLen))
 }
 
-// Again says that the packet to be sent next is one that was lost.
+// Again says that the next packet is a retransmission.
 func (p *Path) Again() {
 	if p.batch != nil {
 		p.batch.sendAgain(p.n.clock.Now)
 	}
 }
 
-// Payload is where a packet's UDP payload goes.
+// Payload returns the part of a frame for the UDP payload.
 func (p *Path) Payload(frame []byte) []byte { return frame[p.len:] }
 
-// Put completes a frame whose payload of length bytes is in place and returns
-// the frame's length.
+// Put completes a frame whose payload of length bytes is in place, and returns the frame's length.
 func (p *Path) Put(frame []byte, length int) int {
 	if p.hdr6 != nil {
 		return p.put6(frame, length)
@@ -186,8 +182,8 @@ func (p *Path) Put(frame []byte, length int) int {
 	return length
 }
 
-// putSealed is Put of a packet whose end covers it, so that it needs no UDP checksum. Nobody
-// fragments it: it has the identification 0 (RFC 6864 section 4.1), as those of Linux's sockets.
+// putSealed is Put for a packet that ends with a CRC, so that it needs no UDP checksum. It must not be
+// fragmented: it has identification 0 (RFC 6864 section 4.1), as packets of Linux's sockets have.
 func (p *Path) putSealed(frame []byte, length int) int {
 	p.hdr.Put(frame, length, 0)
 	length += len(p.hdr)
@@ -202,13 +198,13 @@ func (p *Path) put6(frame []byte, length int) int {
 		p.n.seal.Put(frame[wire.EthernetLen:len(p.hdr6)], frame[len(p.hdr6):length])
 	}
 	if !p.n.info.TxUDP6Checksum {
-		wire.SetUDP6Checksum(frame[:length]) // 0 is not "none" here (RFC 8200 section 8.1)
+		wire.SetUDP6Checksum(frame[:length]) // 0 does not mean "none" in IPv6 (RFC 8200 section 8.1)
 	}
 	return length
 }
 
-// Send completes the packet in the buffer that Alloc returned last, whose payload
-// of length bytes is in place, and queues it.
+// Send completes and queues the packet in the buffer that Alloc returned last, whose payload of length
+// bytes is in place.
 func (p *Path) Send(frame []byte, length int) {
 	if p.n.info.Datagrams && p.n.seal != nil {
 		p.sendBare(frame, length)

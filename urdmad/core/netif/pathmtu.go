@@ -10,15 +10,12 @@ import (
 	"urdma/wire"
 )
 
-// This file finds out what the paths from a port of datagrams take
-// (docs/WIRE.md chapter 11).
+// This file discovers path MTUs of a port of datagrams (docs/WIRE.md chapter 11).
 
-// basePacket is the IP packet that every path is taken to let through (RFC 8899
-// section 5.1.2).
+// basePacket is the length of an IP packet that every path is assumed to carry (RFC 8899 section 5.1.2).
 const basePacket = 1200
 
-// FindPaths has paths looked at from now on, on a port of datagrams; random gives
-// numbers that strangers can't guess.
+// FindPaths enables path MTU discovery on a port of datagrams; random must return unpredictable numbers.
 func (n *Interface) FindPaths(random func() uint32) {
 	if !n.info.Datagrams {
 		return
@@ -28,11 +25,11 @@ func (n *Interface) FindPaths(random func() uint32) {
 	n.mtuTimer = clock.NewTimer(func() { n.probe(n.mtus.Tick(int64(n.clock.Now))) })
 }
 
-// maxPayload is the largest UDP payload of a port of datagrams.
+// maxPayload returns the length of the largest UDP payload of a port of datagrams.
 func (n *Interface) maxPayload() int { return n.MaxDatagram() + wire.EncapLen }
 
-// Look calls done once the path to a peer has been looked at, as far as that is
-// to be found out. nil waits for nothing.
+// Look calls done once the MTU of the path to a peer is known, or is found not to be discoverable. done may
+// be nil.
 func (n *Interface) Look(peer netip.Addr, l Link, done func()) {
 	if n.mtus == nil {
 		if done != nil {
@@ -43,13 +40,12 @@ func (n *Interface) Look(peer netip.Addr, l Link, done func()) {
 	n.probe(n.mtus.Find(int64(n.clock.Now), netip.AddrPortFrom(peer, l.Port), done))
 }
 
-// MaxDatagramTo is MaxDatagram, as far as the path to a peer is known to take it.
+// MaxDatagramTo is MaxDatagram limited by the known MTU of the path to a peer.
 func (n *Interface) MaxDatagramTo(peer netip.Addr) int {
 	return min(n.MaxDatagram(), n.takesWhole(peer)-wire.EncapLen)
 }
 
-// takesWhole is the longest UDP payload that is sent to a peer with
-// don't-fragment.
+// takesWhole returns the length of the longest UDP payload that is sent to a peer with don't-fragment.
 func (n *Interface) takesWhole(peer netip.Addr) int {
 	if n.mtus != nil {
 		if size, known := n.mtus.Size(peer); known {
@@ -59,21 +55,21 @@ func (n *Interface) takesWhole(peer netip.Addr) int {
 	return math.MaxInt
 }
 
-// suspectPath looks at a path again on which nothing gets through.
+// suspectPath discovers a path's MTU again, because no packet gets through.
 func (n *Interface) suspectPath(peer *port.Peer) {
 	if n.mtus != nil {
 		n.probe(n.mtus.Suspect(int64(n.clock.Now), netip.AddrPortFrom(peer.Addr(), peer.Port)))
 	}
 }
 
-// pathChanged: what is longer than the path takes now may be fragmented.
+// pathChanged applies a new path MTU: longer datagrams may be fragmented.
 func (n *Interface) pathChanged(peer netip.Addr, size int) {
 	for p := range n.paths[peer] {
 		p.whole = size
 	}
 }
 
-// probe sends the probes that the table asks for and sets its timer.
+// probe sends the probes of the table and sets its timer.
 func (n *Interface) probe(out []pathmtu.Outgoing) {
 	for _, o := range out {
 		peer := port.PeerOf(o.To)
@@ -95,7 +91,7 @@ func (n *Interface) sendProbe(kind wire.EncapType, nonce uint32, peer *port.Peer
 	n.commitTo(peer, size, port.TxWhole|port.TxAlone)
 }
 
-// pathProbe takes a probe, which is answered by as much, or an answer.
+// pathProbe handles a probe, which is answered with the same length, or an answer.
 func (n *Interface) pathProbe(kind wire.EncapType, p *port.Packet, body []byte) {
 	var probe wire.PathProbe
 	if err := probe.Parse(body); err != nil {

@@ -7,50 +7,49 @@ import (
 	"urdma/wire"
 )
 
-// defaultBurst is how many frames are exchanged with the port at a time.
+// defaultBurst is the number of packets exchanged with the port at a time.
 const defaultBurst = 32
 
 // none is the index of no packet.
 const none = -1
 
-// receiver is what came with the last burst: p[at:have] wait to be handled,
-// p[freeFrom:at] were handled and wait to be given back together.
+// receiver has the packets of the last burst: p[at:have] are still to be processed, p[freeFrom:at] are
+// processed and are released together.
 type receiver struct {
 	p        []port.Packet // as long as a burst
 	at, have int
 	freeFrom int
-	current  int                     // being handled; none between frames
-	private  [wire.MaxHeaderLen]byte // copy of a frame's head that its sender can't change
-	long     []byte                  // the same of a message that is longer
+	current  int                     // the packet being processed; none between packets
+	private  [wire.MaxHeaderLen]byte // private copy of the head of a frame, which its sender can't change
+	long     []byte                  // private copy of a longer message
 	datagram Datagram
-	origin   origin // of datagram, on a port of datagrams
-	heads    []byte // in headRoom, made up for bare datagrams from there of headsFor bytes; nil: for none yet
+	origin   origin // origin of datagram, on a port of datagrams
+	heads    []byte // in headRoom: headers reconstructed for bare datagrams of headsFor bytes from one origin; nil: none yet
 	headsFor int
 	headRoom [wire.UDP6HeaderLen]byte
 }
 
-// Datagram is a UDP datagram to our address. It is valid until Next is called
-// again, unless it is kept.
+// Datagram is a UDP datagram to our address. It is valid until the next call of Next, unless it is kept.
 type Datagram struct {
 	Src, Dst netip.AddrPort
-	Link     Link   // that it came by
-	Head     []byte // the payload's first bytes, as many as all headers may take, in private memory
+	Link     Link   // the link by which it arrived
+	Head     []byte // the payload's first bytes, enough for all headers, in private memory
 	Data     []byte // the payload; its sender may still change it
 
 	packet *port.Packet
-	from   int // where Data begins in the frame
+	from   int // offset of Data in the frame
 	kept   bool
 }
 
-// Poll takes the next burst from the port, if the last was handled, and returns
-// how many frames wait. more says that the port may have others.
+// Poll takes the next burst from the port if the last one was processed, and returns how many packets wait.
+// more says that the port may have others.
 func (n *Interface) Poll() (waiting int, more bool) {
 	if !n.Receives() {
 		return 0, false
 	}
 	r := &n.rx
-	if r.at == r.have { // else a fault in a client's memory cut the last burst short
-		n.finish() // the same with its last datagram
+	if r.at == r.have { // false if a fault in a client's memory interrupted the last burst
+		n.finish() // also the last datagram's processing may have been interrupted
 		n.giveBack()
 		r.at, r.freeFrom = 0, 0
 		r.have = n.queue.Rx(r.p)
@@ -58,9 +57,8 @@ func (n *Interface) Poll() (waiting int, more bool) {
 	return r.have - r.at, r.have == len(r.p)
 }
 
-// Next returns the next datagram for us, nil when the burst is done. Everything
-// else in between is handled here. The datagram returned before is given back,
-// also if handling it ended in a fault.
+// Next returns the next datagram for us, or nil when the burst is done; it processes all other packets
+// itself. It releases the datagram returned before, even if its processing ended in a fault.
 func (n *Interface) Next() *Datagram {
 	r := &n.rx
 	n.finish()
@@ -81,8 +79,7 @@ func (n *Interface) Next() *Datagram {
 	return nil
 }
 
-// finish ends the frame being handled. A packet that was kept leaves the run of
-// those that go back together.
+// finish ends the processing of a packet. A packet that was kept is excluded from those released together.
 func (n *Interface) finish() {
 	r := &n.rx
 	if r.current == none {
@@ -110,7 +107,7 @@ func (n *Interface) free(from, to int) {
 	}
 }
 
-// frame handles one frame; true if it is a datagram to be handed up.
+// frame handles one frame; it returns true for a datagram to be returned by Next.
 func (n *Interface) frame(p *port.Packet) bool {
 	head := p.Data[:min(len(p.Data), wire.MaxHeaderLen)]
 	if n.info.SharedRx {
@@ -148,8 +145,8 @@ func (n *Interface) frame(p *port.Packet) bool {
 	return false
 }
 
-// message is the payload of an IP packet of any length, in memory that nobody changes
-// until the next frame.
+// message returns the payload of an IP packet of any length, in memory that nobody changes until the next
+// frame.
 func (n *Interface) message(f *wire.Frame, head []byte, p *port.Packet) []byte {
 	end := f.PayloadOff + f.PayloadLen
 	switch {
@@ -162,9 +159,8 @@ func (n *Interface) message(f *wire.Frame, head []byte, p *port.Packet) []byte {
 	return n.rx.long
 }
 
-// martian reports an address that no other host has (RFC 1122 section 3.2.1.3): a sender
-// that is taken for this machine by its address must be on it. IGMP is apart:
-// switches ask from 0.0.0.0.
+// martian reports an address that no other host has (RFC 1122 section 3.2.1.3), so that a sender with an
+// address of this machine must be on this machine. IGMP is exempt: switches send queries from 0.0.0.0.
 func (n *Interface) martian(src wire.IPv4) bool {
 	return src.IsGroup() || src[0] == 127 || n.own[src]
 }
@@ -180,8 +176,8 @@ func (n *Interface) datagram(f *wire.Frame, src, dst netip.Addr, head []byte, p 
 	}
 }
 
-// share gives the kernel what is not ours alone; false: it is not ours at all. Of UDP
-// datagrams to our address their handler tells (Decline).
+// share gives the kernel frames that are not only for us; it returns false if a frame is not for us at all.
+// UDP datagrams to our address go to the kernel only if their handler calls Decline.
 func (n *Interface) share(f *wire.Frame, broken error, p *port.Packet) (ours bool) {
 	four, six := f.Type == wire.EtherTypeIPv4, f.Type == wire.EtherTypeIPv6
 	toUs := broken == nil && (four && n.takes(f.DstIP) || six && n.six.takes(f.Dst6))
@@ -192,8 +188,8 @@ func (n *Interface) share(f *wire.Frame, broken error, p *port.Packet) (ours boo
 	return broken == nil && (f.Type == wire.EtherTypeARP || toUs && (four && f.Proto == wire.ProtoIGMP || six && f.Proto == wire.ProtoICMPv6))
 }
 
-// Decline gives the kernel a datagram that nobody here wants; false: the port is not
-// shared with it.
+// Decline gives the kernel a datagram that has no receiver here; it returns false if the port is not shared
+// with the kernel.
 func (n *Interface) Decline(d *Datagram) bool {
 	if n.Kernel == nil {
 		return false
@@ -202,8 +198,8 @@ func (n *Interface) Decline(d *Datagram) bool {
 	return true
 }
 
-// toKernel leaves out what a worker of this urdmad sends, and what another one passes on. Where
-// the port vouches for a frame, its sender may be on the same machine and have computed no checksum.
+// toKernel gives a frame to the kernel, except frames sent or forwarded by a worker of this urdmad. If the
+// port guarantees a frame's integrity, its sender may be on the same machine and have computed no checksum.
 func (n *Interface) toKernel(p *port.Packet) {
 	if p.Flags&(port.RxInside|port.RxAgain) != 0 {
 		return
@@ -218,7 +214,7 @@ func (n *Interface) toKernel(p *port.Packet) {
 	}
 }
 
-// checksumsRight verifies what the port has not.
+// checksumsRight verifies the checksums that the port has not verified.
 func (n *Interface) checksumsRight(f *wire.Frame, head []byte, p *port.Packet) bool {
 	if p.Flags&(port.RxIPv4Bad|port.RxUDPBad) != 0 {
 		return false
@@ -232,16 +228,16 @@ func (n *Interface) checksumsRight(f *wire.Frame, head []byte, p *port.Packet) b
 	return n.udpChecksumRight(f, p)
 }
 
-// udpChecksumRight verifies a UDP checksum. Over an interface of the kernel come frames
-// that were on no wire, whose senders leave it unfinished: a virtual machine's, a bridge's.
+// udpChecksumRight verifies a UDP checksum. An interface of the kernel may deliver frames from a virtual
+// machine or a bridge, which never were on a network and have unfinished checksums.
 func (n *Interface) udpChecksumRight(f *wire.Frame, p *port.Packet) bool {
 	return wire.VerifyUDPChecksum(f, p.Data[f.PayloadOff-wire.UDPLen:f.PayloadOff+f.PayloadLen]) ||
 		n.info.Interface != "" && wire.UnfinishedUDPChecksum(f)
 }
 
-// icmp answers echo requests; everything else, errors included, is ignored: a
-// kernel that holds the same address sends errors for our ports. The buffer, too, may
-// be shared with another process, so what counts is f, of the frame's private head.
+// icmp answers echo requests. It ignores all other messages, including errors: a kernel with the same
+// address sends errors for our ports. Another process may share the buffer, so only f is used, which was
+// parsed from the frame's private head.
 func (n *Interface) icmp(f *wire.Frame, p *port.Packet) {
 	b := n.Alloc()
 	if b == nil || len(p.Data) > len(b) {

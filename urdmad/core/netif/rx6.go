@@ -7,7 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// This file has what of a frame's way is IPv6's own.
+// This file processes received IPv6 packets.
 
 // host6 is an interface as an IPv6 host.
 type host6 struct {
@@ -15,8 +15,7 @@ type host6 struct {
 	own map[wire.IPv6]bool // addresses of this machine's ports
 }
 
-// frame handles a frame with an IPv6 packet; true if it is a datagram to be handed
-// up.
+// frame handles a frame with an IPv6 packet; it returns true for a datagram to be returned by Next.
 func (h *host6) frame(f *wire.Frame, head []byte, p *port.Packet) bool {
 	n := h.n
 	switch {
@@ -37,22 +36,22 @@ func (h *host6) frame(f *wire.Frame, head []byte, p *port.Packet) bool {
 	return false
 }
 
-// takes reports whether packets for an address come to us: its own, the group at
-// which it is asked for, all hosts, and groups that were joined.
+// takes reports whether we receive packets to an address: our own address, its solicited-node group, the
+// all-nodes group, and joined groups.
 func (h *host6) takes(dst wire.IPv6) bool {
 	n := h.n
 	a := netip.AddrFrom16(dst)
 	return a == n.IP() && !a.IsUnspecified() || n.IP().Is6() && (n.groups.joined[a] != nil || dst == wire.AllNodes)
 }
 
-// martian reports an address that no other host has (RFC 4291 section 2.5.3, 2.7):
-// none, a group, one of this machine, or one that is written as IPv4's.
+// martian reports an address that no other host has (RFC 4291 section 2.5.3, 2.7): the unspecified address,
+// a group, an address of this machine, or an IPv4-mapped address.
 func (h *host6) martian(src wire.IPv6) bool {
 	a := netip.AddrFrom16(src)
 	return src.IsGroup() || a.IsLoopback() || a.Is4In6() || h.own[src]
 }
 
-// checksumRight verifies a UDP checksum unless the port has. There has to be one.
+// checksumRight verifies a UDP checksum unless the port has. IPv6 requires a checksum.
 func (h *host6) checksumRight(f *wire.Frame, p *port.Packet) bool {
 	if p.Flags&port.RxUDPBad != 0 {
 		return false
@@ -60,8 +59,8 @@ func (h *host6) checksumRight(f *wire.Frame, p *port.Packet) bool {
 	return p.Flags.Has(port.RxUDPGood) && f.UDPChecksum != 0 || h.n.udpChecksumRight(f, p)
 }
 
-// icmp answers solicitations for us, queries for groups, and echo requests; errors and what
-// routers say are ignored: the MTU is the link's, the gateway is configured.
+// icmp answers neighbour solicitations for us, group queries and echo requests. Errors and router
+// advertisements are ignored: the MTU is the link's, and the gateway is configured.
 func (h *host6) icmp(f *wire.Frame, head []byte, p *port.Packet) {
 	message := h.n.message(f, head, p)
 	if len(message) == 0 {
@@ -74,7 +73,7 @@ func (h *host6) icmp(f *wire.Frame, head []byte, p *port.Packet) {
 		h.n.groups.query6(f, message)
 	case wire.ICMPv6EchoRequest:
 		if h.n.Kernel != nil {
-			return // it answers
+			return // the kernel answers
 		}
 		if h.martian(f.Src6) {
 			h.n.Drop(DropSource6)

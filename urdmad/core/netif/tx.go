@@ -2,19 +2,19 @@ package netif
 
 import "urdma/dpdk/port"
 
-// transmitter has the port's transmit buffers: p[:used] are built and wait for
-// the port, p[used:have] are allocated ahead.
+// transmitter has the port's transmit buffers: p[:used] are complete and queued for the port, p[used:have]
+// are allocated ahead.
 type transmitter struct {
 	p          []port.Packet // as long as a burst
 	used, have int
-	sent       bool // something went to the port since the last Flush
+	sent       bool // something was passed to the port since the last Flush
 	cut        bool // another host has our address: nothing may be sent
 	ipID       uint16
-	burst      burst // on a port of datagrams
+	burst      burst // of a port of datagrams
 }
 
-// Alloc returns a transmit buffer to build a frame in, or nil when the port's
-// ring is full. Nothing is sent until the frame is committed.
+// Alloc returns a transmit buffer for a frame, or nil if the port's ring is full. Nothing is sent before
+// the frame is committed.
 func (n *Interface) Alloc() []byte {
 	t := &n.tx
 	if t.used == t.have {
@@ -27,16 +27,16 @@ func (n *Interface) Alloc() []byte {
 	return t.p[t.used].Data
 }
 
-// Send sends a frame of the kernel's. It is lost where it is longer than the port's, or
-// finds no buffer.
+// Send sends a frame from the kernel. The frame is dropped if it is longer than the port's MTU, or if there
+// is no buffer.
 func (n *Interface) Send(frame []byte) {
 	if b := n.Alloc(); len(b) >= len(frame) && len(frame) > 0 {
 		n.commit(copy(b, frame))
 	}
 }
 
-// commit queues the frame built in the buffer that Alloc returned last, unless the
-// interface is cut off: then the buffer is the next frame's.
+// commit queues the frame in the buffer that Alloc returned last. If the interface is cut off, the buffer
+// is reused instead.
 func (n *Interface) commit(length int) {
 	t := &n.tx
 	if t.cut {
@@ -50,7 +50,7 @@ func (n *Interface) commit(length int) {
 	}
 }
 
-// commitTo queues the datagram built there for a peer's socket.
+// commitTo queues the datagram in that buffer, for a peer's socket.
 func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t := &n.tx
 	p := &t.p[t.used]
@@ -64,7 +64,7 @@ func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	}
 }
 
-// push hands the built frames to the port and moves the rest to the front.
+// push passes complete frames to the port and moves the others to the front.
 func (n *Interface) push() {
 	t := &n.tx
 	if t.used == 0 {
@@ -78,8 +78,8 @@ func (n *Interface) push() {
 	t.burst = burst{}
 }
 
-// SetQueue has the interface use another queue from now on: one around its own, or its
-// own again. Not while a burst is handled. Frames that the port has no room for are lost.
+// SetQueue makes the interface use another queue: one that wraps its own, or its own again. Don't call it
+// while a burst is processed. Frames that the port can't take are lost.
 func (n *Interface) SetQueue(change func(port.Queue, port.Info) port.Queue) {
 	n.push()
 	t := &n.tx
@@ -88,7 +88,7 @@ func (n *Interface) SetQueue(change func(port.Queue, port.Info) port.Queue) {
 	n.queue = change(n.queue, n.info)
 }
 
-// Flush ends a turn: what was built goes out.
+// Flush ends a turn: it sends all queued frames.
 func (n *Interface) Flush() {
 	n.push()
 	if t := &n.tx; t.sent || t.used > 0 {
@@ -97,10 +97,10 @@ func (n *Interface) Flush() {
 	}
 }
 
-// Unsent reports whether something of an interface waits for Flush.
+// Unsent reports whether frames of an interface wait for Flush.
 func (n *Interface) Unsent() bool { return n.tx.sent || n.tx.used > 0 }
 
-// nextIPID numbers the IPv4 packets of this interface.
+// nextIPID returns the next IPv4 identification.
 func (n *Interface) nextIPID() uint16 {
 	n.tx.ipID++
 	return n.tx.ipID

@@ -7,35 +7,35 @@ import (
 )
 
 const (
-	// firstWait is how long the first answer is waited for, at first.
+	// firstWait is the initial time to wait for the first answer.
 	firstWait = int64(50e6)
-	// firstTries probes go before a peer counts as one that doesn't answer.
+	// firstTries is the number of unanswered probes after which a peer counts as not answering.
 	firstTries = 3
 	// tries is how often a size is probed (MAX_PROBES, RFC 8899 section 5.1.2).
 	tries = 3
-	// After the first answer the others are close behind, or have waited in a
-	// queue.
+	// Limits of the time to wait for further answers after the first one.
 	minWait, maxWait = int64(10e6), int64(200e6)
-	// rungs are how many sizes between the limits are tried at once, and close is
-	// how far apart these may be in the end.
+	// rungs is the number of sizes between the limits that are probed at once, and close the greatest
+	// distance of the limits at the end.
 	rungs = 8
 	close = 16
 )
 
-// search is under way: low arrives whole; what is above high does not, or can't.
+// search is a search in progress: datagrams of length low arrive; longer ones than high do not, or can't be
+// sent.
 type search struct {
 	nonce     uint32
-	low, high int   // low 0: nothing has been answered
-	most      int   // what both ends take
-	sizes     []int // being tried, ascending
-	sent      int   // how often
-	at        int64 // when to go on
-	began     int64 // when these sizes were last sent
-	wait      int64 // for answers
-	between   bool  // sizes between the limits have been tried
+	low, high int   // low is 0 before the first answer
+	most      int   // largest size of both ends
+	sizes     []int // sizes being probed, ascending
+	sent      int   // how often they were probed
+	at        int64 // when the search continues
+	began     int64 // when these sizes were last probed
+	wait      int64 // time to wait for answers
+	between   bool  // sizes between the limits have been probed
 }
 
-// begin begins a search: base, what is known, and the most that could be.
+// begin begins a search with the base size, the known size and the largest possible size.
 func (t *Table) begin(now int64, e *entry) []Outgoing {
 	s := &search{nonce: t.random(), high: t.most, most: t.most, wait: firstWait, sizes: []int{t.base}}
 	if e.size > t.base && e.size < t.most {
@@ -62,18 +62,17 @@ func (s *search) send(now int64, to netip.AddrPort) (out []Outgoing) {
 	return out
 }
 
-// Answered takes a peer's answer to a probe of size bytes; most is what the peer
-// takes at most.
+// Answered handles a peer's answer to a probe of size bytes; most is the peer's largest size.
 func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most int) []Outgoing {
 	e := t.entries[peer]
 	if e != nil && e.search == nil && e.size == 0 && e.asked == nonce {
-		e.checked = 0 // it was held up, or we were: not one that doesn't answer
+		e.checked = 0 // the answer was delayed: the peer does answer
 	}
 	if e == nil || e.search == nil || e.search.nonce != nonce || !slices.Contains(e.search.sizes, size) {
 		return nil
 	}
 	s := e.search
-	if s.low == 0 { // the first: now the round trip is known
+	if s.low == 0 { // the first answer: now the round-trip time is known
 		s.wait = min(max(2*(now-s.began), minWait), maxWait)
 		s.at, s.sent = now+s.wait, 1
 		heap.Fix(&t.searching, e.index)
@@ -86,7 +85,7 @@ func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most in
 	}
 	if most < s.most {
 		s.most, s.sent = most, 0
-		s.sizes = slices.DeleteFunc(s.sizes, func(size int) bool { return size >= most }) // a peer may say so often
+		s.sizes = slices.DeleteFunc(s.sizes, func(size int) bool { return size >= most }) // a peer may send most more than once
 		s.sizes = append(s.sizes, most)
 		out := s.send(now, e.to)
 		heap.Fix(&t.searching, e.index)
@@ -95,7 +94,7 @@ func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most in
 	return nil
 }
 
-// next goes on with a search whose answers have been waited for.
+// next continues a search after the time to wait for answers.
 func (t *Table) next(now int64, e *entry) []Outgoing {
 	s := e.search
 	switch {
@@ -108,15 +107,14 @@ func (t *Table) next(now int64, e *entry) []Outgoing {
 	case s.sent < tries:
 		return s.send(now, e.to)
 	case !s.between && s.low == e.size && e.searched > 0 && now-e.searched < raiseAfter:
-		t.finish(now, e, s.low) // as it was
+		t.finish(now, e, s.low) // the result is unchanged
 		return nil
 	}
 	return t.narrow(now, e)
 }
 
-// narrow takes the least size that was not answered as too long, and tries others
-// below it. The most that could be is tried along with them: it may have been
-// lost for another reason.
+// narrow takes the smallest unanswered size as too long, and probes sizes below it. It also probes the
+// largest possible size again, because that may have been lost for another reason.
 func (t *Table) narrow(now int64, e *entry) []Outgoing {
 	s := e.search
 	for _, size := range s.sizes {

@@ -11,14 +11,14 @@ import (
 // Times, in nanoseconds.
 const (
 	never = math.MaxInt64
-	// freshFor is how long a result is used without another look.
+	// freshFor is how long a result is used without a new search.
 	freshFor = int64(1e9)
-	// silentFor is how long a peer that has answered nothing isn't asked again.
+	// silentFor is how long a peer that did not answer is not probed again.
 	silentFor = int64(10e9)
-	// raiseAfter is how long a path that took less than the ends is believed not to
-	// take more (PMTU_RAISE_TIMER, RFC 8899 section 5.1.1).
+	// raiseAfter is how long after a search a path that carried less than both ends can send is not probed
+	// for more (PMTU_RAISE_TIMER, RFC 8899 section 5.1.1).
 	raiseAfter = int64(600e9)
-	// suspectEvery is how often a path that lets nothing through is looked at.
+	// suspectEvery is the least time between searches on a path that lets nothing through.
 	suspectEvery = int64(250e6)
 	maxEntries   = 4096
 )
@@ -30,10 +30,9 @@ type Outgoing struct {
 	Size  int
 }
 
-// Table knows the paths to the peers of a port, by their IP addresses.
+// Table has the path MTUs to the peers of a port, by their IP addresses.
 type Table struct {
-	// Changed, if set, is called when a path turns out to take less than it did,
-	// or more.
+	// Changed, if set, is called when the MTU of a path has changed.
 	Changed func(peer netip.Addr, size int)
 
 	base, most int
@@ -45,28 +44,26 @@ type Table struct {
 // entry is the path to a peer.
 type entry struct {
 	to       netip.AddrPort
-	size     int   // largest that arrived whole; 0: none has
-	checked  int64 // when size, or silence, was found
-	searched int64 // when the sizes between size and the ends' were last tried
+	size     int   // largest size that arrived; 0: none has
+	checked  int64 // when size was found, or that the peer is silent
+	searched int64 // when sizes greater than size were last probed
 	search   *search
-	asked    uint32 // nonce of the search that ended last
-	index    int    // in Table.searching
+	asked    uint32 // nonce of the last completed search
+	index    int    // index in Table.searching
 	waiting  []func()
 }
 
-// Due and Stands are due.Entry's, of entries with a search.
+// Due and Stands implement due.Entry for entries with a search.
 func (e *entry) Due() int64       { return e.search.at }
 func (e *entry) Stands(index int) { e.index = index }
 
-// New returns the empty table of a port that sends and receives datagrams of up
-// to most bytes. base are those that every path takes; random gives numbers that
-// strangers can't guess.
+// New returns the empty table of a port that sends and receives datagrams of up to most bytes. base is the
+// size that every path is assumed to carry; random must return unpredictable numbers.
 func New(base, most int, random func() uint32) *Table {
 	return &Table{base: min(base, most), most: most, random: random, entries: map[netip.Addr]*entry{}}
 }
 
-// Size is the largest datagram known to reach a peer whole; false: nothing is
-// known.
+// Size returns the largest size known to reach a peer; false: nothing is known.
 func (t *Table) Size(peer netip.Addr) (int, bool) {
 	e := t.entries[peer]
 	if e == nil || e.size == 0 {
@@ -75,7 +72,7 @@ func (t *Table) Size(peer netip.Addr) (int, bool) {
 	return e.size, true
 }
 
-// Peers yields those that have answered.
+// Peers yields the peers that have answered.
 func (t *Table) Peers(yield func(netip.Addr) bool) {
 	for peer, e := range t.entries {
 		if e.size > 0 && !yield(peer) {
@@ -84,9 +81,8 @@ func (t *Table) Peers(yield func(netip.Addr) bool) {
 	}
 }
 
-// Find calls done once the path to a peer's socket has been looked at, or the
-// peer has answered nothing: during the call if that was lately. The time is in
-// nanoseconds. A nil done waits for nothing.
+// Find calls done once the path to a peer's socket has been searched, or the peer has not answered: during
+// the call if that happened recently. The time is in nanoseconds. done may be nil.
 func (t *Table) Find(now int64, to netip.AddrPort, done func()) []Outgoing {
 	if done == nil {
 		done = func() {}
@@ -105,7 +101,7 @@ func (t *Table) Find(now int64, to netip.AddrPort, done func()) []Outgoing {
 	return t.begin(now, e)
 }
 
-// Suspect looks at a path again on which nothing gets through.
+// Suspect starts a new search on a path that lets nothing through.
 func (t *Table) Suspect(now int64, to netip.AddrPort) []Outgoing {
 	e := t.entry(now, to)
 	if e == nil || e.search != nil || e.checked > 0 && now-e.checked < suspectEvery || e.size == 0 && e.recent(now) {
@@ -115,7 +111,7 @@ func (t *Table) Suspect(now int64, to netip.AddrPort) []Outgoing {
 	return t.begin(now, e)
 }
 
-// entry is that of a peer, which is made if there is room.
+// entry returns the entry of a peer, which is created if there is room.
 func (t *Table) entry(now int64, to netip.AddrPort) *entry {
 	e := t.entries[to.Addr()]
 	if e != nil {
@@ -129,14 +125,14 @@ func (t *Table) entry(now int64, to netip.AddrPort) *entry {
 	return e
 }
 
-// lookMost entries of a full table are looked at to find one that can go.
+// lookMost is the number of entries of a full table that are examined for one to remove.
 const lookMost = 32
 
-// forget removes an entry that nobody has asked for lately, or else of a peer that does
-// not answer: a program that names many addresses makes such. False if none is found.
+// forget removes an entry that was not used recently, or else one of a peer that does not answer, because a
+// program that uses many addresses creates such entries. It returns false if it finds none.
 func (t *Table) forget(now int64) bool {
 	looked, silent := 0, netip.Addr{}
-	for peer, e := range t.entries { // begins anywhere
+	for peer, e := range t.entries { // the order is random
 		if e.search == nil && !e.recent(now) {
 			delete(t.entries, peer)
 			return true
@@ -152,7 +148,7 @@ func (t *Table) forget(now int64) bool {
 	return silent.IsValid()
 }
 
-// recent reports whether what is known is good enough to go by.
+// recent reports whether the entry's result may be used without a new search.
 func (e *entry) recent(now int64) bool {
 	if e.checked == 0 {
 		return false
@@ -163,7 +159,7 @@ func (e *entry) recent(now int64) bool {
 	return now-e.checked < freshFor
 }
 
-// Deadline is when Tick is due.
+// Deadline returns when Tick is due.
 func (t *Table) Deadline() int64 {
 	if len(t.searching) == 0 {
 		return never
@@ -171,19 +167,19 @@ func (t *Table) Deadline() int64 {
 	return t.searching[0].search.at
 }
 
-// Tick goes on with the searches whose time has come.
+// Tick continues the searches that are due.
 func (t *Table) Tick(now int64) (out []Outgoing) {
 	for t.Deadline() <= now {
 		e := t.searching[0]
 		out = append(out, t.next(now, e)...)
 		if e.search != nil {
-			heap.Fix(&t.searching, e.index) // its time is later now
+			heap.Fix(&t.searching, e.index) // the search set a later time
 		}
 	}
 	return out
 }
 
-// finish ends a search. A size of 0 leaves what was known before.
+// finish ends a search. With a size of 0 the previous result is kept.
 func (t *Table) finish(now int64, e *entry, size int) {
 	heap.Remove(&t.searching, e.index)
 	e.asked = e.search.nonce

@@ -8,13 +8,13 @@ import (
 	"urdma/wire"
 )
 
-// everyone stands for all workers.
+// everyone means all workers.
 const everyone = -1
 
-// first answers what is asked of the host, and counts what is malformed.
+// first is the worker that answers requests to the host and counts malformed packets.
 const first = 0
 
-// frame is the worker that a frame is for, which another process may change at any time.
+// frame returns the worker for a frame, which another process may change at any time.
 func (p *Port) frame(b []byte) int {
 	h := p.hub
 	var f wire.Frame
@@ -45,8 +45,8 @@ func (p *Port) frame(b []byte) int {
 	return first
 }
 
-// arp: all learn what a neighbour says of itself; one answers what it asks, and defends our
-// address.
+// arp returns the workers for an ARP packet: all learn a neighbour's address; one answers requests and
+// defends our address.
 func (h *Hub) arp(b []byte) int {
 	var a wire.ARP
 	switch _, err := a.Parse(b); {
@@ -58,7 +58,7 @@ func (h *Hub) arp(b []byte) int {
 	return first
 }
 
-// worker is that which a packet is for.
+// worker returns the worker for a packet.
 func (p *Port) worker(b []byte) int {
 	if p.info.Datagrams {
 		return p.payload(b)
@@ -66,7 +66,7 @@ func (p *Port) worker(b []byte) int {
 	return p.frame(b)
 }
 
-// payload is the worker that a packet of a port of datagrams is for.
+// payload returns the worker for a packet of a port of datagrams.
 func (p *Port) payload(b []byte) int {
 	h := p.hub
 	if p.roce {
@@ -82,7 +82,7 @@ func (p *Port) payload(b []byte) int {
 	return h.datagram(e.Dst, b[wire.EncapLen:], false)
 }
 
-// datagram is the worker that a UDP datagram for a port number is for.
+// datagram returns the worker for a UDP datagram to a port number.
 func (h *Hub) datagram(number uint16, b []byte, group bool) int {
 	if number != wire.DatagramPort {
 		return h.numbers.of(number)
@@ -115,8 +115,8 @@ func (h *Hub) datagram(number uint16, b []byte, group bool) int {
 	return h.numbers.of(number)
 }
 
-// askedFor is the queue pair that a request by number is for. It allocates, as messages that
-// are not the rule may.
+// askedFor returns the queue pair for which a request by number asks. It allocates memory, which is
+// acceptable for rare messages.
 func askedFor(b []byte) (wire.QPN, bool) {
 	var private [wire.TRPLen + wire.ConnectLen + wire.MaxPrivateData + wire.TRPByNumberLen]byte
 	b = private[:copy(private[:], b)]
@@ -127,7 +127,7 @@ func askedFor(b []byte) (wire.QPN, bool) {
 	return 0, false
 }
 
-// pair is the worker of a queue pair. Number 1 is the host's.
+// pair returns the worker of a queue pair. Number 1 belongs to the host.
 func (h *Hub) pair(n wire.QPN) int {
 	if n == wire.GeneralQPN {
 		return first
@@ -135,7 +135,7 @@ func (h *Hub) pair(n wire.QPN) int {
 	return wire.WorkerOf(uint32(n), h.workers)
 }
 
-// device is the device that has an address of ours, negative for none.
+// device returns the device that has one of our addresses, negative for none.
 func (h *Hub) device(a netip.Addr) int {
 	for i, p := range h.ports {
 		if *p.addr.Load() == a {
@@ -145,12 +145,12 @@ func (h *Hub) device(a netip.Addr) int {
 	return -1
 }
 
-// inside tells of a packet that a worker of ours sends: the device of this urdmad that it is
-// for, negative for none. A packet to a group has no device, and may be for all workers; wire
-// says that it leaves, too.
+// inside returns the device of this urdmad that receives a packet from one of our workers, negative for
+// none. A packet to a group has no device, and may be for all workers; wire says that the packet also
+// leaves through the port.
 func (p *Port) inside(v *port.Packet) (dev int, all, wire bool) {
 	if p.info.Datagrams {
-		if v.Peer.Addr().IsMulticast() { // which TRP's sockets don't reach
+		if v.Peer.Addr().IsMulticast() { // TRP's sockets can't send to groups
 			return -1, true, p.roce
 		}
 		dev = p.hub.device(v.Peer.Addr())
@@ -169,7 +169,7 @@ func (p *Port) inside(v *port.Packet) (dev int, all, wire bool) {
 	return -1, false, true
 }
 
-// destination is where an IP packet in a frame goes.
+// destination returns the IP destination of a frame.
 func destination(b []byte) (netip.Addr, bool) {
 	if len(b) < wire.EthernetLen+wire.IPv4Len {
 		return netip.Addr{}, false

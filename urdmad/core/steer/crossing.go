@@ -7,17 +7,17 @@ import (
 	"urdma/wire"
 )
 
-// This file is for packets to the address of another port of this urdmad, whose packets may
-// have another form: frames, or the payloads of UDP sockets.
+// This file converts packets to the address of another port of this urdmad, if the two ports differ: one
+// carries frames, the other payloads of UDP sockets.
 
-// as is a packet that this worker sends, as a port has those that it receives; false if it has
-// none of that kind. It is valid until the next call.
+// as converts a packet that this worker sends to a packet as received by a port; false if there is no
+// equivalent. The result is valid until the next call.
 func (q *queue) as(at *Port, v port.Packet) (port.Packet, bool) {
 	switch p := q.p; {
 	case at == p:
 		return v, true
 	case p.info.Datagrams && at.info.Datagrams:
-		v.Peer = port.PeerOf(netip.AddrPortFrom(*p.addr.Load(), v.Peer.Port)) // it had where it goes to
+		v.Peer = port.PeerOf(netip.AddrPortFrom(*p.addr.Load(), v.Peer.Port)) // it had the destination
 		return v, true
 	case p.info.Datagrams == at.info.Datagrams:
 		return v, true
@@ -29,9 +29,9 @@ func (q *queue) as(at *Port, v port.Packet) (port.Packet, bool) {
 	return q.unframed(v)
 }
 
-// framed makes a frame of a payload.
+// framed converts a payload to a frame.
 func (q *queue) framed(at *Port, v port.Packet) (port.Packet, bool) {
-	e := wire.Encap{Src: v.Peer.Port, Dst: v.Peer.Port} // RoCEv2 has one port number
+	e := wire.Encap{Src: v.Peer.Port, Dst: v.Peer.Port} // RoCEv2 has a single port number
 	data := v.Data
 	if !q.p.roce {
 		if e.Parse(data) != nil {
@@ -45,7 +45,7 @@ func (q *queue) framed(at *Port, v port.Packet) (port.Packet, bool) {
 			if data, err = wire.Unpad(data); err != nil {
 				return v, false
 			}
-		default: // a path of frames is not probed
+		default: // paths of frames are not probed
 			return v, false
 		}
 	}
@@ -56,7 +56,7 @@ func (q *queue) framed(at *Port, v port.Packet) (port.Packet, bool) {
 	return v, true
 }
 
-// unframed makes a payload of a frame.
+// unframed converts a frame to a payload.
 func (q *queue) unframed(v port.Packet) (port.Packet, bool) {
 	var f wire.Frame
 	if f.Parse(v.Data, len(v.Data)) != nil || f.Proto != wire.ProtoUDP {

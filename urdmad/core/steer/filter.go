@@ -7,11 +7,10 @@ import (
 	"urdma/wire/ibcm"
 )
 
-// SocketFilter chooses among as many sockets of a UDP port as there are workers, as
-// SO_ATTACH_REUSEPORT_CBPF takes it (socket(7)): its result is the worker that a datagram is
-// for, as payload has it where the worker chose the port number. What it can't tell, such
-// as a request to a listener, is any worker's, who hands it over. A load from beyond the
-// end of a datagram ends a filter with 0.
+// SocketFilter returns a filter that chooses among the sockets of a UDP port, one for each worker, for
+// SO_ATTACH_REUSEPORT_CBPF (socket(7)). Its result is the worker for a datagram, as Port.payload computes
+// it if the worker chose the port number. Other packets, such as requests to a listener, go to any worker,
+// which passes them on. A load beyond the end of a datagram ends the filter with 0.
 func SocketFilter(workers int) []unix.SockFilter {
 	const (
 		half, byte1, word = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -34,7 +33,7 @@ func SocketFilter(workers int) []unix.SockFilter {
 	}, workerOf(workers)...)
 }
 
-// workerOf ends a filter with wire.WorkerOf what was loaded.
+// workerOf ends a filter with wire.WorkerOf of the loaded value.
 func workerOf(workers int) []unix.SockFilter {
 	return []unix.SockFilter{
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 1<<wire.WorkerBits - 1},
@@ -43,8 +42,8 @@ func workerOf(workers int) []unix.SockFilter {
 	}
 }
 
-// PacketFilter is that for RoCEv2, whose packets have a queue pair's number. Messages to number
-// 1 are any worker's.
+// PacketFilter is the same for RoCEv2, whose packets have a queue pair number. Messages to number 1 go to
+// any worker.
 func PacketFilter(workers int) []unix.SockFilter {
 	return append([]unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 4}, // in the base transport header

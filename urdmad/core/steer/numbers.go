@@ -8,30 +8,30 @@ import (
 	"urdma/wire"
 )
 
-// grace is for how long a number that nobody has any more counts as its last worker's: a
-// program may be about to listen there again (package cm, listenerGrace).
+// grace is how long a released number still belongs to its last worker: a program may be about to listen
+// there again (package cm, listenerGrace).
 const grace = 2 * time.Second
 
-// Numbers says which worker has a UDP port number. Any worker may ask at any time.
+// Numbers records which worker has a UDP port number. Any worker may use it at any time.
 type Numbers struct {
 	workers int
-	worker  [1 << 16]atomic.Int32 // one more than the last that had the number; 0: none did
+	worker  [1 << 16]atomic.Int32 // one more than the last worker that had the number; 0: none
 
 	mu   sync.Mutex
 	used [1 << 16]used
 }
 
-// used is how often a number was taken, and when it was last given back.
+// used is how often a number was taken, and when it was last released.
 type used struct {
 	times int
 	until time.Time
 }
 
-// NewNumbers is for so many workers.
+// NewNumbers returns a Numbers for so many workers.
 func NewNumbers(workers int) *Numbers { return &Numbers{workers: workers} }
 
-// of is the worker that a packet to a number is for. Numbers that nobody ever had are
-// worker 0's, which says so.
+// of returns the worker for packets to a number. Unused numbers belong to worker 0, which rejects their
+// packets.
 func (n *Numbers) of(number uint16) int { return max(int(n.worker[number].Load())-1, 0) }
 
 // Share is the numbers of one worker.
@@ -40,18 +40,18 @@ type Share struct {
 	worker int
 }
 
-// Of is the share of a worker.
+// Of returns the share of a worker.
 func (n *Numbers) Of(worker int) *Share { return &Share{n, worker} }
 
-// Chooses reports whether the worker may choose a number by itself: no other does.
+// Chooses reports whether the worker may choose a number for an id: no other worker may.
 func (s *Share) Chooses(number uint16) bool {
 	return wire.WorkerOf(uint32(number), s.n.workers) == s.worker
 }
 
-// HasPair reports whether a queue pair number is the worker's.
+// HasPair reports whether the worker has a queue pair number.
 func (s *Share) HasPair(number uint32) bool { return wire.WorkerOf(number, s.n.workers) == s.worker }
 
-// Take gives the worker a number, until as many Gives; false if another worker has it.
+// Take reserves a number for the worker until as many calls of Give; false if another worker has it.
 func (s *Share) Take(number uint16) bool {
 	n := s.n
 	n.mu.Lock()

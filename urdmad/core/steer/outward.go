@@ -6,9 +6,9 @@ import (
 	"urdma/wire"
 )
 
-// PeerQueue is the queue, of so many that a peer has for its workers, that a frame we send is for,
-// as frame has it at the peer where its worker chose the number. What it can't tell is for the
-// first. A frame's owner may change it at any time.
+// PeerQueue returns the queue for a frame that we send to a peer with several queues, one for each of its
+// workers: the queue of the receiving worker, as Port.frame finds it at the peer if that worker chose the
+// number. For other frames it is the first queue. The frame's owner may change it at any time.
 func PeerQueue(frame []byte, queues int) int {
 	b := datagramIn(frame)
 	if len(b) < wire.UDPLen {
@@ -26,9 +26,9 @@ func PeerQueue(frame []byte, queues int) int {
 	return first
 }
 
-// PeerQueueRoCE is that for RoCEv2, whose packets have a queue pair's number.
+// PeerQueueRoCE is the same for RoCEv2, whose packets have a queue pair number.
 func PeerQueueRoCE(frame []byte, queues int) int {
-	const pair = wire.UDPLen + 4 // in the base transport header, of 24 bits
+	const pair = wire.UDPLen + 4 // in the base transport header, 24 bits long
 	b := datagramIn(frame)
 	if len(b) < pair+4 {
 		return first
@@ -43,8 +43,8 @@ func pairQueue(n uint32, queues int) int {
 	return wire.WorkerOf(n, queues)
 }
 
-// datagramIn is a frame from its UDP header on, empty if it has none where ours have it: behind
-// IPv4, or IPv6 without extension headers.
+// datagramIn returns a frame from its UDP header on. It is empty unless the UDP header directly follows an
+// IPv4 header or an IPv6 header without extension headers, as in our frames.
 func datagramIn(frame []byte) []byte {
 	if len(frame) < wire.EthernetLen+wire.IPv4Len {
 		return nil

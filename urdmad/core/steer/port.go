@@ -8,16 +8,16 @@ import (
 	"urdma/wire"
 )
 
-// Hub is what the ports of an urdmad have in common.
+// Hub is common to all ports of a urdmad.
 type Hub struct {
 	workers int
 	numbers *Numbers
 	ports   []*Port // by device
-	// wake gets a worker out of its sleep, from any goroutine.
+	// wake wakes a sleeping worker; any goroutine may call it.
 	wake func(worker int)
 }
 
-// NewHub has so many workers share ports.
+// NewHub returns a Hub for so many workers.
 func NewHub(workers int, n *Numbers, wake func(worker int)) *Hub {
 	return &Hub{workers: workers, numbers: n, wake: wake}
 }
@@ -28,14 +28,15 @@ type Port struct {
 	hub    *Hub
 	info   port.Info
 	queues []*queue
-	own    bool // each worker has a queue of the port's
-	roce   bool // the port speaks RoCEv2, not TRP
+	own    bool // each worker has a queue of the port
+	roce   bool // the port uses RoCEv2 rather than TRP
 	addr   atomic.Pointer[netip.Addr]
-	rings  [][]*ring // from worker, to worker; none to itself
-	out    []*ring   // of each worker, to the wire; none where own
+	rings  [][]*ring // by sending and receiving worker; nil if both are the same
+	out    []*ring   // of each worker, to the network; none if own
 }
 
-// Add shares a port, the next device, whose address is own and which speaks RoCEv2 or TRP.
+// Add shares a port as the next device; own is its address, and roce says that it uses RoCEv2 rather than
+// TRP.
 func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 	p := &Port{under: under, hub: h, info: under.Info(), own: under.Queues() >= h.workers, roce: roce}
 	p.info.Siblings = true
@@ -44,7 +45,7 @@ func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 		p.info.ReceiveWindow = slots
 	}
 	length, capacity := roomOf(under)
-	capacity += wire.EncapLen // of what was a frame, see queue.as
+	capacity += wire.EncapLen // for converted frames, see queue.as
 	for w := range h.workers {
 		q := newQueue(p, w, capacity)
 		p.queues = append(p.queues, q)
@@ -63,13 +64,13 @@ func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 	return p
 }
 
-// Counts is what the ports' own queues gave a worker.
+// Counts has the number of packets that the ports' own queues delivered to a worker.
 type Counts struct {
 	Received uint64 `counter:"packets_received"`
-	HandedOn uint64 `counter:"packets_handed_on"` // of those: copied into another worker's ring, and not for this one
+	HandedOn uint64 `counter:"packets_handed_on"` // packets of those that were copied only to other workers' rings
 }
 
-// Counts is that of a worker, from any goroutine.
+// Counts returns the counters of a worker; any goroutine may call it.
 func (h *Hub) Counts(worker int) (c Counts) {
 	for _, p := range h.ports {
 		c.Received += p.queues[worker].received.Load()
@@ -78,10 +79,10 @@ func (h *Hub) Counts(worker int) (c Counts) {
 	return c
 }
 
-// Renumber gives the port another address, from any goroutine.
+// Renumber changes the port's address; any goroutine may call it.
 func (p *Port) Renumber(own netip.Addr) { p.addr.Store(&own) }
 
-// roomOf is the length and the capacity of a port's transmit buffers.
+// roomOf returns the length and the capacity of a port's transmit buffers.
 func roomOf(p port.Port) (length, capacity int) {
 	var one [1]port.Packet
 	info := p.Info()
@@ -94,7 +95,7 @@ func roomOf(p port.Port) (length, capacity int) {
 	return length, capacity
 }
 
-// For is the port as a worker has it.
+// For returns the port as a worker sees it.
 func (p *Port) For(worker int) port.Port {
 	v := view{p, worker}
 	if g, ok := p.under.(port.Grouper); ok && p.own {
@@ -103,36 +104,36 @@ func (p *Port) For(worker int) port.Port {
 	return v
 }
 
-// groupView is that of a port with groups, of which each queue has its own.
+// groupView is a view of a port with groups, which each queue joins separately.
 type groupView struct {
 	view
 	groups port.Grouper
 }
 
-// Join is port.Grouper's.
+// Join implements port.Grouper.
 func (v groupView) Join(_ int, group netip.Addr) (number uint16, err error) {
 	return v.groups.Join(v.worker, group)
 }
 
-// Leave is port.Grouper's.
+// Leave implements port.Grouper.
 func (v groupView) Leave(_ int, number uint16) { v.groups.Leave(v.worker, number) }
 
-// view is a port as one worker has it: with one queue.
+// view is a port as one worker sees it: with one queue.
 type view struct {
 	*Port
 	worker int
 }
 
-// Queue is port.Port's.
+// Queue implements port.Port.
 func (v view) Queue(int) port.Queue { return v.queues[v.worker] }
 
-// Info is port.Port's.
+// Info implements port.Port.
 func (p *Port) Info() port.Info { return p.info }
 
-// Queues is port.Port's.
+// Queues implements port.Port.
 func (p *Port) Queues() int { return 1 }
 
-// Offloads is port.Offloader's.
+// Offloads implements port.Offloader.
 func (p *Port) Offloads() string {
 	if o, ok := p.under.(port.Offloader); ok {
 		return o.Offloads()
@@ -140,13 +141,14 @@ func (p *Port) Offloads() string {
 	return ""
 }
 
-// Link is port.Port's.
+// Link implements port.Port.
 func (p *Port) Link() bool { return p.under.Link() }
 
-// Watch is port.Port's.
+// Watch implements port.Port.
 func (p *Port) Watch(f func(up bool)) { p.under.Watch(f) }
 
-// Stats is port.Port's: those of the port below, and what rings had no room for.
+// Stats implements port.Port: it adds the packets that did not fit into rings to the underlying port's
+// counters.
 func (p *Port) Stats() port.Stats {
 	s := p.under.Stats()
 	for _, to := range p.rings {
@@ -159,5 +161,5 @@ func (p *Port) Stats() port.Stats {
 	return s
 }
 
-// Close is port.Port's.
+// Close implements port.Port.
 func (p *Port) Close() error { return p.under.Close() }

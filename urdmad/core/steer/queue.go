@@ -6,39 +6,39 @@ import (
 	"urdma/dpdk/port"
 )
 
-// burst is how many packets go to the port at once: as many as leave in one send.
+// burst is how many packets are passed to the port at once: as many as leave in one send.
 const burst = port.BatchPackets
 
-// queue is a worker's. It has a queue of the port's own below it, or worker 0 alone has.
+// queue is a worker's queue. It wraps a queue of the port; if the port has only one, only worker 0's does.
 type queue struct {
 	p      *Port
 	self   int
 	below  port.Queue // or nil
-	spare  []uint32   // slots of our ring to the wire that were given back unsent
+	spare  []uint32   // slots of our ring to the network that were returned unsent
 	kept   retained
 	wakes  []bool // workers to be woken, by number
-	turn   int    // counts calls of Rx
-	more   bool   // the port had as many as the last Rx asked for
-	handed []int  // by worker: packets in its ring as Rx began
+	turn   int    // number of calls of Rx
+	more   bool   // the last Rx got as many packets as it requested from the port
+	handed []int  // by worker: number of packets in its ring at the start of Rx
 	others [burst]port.Packet
-	next   [burst]port.Packet // of the port, to be sent
-	ready  int                // packets of next that the port had no room for, in front
+	next   [burst]port.Packet // packets to be sent by the port
+	ready  int                // packets at the start of next that the port could not take
 
-	made []byte // see as
+	made []byte // buffer for as
 
-	received, handedOn atomic.Uint64 // as Counts has them
+	received, handedOn atomic.Uint64 // see Counts
 }
 
-// What a Ref of ours names: a slot by the worker that wrote it, one of our ring to the wire, or
-// a retained packet. No driver's has the first bit, which no address of a process has either.
+// A Ref of ours identifies a slot, by the worker that wrote it, a slot of our ring to the network, or a
+// retained packet. Refs of drivers never have the first bit set, which no address of a process has either.
 const (
 	refOurs = 1 << 62
 	refOut  = refOurs | 1<<61
 	refKept = refOurs | 1<<60
-	refFrom = 32 // bits that the writer's number is shifted by
+	refFrom = 32 // shift of the writer's number
 )
 
-// mostKept bounds the packets that a queue retains where the port below says nothing.
+// mostKept bounds the packets that a queue retains if the underlying port has no limit.
 const mostKept = 4096
 
 func newQueue(p *Port, self, room int) *queue {
@@ -54,9 +54,9 @@ func newQueue(p *Port, self, room int) *queue {
 	return q
 }
 
-// Rx is port.Queue's. What another worker has handed over came in after what lay at our own
-// queue by then, so the port comes first: a message that ends a connection must not overtake what was
-// sent on it. After a port that has more the rings have their turn.
+// Rx implements port.Queue. A packet in a ring arrived after packets that were in our own queue by then, so
+// the port is read first: a message that ends a connection must not overtake data sent on it. If the port
+// has more packets than requested, the rings are still read.
 func (q *queue) Rx(p []port.Packet) (n int) {
 	q.turn++
 	for from, to := range q.p.rings {
@@ -97,7 +97,7 @@ func (q *queue) read(from int, p []port.Packet) (n int) {
 	return n
 }
 
-// receive takes packets from the port below, and hands over those of other workers.
+// receive takes packets from the port, and passes on those for other workers.
 func (q *queue) receive(p []port.Packet) (mine int) {
 	got := q.below.Rx(p[:min(len(p), burst)])
 	q.more = got == min(len(p), burst)
@@ -122,9 +122,9 @@ func (q *queue) receive(p []port.Packet) (mine int) {
 	return mine
 }
 
-// hand copies a packet for others to them, and reports whether it is for this worker.
+// hand copies a packet for other workers to their rings, and reports whether it is for this worker.
 func (q *queue) hand(v *port.Packet) (mine bool) {
-	if v.Group != 0 { // each worker has a socket of its own for its groups
+	if v.Group != 0 { // each worker has its own socket for its groups
 		return true
 	}
 	to := q.p.worker(v.Data)
@@ -138,7 +138,7 @@ func (q *queue) hand(v *port.Packet) (mine bool) {
 	return to == q.self
 }
 
-// give copies a packet to a worker's ring at a device, or to everyone else's.
+// give copies a packet to the ring of worker to at a device, or to the rings of all other workers.
 func (q *queue) give(at *Port, to int, v *port.Packet, flags port.Flags) {
 	for w, r := range at.rings[q.self] {
 		if r != nil && (to == w || to == everyone) && r.write(v, flags) {
@@ -156,7 +156,8 @@ func (q *queue) wakeOthers() {
 	}
 }
 
-// forward sends what the workers have written to the wire, as far as the port has room.
+// forward sends the packets that the workers have written to their rings to the network, as far as the port
+// has room.
 func (q *queue) forward() {
 	if q.p.own {
 		return
@@ -177,8 +178,8 @@ func (q *queue) forward() {
 	}
 }
 
-// fill has a burst of a ring's packets wait for the port, behind those that do already, and
-// reports whether any does.
+// fill appends a burst of a ring's packets to those that wait for the port, and reports whether any packet
+// waits.
 func (q *queue) fill(r *ring) bool {
 	if q.ready == 0 {
 		q.ready = q.below.Alloc(q.next[:min(burst, r.full.len())])
@@ -193,7 +194,7 @@ func (q *queue) fill(r *ring) bool {
 	return q.ready > 0
 }
 
-// Alloc is port.Queue's.
+// Alloc implements port.Queue.
 func (q *queue) Alloc(p []port.Packet) (n int) {
 	if q.p.own {
 		return q.below.Alloc(p)
@@ -218,7 +219,7 @@ func (q *queue) slot(r *ring) (i uint32, ok bool) {
 	return r.free.take()
 }
 
-// Tx is port.Queue's. A ring has room for all its slots, so it takes all.
+// Tx implements port.Queue. A ring has room for all its slots, so it takes all packets.
 func (q *queue) Tx(p []port.Packet) int {
 	if q.p.own {
 		return q.transmit(p)
@@ -238,8 +239,8 @@ func (q *queue) Tx(p []port.Packet) int {
 	return len(p)
 }
 
-// tell gives a packet that we send to the workers that it is for, and reports whether it
-// leaves by the port.
+// tell gives a packet that we send to the workers of this urdmad that receive it, and reports whether it
+// also leaves through the port.
 func (q *queue) tell(v *port.Packet) (leaves bool) {
 	dev, all, leaves := q.p.inside(v)
 	switch {
@@ -254,10 +255,10 @@ func (q *queue) tell(v *port.Packet) (leaves bool) {
 	return leaves
 }
 
-// transmit sends by our own queue of the port, which takes as many as it has room for. (A
-// message to a group that it has none for is told twice.)
+// transmit sends through our own queue of the port, which takes as many packets as it has room for. (A
+// message to a group for which it has no room is given to the other workers twice.)
 func (q *queue) transmit(p []port.Packet) int {
-	from := 0 // what is before has left, or was never to
+	from := 0 // earlier packets have been sent, or don't leave through the port
 	for k := range p {
 		if q.tell(&p[k]) {
 			continue
@@ -271,7 +272,7 @@ func (q *queue) transmit(p []port.Packet) int {
 	return from + q.below.Tx(p[from:])
 }
 
-// Flush is port.Queue's.
+// Flush implements port.Queue.
 func (q *queue) Flush() {
 	switch {
 	case q.p.own:
@@ -282,7 +283,7 @@ func (q *queue) Flush() {
 	q.wakeOthers()
 }
 
-// Free is port.Queue's. The port gets its own back many at a time.
+// Free implements port.Queue. The port's own packets are returned many at a time.
 func (q *queue) Free(p []port.Packet) {
 	for i := 0; i < len(p); i++ {
 		first := i
@@ -307,10 +308,10 @@ func (q *queue) Free(p []port.Packet) {
 	}
 }
 
-// Retainable is port.Queue's.
+// Retainable implements port.Queue.
 func (q *queue) Retainable() int { return q.kept.most }
 
-// Retain is port.Queue's.
+// Retain implements port.Queue.
 func (q *queue) Retain(v *port.Packet) error {
 	if v.Ref < refOurs {
 		return q.below.Retain(v)
@@ -326,7 +327,7 @@ func (q *queue) Retain(v *port.Packet) error {
 	return nil
 }
 
-// ArmRx is port.Queue's. Who writes into a ring wakes us.
+// ArmRx implements port.Queue. A worker that writes to a ring wakes its reader.
 func (q *queue) ArmRx() (fd int, armed bool) {
 	for from := range q.p.rings {
 		if r := q.p.rings[from][q.self]; r != nil && r.full.len() > 0 {
@@ -338,7 +339,7 @@ func (q *queue) ArmRx() (fd int, armed bool) {
 	}
 	for _, r := range q.p.out {
 		if r.full.len() > 0 {
-			return -1, q.ready > 0 // the port has no room, and nobody tells when it has
+			return -1, q.ready > 0 // the port is full, and sends no event when it has room again
 		}
 	}
 	if !q.p.info.Wire {
@@ -347,7 +348,7 @@ func (q *queue) ArmRx() (fd int, armed bool) {
 	return q.below.ArmRx()
 }
 
-// DisarmRx is port.Queue's.
+// DisarmRx implements port.Queue.
 func (q *queue) DisarmRx() {
 	if q.below != nil && q.p.info.Wire {
 		q.below.DisarmRx()

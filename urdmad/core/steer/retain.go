@@ -2,14 +2,14 @@ package steer
 
 import "urdma/dpdk/port"
 
-// retained is where packets lie that wait for long. Its memory grows with use.
+// retained has the packets that are kept for long. Its memory grows with use.
 type retained struct {
-	room, most int // bytes of a packet; packets
+	room, most int // length of a packet's slot in bytes; greatest number of packets
 	slots      [][]byte
 	free       []uint32
 }
 
-// take copies a packet to a slot of its own.
+// take copies a packet to a slot.
 func (k *retained) take(p *port.Packet) bool {
 	if len(k.free) == 0 {
 		if len(k.slots) == k.most {

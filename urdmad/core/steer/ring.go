@@ -6,12 +6,11 @@ import (
 	"urdma/dpdk/port"
 )
 
-// slots is how many packets a ring holds, a power of two.
+// slots is the number of packets in a ring, a power of two.
 const slots = 512
 
-// ring carries packets from one worker to another. The writer fills slots that it took from
-// free and puts them into full; the reader takes them from there, and gives them back, in any
-// order, when it needs them no more.
+// ring carries packets from one worker to another. The writer takes slots from free, fills them and puts
+// them into full. The reader takes them from full, and returns them to free, in any order.
 type ring struct {
 	slots   [slots]slot
 	full    indices
@@ -20,8 +19,8 @@ type ring struct {
 }
 
 type slot struct {
-	data  []byte // the whole room
-	n     int    // of the packet
+	data  []byte // the whole buffer
+	n     int    // length of the packet
 	flags port.Flags
 	class uint8
 	peer  port.Peer
@@ -37,7 +36,7 @@ func newRing(length, capacity int) *ring {
 	return r
 }
 
-// write copies a packet into the ring, or drops and counts it.
+// write copies a packet to the ring, or drops and counts it.
 func (r *ring) write(p *port.Packet, flags port.Flags) bool {
 	i, ok := uint32(0), false
 	if ok = len(p.Data) <= cap(r.slots[0].data); ok {
@@ -55,12 +54,12 @@ func (r *ring) write(p *port.Packet, flags port.Flags) bool {
 
 func (s *slot) packet() []byte { return s.data[:s.n:cap(s.data)] }
 
-// indices is a queue of slot numbers with one writer and one reader. It has room for all
-// slots, so it is never full. The writer stores head after the number, the reader loads it
-// before, and the same the other way round with tail.
+// indices is a queue of slot numbers with one writer and one reader. It has room for all slots, so it is
+// never full. The writer stores head after it stores a number, and the reader loads head before it loads
+// the number; for tail it is the other way round.
 type indices struct {
 	list [slots]uint32
-	_    [64]byte // head and tail in cache lines of their own
+	_    [64]byte // keeps head and tail in different cache lines
 	head atomic.Uint32
 	_    [60]byte
 	tail atomic.Uint32

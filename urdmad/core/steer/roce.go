@@ -6,7 +6,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// packet is the worker that a RoCEv2 packet is for, as sent to UDP port number 4791.
+// packet returns the worker for a RoCEv2 packet, which is sent to UDP port number 4791.
 func (h *Hub) packet(b []byte, group bool) int {
 	var head roce.Header
 	var private [roce.MaxHeaderLen]byte
@@ -22,9 +22,8 @@ func (h *Hub) packet(b []byte, group bool) int {
 	return h.pair(head.Dst)
 }
 
-// management is the worker that a message of communication management is for: a request or a
-// question is for the one with the port number, all else for the one that drew the ID which it
-// repeats.
+// management returns the worker for a message of communication management: for a request or a question, the
+// worker with the port number; for any other message, the worker that chose the ID in it.
 func (h *Hub) management(b []byte) int {
 	var private [ibcm.Len]byte
 	var m ibcm.Message
@@ -44,7 +43,7 @@ func (h *Hub) management(b []byte) int {
 		asking, _ := ibcm.Numbers(m.TID)
 		return h.numbers.of(asking)
 	default:
-		if m.Remote == 0 { // its sender gives up a request, and has not heard of our ID
+		if m.Remote == 0 { // its sender withdraws a request, and does not know our ID
 			return everyone
 		}
 		return wire.WorkerOf(m.Remote, h.workers)
