@@ -51,10 +51,12 @@ func session() []packet {
 	c.a(0, 2, nil)
 	read := wire.ReadRequest{SinkSTag: 0x77, SinkTO: 0x8899, Length: 4096, SrcSTag: 0xabcdef01, SrcTO: 0x7fff12345678}
 	c.r(2, 0, segment(wire.DDP{Op: wire.OpReadRequest, Last: true, QN: 1, MSN: 1}, body(&read, 28)))
-	c.a(0, 3, segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 0x77, TO: 0x8899}, make([]byte, 50)))
+	c.a(0, 3, segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 0x77, TO: 0x8899},
+		make([]byte, 50)))
 	atomic := wire.AtomicRequest{Opcode: wire.AtomicCmpSwap, RequestID: 9, STag: 0x42, TO: 0x1000}
 	c.r(3, 1, segment(wire.DDP{Op: wire.OpAtomicRequest, Last: true, QN: 1, MSN: 2}, body(&atomic, 52)))
-	c.a(1, 4, segment(wire.DDP{Op: wire.OpAtomicResponse, Last: true, QN: 3, MSN: 1}, body(&wire.AtomicResponse{RequestID: 9, Original: 7}, 12)))
+	c.a(1, 4, segment(wire.DDP{Op: wire.OpAtomicResponse, Last: true, QN: 3, MSN: 1},
+		body(&wire.AtomicResponse{RequestID: 9, Original: 7}, 12)))
 	c.r(4, 2, segment(wire.DDP{Op: wire.OpImmediate, Last: true, MSN: 2}, body(&wire.Immediate{0, 0, 0, 42}, 8)))
 	c.r(5, 2, segment(wire.DDP{Op: wire.OpSendSEInv, Last: true, MSN: 3, STag: 0x1234}, []byte("hi")))
 
@@ -79,7 +81,8 @@ func session() []packet {
 	c.r(12, 2, bad)
 	forged := wire.TRP{Op: wire.OpFin, PSN: isnR.Add(13), Ack: isnA.Add(2), Cookie: 1}
 	c.packets = append(c.packets, whole(endR, endA, header(forged, nil)))
-	refusal := terminate(wire.Terminate{Code: wire.TermTaggedSTag, HasDDPLen: true, SegmentLen: 24, DDPHeader: bad[:wire.TaggedLen]})
+	refusal := terminate(wire.Terminate{Code: wire.TermTaggedSTag, HasDDPLen: true, SegmentLen: 24,
+		DDPHeader: bad[:wire.TaggedLen]})
 	c.a(2, 12, segment(wire.DDP{Op: wire.OpTerminate, Last: true, QN: 2, MSN: 1}, refusal))
 	c.say(false, wire.TRP{Op: wire.OpFin, Credits: 64}, 3, 12, nil)
 	c.a(3, 12, write(0, true))
@@ -126,7 +129,8 @@ func TestSummary(t *testing.T) {
 		if n := strings.Count(tshark(t, path, passes...), " TRP "); n != len(session()) {
 			t.Errorf("%v: %d packets are TRP, want all", passes, n)
 		}
-		if n := strings.Count(tshark(t, path, append(passes, "-Y", "trp.analysis.acks and trp.credits == 64")...), "\n"); n != 5 {
+		if n := strings.Count(tshark(t, path, append(passes, "-Y", "trp.analysis.acks and trp.credits == 64")...),
+			"\n"); n != 5 {
 			t.Errorf("%v: a filter finds %d packets, want 5", passes, n)
 		}
 		complain(t, path, passes...)

@@ -98,7 +98,8 @@ func writeCapture(t *testing.T, description string, packets []packet) string {
 // out too where it lets us: it doesn't for root.
 func command(home string, args ...string) *exec.Cmd {
 	cmd := exec.Command("tshark", args...)
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "WIRESHARK_PLUGIN_DIR="+home, "TZ=UTC", "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "WIRESHARK_PLUGIN_DIR="+home, "TZ=UTC",
+		"LC_ALL=C.UTF-8")
 	return cmd
 }
 

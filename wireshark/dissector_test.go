@@ -42,15 +42,18 @@ func ddpOf(d wire.DDP, length int, more map[string]string) map[string]string {
 	want := map[string]string{
 		"trp.ddp.op": fmt.Sprint(uint8(d.Op)), "trp.ddp.tagged": truth(d.Tagged), "trp.ddp.last": truth(d.Last),
 		"trp.ddp.stag": fmt.Sprintf("0x%08x", uint32(d.STag)), "trp.ddp.len": fmt.Sprint(length),
-		"iwarp_rdma.opcode": fmt.Sprintf("0x%02x", uint8(d.Op)), "iwarp_ddp.tagged_flag": truth(d.Tagged), "iwarp_ddp.last_flag": truth(d.Last),
+		"iwarp_rdma.opcode": fmt.Sprintf("0x%02x", uint8(d.Op)), "iwarp_ddp.tagged_flag": truth(d.Tagged),
+		"iwarp_ddp.last_flag": truth(d.Last),
 	}
 	if d.Tagged {
 		want["trp.ddp.to"] = fmt.Sprintf("0x%016x", d.TO)
 		want["iwarp_ddp.tagged_offset"] = want["trp.ddp.to"]
 		want["iwarp_ddp.stag"] = want["trp.ddp.stag"]
 	} else {
-		want["trp.ddp.qn"], want["trp.ddp.msn"], want["trp.ddp.mo"] = fmt.Sprint(d.QN), fmt.Sprint(uint32(d.MSN)), fmt.Sprint(d.MO)
-		want["iwarp_ddp.qn"], want["iwarp_ddp.msn"], want["iwarp_ddp.mo"] = want["trp.ddp.qn"], want["trp.ddp.msn"], want["trp.ddp.mo"]
+		want["trp.ddp.qn"], want["trp.ddp.msn"], want["trp.ddp.mo"] = fmt.Sprint(d.QN), fmt.Sprint(uint32(d.MSN)),
+			fmt.Sprint(d.MO)
+		want["iwarp_ddp.qn"], want["iwarp_ddp.msn"], want["iwarp_ddp.mo"] = want["trp.ddp.qn"], want["trp.ddp.msn"],
+			want["trp.ddp.mo"]
 	}
 	for k, v := range more {
 		want[k] = v
@@ -85,14 +88,16 @@ func sendKinds() []kind {
 	return []kind{
 		segmentKind("Send", wire.DDP{Op: wire.OpSend, Last: true, MSN: 1}, payload, map[string]string{"data.len": "16"}),
 		segmentKind("Send, first segment", wire.DDP{Op: wire.OpSend, MSN: 1}, payload, nil).keptFromReader(),
-		segmentKind("Send, last segment", wire.DDP{Op: wire.OpSend, Last: true, MSN: 1, MO: 16}, payload, nil).keptFromReader(),
+		segmentKind("Send, last segment", wire.DDP{Op: wire.OpSend, Last: true, MSN: 1, MO: 16}, payload,
+			nil).keptFromReader(),
 		segmentKind("Send SE, first segment", wire.DDP{Op: wire.OpSendSE, MSN: 1}, payload, nil),
 		segmentKind("Send SE, last segment", wire.DDP{Op: wire.OpSendSE, Last: true, MSN: 1, MO: 16}, payload,
 			map[string]string{"iwarp_rdma.send.reassembled.length": "32"}),
 		segmentKind("Send, short", wire.DDP{Op: wire.OpSend, Last: true, MSN: 2}, []byte("short"),
 			map[string]string{"data.data": "73686f7274"}).keptFromReader(),
 		segmentKind("Send, empty", wire.DDP{Op: wire.OpSend, Last: true, MSN: 2}, nil, nil).keptFromReader(),
-		segmentKind("Send SE", wire.DDP{Op: wire.OpSendSE, Last: true, MSN: 3}, payload[:3], map[string]string{"data.data": "736978"}),
+		segmentKind("Send SE", wire.DDP{Op: wire.OpSendSE, Last: true, MSN: 3}, payload[:3],
+			map[string]string{"data.data": "736978"}),
 		segmentKind("Send Inv", wire.DDP{Op: wire.OpSendInv, Last: true, MSN: 4, STag: 0x1234}, payload,
 			map[string]string{"iwarp_rdma.inval_stag": "4660"}),
 		segmentKind("Send SE Inv", wire.DDP{Op: wire.OpSendSEInv, Last: true, MSN: 5, STag: 0x1235}, payload,
@@ -108,23 +113,30 @@ func sendKinds() []kind {
 func taggedKinds() []kind {
 	read := wire.ReadRequest{SinkSTag: 0x77, SinkTO: 0x8899, Length: 4096, SrcSTag: 0xabcdef01, SrcTO: 0x7fff12345678}
 	return []kind{
-		segmentKind("Write", wire.DDP{Tagged: true, Op: wire.OpWrite, STag: 0xdeadbe00, TO: 0x7ffff0000000}, make([]byte, 1024),
+		segmentKind("Write", wire.DDP{Tagged: true, Op: wire.OpWrite, STag: 0xdeadbe00, TO: 0x7ffff0000000},
+			make([]byte, 1024),
 			map[string]string{"data.len": "1024"}),
-		segmentKind("Write, last", wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: 0xdeadbe00, TO: 0x7ffff0000400}, []byte{1}, nil),
-		segmentKind("Read Request", wire.DDP{Op: wire.OpReadRequest, Last: true, QN: 1, MSN: 1}, body(&read, 28), map[string]string{
-			"iwarp_rdma.sinkstag": "0x00000077", "iwarp_rdma.sinkto": "0x0000000000008899", "iwarp_rdma.rdmardsz": "4096",
-			"iwarp_rdma.srcstag": "0xabcdef01", "iwarp_rdma.srcto": "0x00007fff12345678",
-		}),
-		segmentKind("Read Response", wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 0x77, TO: 0x8899}, make([]byte, 100),
+		segmentKind("Write, last", wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: 0xdeadbe00, TO: 0x7ffff0000400},
+			[]byte{1}, nil),
+		segmentKind("Read Request", wire.DDP{Op: wire.OpReadRequest, Last: true, QN: 1, MSN: 1}, body(&read, 28),
+			map[string]string{
+				"iwarp_rdma.sinkstag": "0x00000077", "iwarp_rdma.sinkto": "0x0000000000008899", "iwarp_rdma.rdmardsz": "4096",
+				"iwarp_rdma.srcstag": "0xabcdef01", "iwarp_rdma.srcto": "0x00007fff12345678",
+			}),
+		segmentKind("Read Response", wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 0x77, TO: 0x8899},
+			make([]byte, 100),
 			map[string]string{"data.len": "100"}),
 	}
 }
 
 func atomicKind(name string, op wire.AtomicOp, more map[string]string) kind {
-	request := wire.AtomicRequest{Opcode: op, RequestID: 9, STag: 0x42, TO: 0x1000, Data: 0x11, Mask: 0x22, Compare: 0x33, CompareMask: 0x44}
+	request := wire.AtomicRequest{Opcode: op, RequestID: 9, STag: 0x42, TO: 0x1000, Data: 0x11, Mask: 0x22, Compare: 0x33,
+		CompareMask: 0x44}
 	want := map[string]string{
-		"trp.atomic.op": fmt.Sprint(uint8(op)), "trp.atomic.id": "9", "trp.atomic.stag": "0x00000042", "trp.atomic.to": "0x0000000000001000",
-		"trp.atomic.data": "0x0000000000000011", "trp.atomic.mask": "0x0000000000000022", "iwarp_rdma.atomic.remote_stag": "66",
+		"trp.atomic.op": fmt.Sprint(uint8(op)), "trp.atomic.id": "9", "trp.atomic.stag": "0x00000042",
+		"trp.atomic.to":   "0x0000000000001000",
+		"trp.atomic.data": "0x0000000000000011", "trp.atomic.mask": "0x0000000000000022",
+		"iwarp_rdma.atomic.remote_stag": "66",
 	}
 	for k, v := range more {
 		want[k] = v
@@ -146,7 +158,8 @@ func atomicKinds() []kind {
 
 // terminateKind is a Terminate for a refused segment; misread says that
 // Wireshark's reader takes its headers for longer or shorter than they are.
-func terminateKind(name string, code wire.TermCode, refused wire.DDP, read *wire.ReadRequest, more map[string]string) kind {
+func terminateKind(name string, code wire.TermCode, refused wire.DDP, read *wire.ReadRequest,
+	more map[string]string) kind {
 	m := wire.Terminate{Code: code, HasDDPLen: true, SegmentLen: 46, DDPHeader: segment(refused, nil)}
 	if refused.Tagged {
 		m.DDPHeader = m.DDPHeader[:wire.TaggedLen]
@@ -156,7 +169,8 @@ func terminateKind(name string, code wire.TermCode, refused wire.DDP, read *wire
 	}
 	b := terminate(m)
 	want := map[string]string{
-		"trp.term.code": fmt.Sprintf("0x%04x", uint16(code)), "trp.term.layer": fmt.Sprint(code.Layer()), "trp.term.type": fmt.Sprint(code.Type()),
+		"trp.term.code": fmt.Sprintf("0x%04x", uint16(code)), "trp.term.layer": fmt.Sprint(code.Layer()),
+		"trp.term.type":  fmt.Sprint(code.Type()),
 		"trp.term.error": fmt.Sprintf("0x%04x", code.Code()), "trp.term.cause": code.String(), "trp.term.seglen": "46",
 		"trp.term.m": "1", "trp.term.d": "1", "trp.term.r": truth(read != nil),
 		"trp.term.ddp.op": fmt.Sprint(uint8(refused.Op)), "trp.term.ddp.tagged": truth(refused.Tagged),
@@ -174,10 +188,13 @@ func terminateKinds() []kind {
 		terminateKind("Terminate of a Write", wire.TermTaggedSTag, write, nil, map[string]string{
 			"trp.term.ddp.stag": "0x00000bad", "trp.term.ddp.to": "0x0000000000000010", "trp.reader": "",
 			"iwarp_rdma.term_errcode_ddp_tagged": "0x00"}),
-		terminateKind("Terminate of a Send", wire.TermUntaggedNoBuffer, wire.DDP{Op: wire.OpSend, Last: true, MSN: 17, MO: 0}, nil,
+		terminateKind("Terminate of a Send", wire.TermUntaggedNoBuffer, wire.DDP{Op: wire.OpSend, Last: true, MSN: 17, MO: 0},
+			nil,
 			map[string]string{"trp.term.ddp.qn": "0", "trp.term.ddp.msn": "17", "trp.term.ddp.mo": "0", "trp.reader": ""}),
-		terminateKind("Terminate of a Read Request", wire.TermProtectionBounds, wire.DDP{Op: wire.OpReadRequest, Last: true, QN: 1, MSN: 3}, &read,
-			map[string]string{"trp.term.read.sink_stag": "0x00000077", "trp.term.read.sink_to": "0x0000000000008899", "trp.term.read.len": "4096",
+		terminateKind("Terminate of a Read Request", wire.TermProtectionBounds,
+			wire.DDP{Op: wire.OpReadRequest, Last: true, QN: 1, MSN: 3}, &read,
+			map[string]string{"trp.term.read.sink_stag": "0x00000077", "trp.term.read.sink_to": "0x0000000000008899",
+				"trp.term.read.len":      "4096",
 				"trp.term.read.src_stag": "0xabcdef01", "trp.term.read.src_to": "0x00007fff12345678", "trp.reader": "1"}),
 		// Wireshark's reader would want four bytes more than there are.
 		terminateKind("Terminate of a Write, as unexpected", wire.TermOperationOpcode, write, nil,
@@ -197,7 +214,8 @@ func emptyKinds() []kind {
 	}
 	return append(kinds,
 		kind{name: "probe", trp: wire.TRP{Flags: wire.FlagAckRequested}, want: map[string]string{"trp.flags.ar": "1"}},
-		kind{name: "sack", trp: wire.TRP{Op: wire.OpSack}, body: runs(wire.SackRun{First: isnA + 12, End: isnA + 15}, wire.SackRun{First: isnA + 6, End: isnA + 7}),
+		kind{name: "sack", trp: wire.TRP{Op: wire.OpSack},
+			body: runs(wire.SackRun{First: isnA + 12, End: isnA + 15}, wire.SackRun{First: isnA + 6, End: isnA + 7}),
 			want: map[string]string{"trp.sack.count": "2", "trp.sack.first": "1012,1006", "trp.sack.end": "1015,1007"}})
 }
 
@@ -275,19 +293,25 @@ func checkRow(t *testing.T, what string, names, row []string, want map[string]st
 
 // TestHandshakeFields: request, accept and reject.
 func TestHandshakeFields(t *testing.T) {
-	reject := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpReject}, wire.TRPConnect{PrivateData: []byte{1, 2, 3}}))
+	reject := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpReject},
+		wire.TRPConnect{PrivateData: []byte{1, 2, 3}}))
 	want := []map[string]string{{
-		"trp.op": "1", "trp.psn": "4294967294", "trp.ack": "0", "trp.connect.private_len": "5", "trp.connect.ird": "16", "trp.connect.ord": "8",
-		"trp.connect.private": "68656c6c6f", "trp.connect.ext.magic": "0x7552", "trp.connect.ext.version": "1", "trp.connect.ext.len": "20",
+		"trp.op": "1", "trp.psn": "4294967294", "trp.ack": "0", "trp.connect.private_len": "5", "trp.connect.ird": "16",
+		"trp.connect.ord":     "8",
+		"trp.connect.private": "68656c6c6f", "trp.connect.ext.magic": "0x7552", "trp.connect.ext.version": "1",
+		"trp.connect.ext.len":    "20",
 		"trp.connect.ext.cookie": "0x11112222", "trp.connect.ext.qpn": "0x00000012", "trp.connect.ext.max_segment": "1400",
-		"trp.connect.ext.window": "256", "trp.connect.ext.capabilities": "0x00000000", "trp.analysis.answer_in": "2", "trp.cookie": "",
+		"trp.connect.ext.window": "256", "trp.connect.ext.capabilities": "0x00000000", "trp.analysis.answer_in": "2",
+		"trp.cookie": "",
 	}, {
-		"trp.op": "2", "trp.psn": "1000", "trp.ack": "4294967294", "trp.connect.private_len": "0", "trp.connect.ird": "4", "trp.connect.ord": "2",
+		"trp.op": "2", "trp.psn": "1000", "trp.ack": "4294967294", "trp.connect.private_len": "0", "trp.connect.ird": "4",
+		"trp.connect.ord":     "2",
 		"trp.connect.private": "", "trp.connect.ext.cookie": "0xaaaabbbb", "trp.connect.ext.qpn": "0x00000034",
 		"trp.connect.ext.max_segment": "8192", "trp.connect.ext.window": "64", "trp.connect.ext.capabilities": "0x00000001",
 		"trp.analysis.request_in": "1", "trp.analysis.answer_in": "",
 	}, {
-		"trp.op": "3", "trp.psn": "0", "trp.ack": "4294967294", "trp.connect.private_len": "3", "trp.connect.private": "010203",
+		"trp.op": "3", "trp.psn": "0", "trp.ack": "4294967294", "trp.connect.private_len": "3",
+		"trp.connect.private":   "010203",
 		"trp.connect.ext.magic": "", "trp.analysis.request_in": "1", "trp.reject": "1",
 	}}
 	names := handshakeNames(want)
@@ -312,12 +336,15 @@ func handshakeNames(want []map[string]string) []string {
 // brings it.
 func TestRetry(t *testing.T) {
 	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Capabilities: wire.CapRetry}
-	request := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{HasExt: true, Ext: ext, Padding: 50}))
-	retry := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpRetry}, wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Echo: 0xabcd}}))
+	request := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest},
+		wire.TRPConnect{HasExt: true, Ext: ext, Padding: 50}))
+	retry := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpRetry},
+		wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Echo: 0xabcd}}))
 	ext.Echo = 0xabcd
 	again := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{HasExt: true, Ext: ext}))
 	accept := handshake()[1]
-	names := []string{"trp.op", "trp.connect.ext.echo", "trp.connect.ext.target", "trp.connect.ext.capabilities", "trp.analysis.request_in", "trp.analysis.answer_in", "trp.malformed"}
+	names := []string{"trp.op", "trp.connect.ext.echo", "trp.connect.ext.target", "trp.connect.ext.capabilities",
+		"trp.analysis.request_in", "trp.analysis.answer_in", "trp.malformed"}
 	want := [][]string{
 		{"1", "", "", "0x00000008", "", "4", ""},
 		{"7", "0x0000abcd", "0x00000000", "0x00000000", "1", "", ""},
@@ -334,7 +361,8 @@ func TestRetry(t *testing.T) {
 // TestLongerBlock: a longer block of version 1 is read for what is known, and
 // what stands behind it is named.
 func TestLongerBlock(t *testing.T) {
-	c := wire.TRPConnect{IRD: 1, ORD: 1, HasExt: true, Ext: wire.TRPExtension{Cookie: 5, QPN: 6, MaxSegment: 1400, RecvWindow: 7}}
+	c := wire.TRPConnect{IRD: 1, ORD: 1, HasExt: true,
+		Ext: wire.TRPExtension{Cookie: 5, QPN: 6, MaxSegment: 1400, RecvWindow: 7}}
 	b := append(connect(wire.TRP{PSN: 9, Op: wire.OpRequest}, c), 1, 2, 3, 4, 5, 6, 7, 8, 0xee)
 	b[wire.TRPLen+6+3] = 28
 	names := []string{"trp.connect.ext.window", "trp.connect.ext.rest", "trp.trailer", "trp.malformed"}
@@ -346,9 +374,11 @@ func TestLongerBlock(t *testing.T) {
 
 // TestNumberBlock: the fields of a block that connects by queue pair number.
 func TestNumberBlock(t *testing.T) {
-	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Target: 0x34, Echo: 5, MinRNRTimer: 12, PathMTU: 3, RQPSN: 0xabcdef}
+	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Target: 0x34, Echo: 5,
+		MinRNRTimer: 12, PathMTU: 3, RQPSN: 0xabcdef}
 	b := connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, wire.TRPConnect{IRD: 1, HasExt: true, Ext: ext})
-	names := []string{"trp.connect.ext.target", "trp.connect.ext.echo", "trp.connect.ext.min_rnr_timer", "trp.connect.ext.path_mtu", "trp.connect.ext.rq_psn", "trp.connect.ext.rest", "trp.malformed"}
+	names := []string{"trp.connect.ext.target", "trp.connect.ext.echo", "trp.connect.ext.min_rnr_timer",
+		"trp.connect.ext.path_mtu", "trp.connect.ext.rq_psn", "trp.connect.ext.rest", "trp.malformed"}
 	rows := columns(t, writeCapture(t, byAnother, []packet{whole(endR, endL, b)}), names)
 	if want := []string{"0x00000034", "0x00000005", "12", "3", "0xabcdef", "", ""}; !slices.Equal(rows[0], want) {
 		t.Errorf("got %q, want %q", rows[0], want)

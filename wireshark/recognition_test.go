@@ -29,8 +29,10 @@ func TestEmptyPackets(t *testing.T) {
 		want        []string
 	}{
 		{byAnother, nil, []string{"UDP", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
-		{byUrdma, nil, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
-		{byAnother, []string{"-d", "udp.port==40001,trp"}, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
+		{byUrdma, nil, []string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024",
+			"Ack=1 Credits=64"}},
+		{byAnother, []string{"-d", "udp.port==40001,trp"},
+			[]string{"Ack=3 Credits=64", "Data PSN=0 Write Last STag=0xdeadbe00 TO=0x0 Len=1024", "Ack=1 Credits=64"}},
 	} {
 		for _, passes := range [][]string{nil, {"-2"}} {
 			got := info(t, writeCapture(t, run.description, c.packets), append(passes, run.args...)...)
@@ -65,7 +67,8 @@ func TestForeignPort(t *testing.T) {
 // layer is what gopacket writes of other protocols.
 func layer(l gopacket.SerializableLayer) []byte {
 	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l); err != nil {
+	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		l); err != nil {
 		panic(err)
 	}
 	return b.Bytes()
@@ -83,7 +86,8 @@ func dns(response bool, id uint16) []byte {
 	q := layers.DNSQuestion{Name: []byte("www.example.org"), Type: layers.DNSTypeA, Class: layers.DNSClassIN}
 	m := &layers.DNS{ID: id, RD: true, QR: response, Questions: []layers.DNSQuestion{q}}
 	if response {
-		m.Answers = []layers.DNSResourceRecord{{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 300, IP: net.IPv4(192, 0, 2, 1)}}
+		m.Answers = []layers.DNSResourceRecord{{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 300,
+			IP: net.IPv4(192, 0, 2, 1)}}
 	}
 	return layer(m)
 }
@@ -101,10 +105,13 @@ func foreign() map[string]packet {
 		"DNS query":    to(53, dns(false, 1)),
 		"DNS response": to(53, dns(true, 0x4000)),
 		"mDNS":         to(5353, dns(true, 0)),
-		"DHCP": to(67, layer(&layers.DHCPv4{Operation: layers.DHCPOpRequest, HardwareType: layers.LinkTypeEthernet, HardwareLen: 6, Xid: 0x3903f326,
-			ClientHWAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Options: layers.DHCPOptions{layers.NewDHCPOption(layers.DHCPOptMessageType, []byte{1})}})),
+		"DHCP": to(67, layer(&layers.DHCPv4{Operation: layers.DHCPOpRequest, HardwareType: layers.LinkTypeEthernet,
+			HardwareLen: 6, Xid: 0x3903f326,
+			ClientHWAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1},
+			Options:      layers.DHCPOptions{layers.NewDHCPOption(layers.DHCPOptMessageType, []byte{1})}})),
 		"NTP client": to(123, layer(&layers.NTP{Version: 4, Mode: 3, TransmitTimestamp: 0xe1a2b3c4d5e6f708})),
-		"NTP server": to(123, layer(&layers.NTP{Version: 4, Mode: 4, Stratum: 2, Poll: 6, RootDelay: 0x1000, RootDispersion: 0x4000, ReferenceID: 0xc0000201})),
+		"NTP server": to(123, layer(&layers.NTP{Version: 4, Mode: 4, Stratum: 2, Poll: 6, RootDelay: 0x1000,
+			RootDispersion: 0x4000, ReferenceID: 0xc0000201})),
 		// RFC 9001, appendix A.2: the protected packet's first bytes.
 		"QUIC initial": to(443, append(unhex(`c0 00 00 00 01 08 83 94 c8 f0 3e 51 57 08 00 00 44 9e 7b 9a ec 34 d1 b1 c9 8d d7 68 9f b8 ec 11
 			d2 42 b1 23 dc 9b d8 ba b9 36 b4 7d 92 ec 35 6c 0b ab 7d f5 97 6d 27 cd`), make([]byte, 1144)...)),
@@ -173,8 +180,10 @@ func TestStrict(t *testing.T) {
 		at   int
 		to   byte
 	}{
-		{"TRP opcode 6", 8, 0x60}, {"a reserved flag", 10, 0x01}, {"the last reserved flag", 10, 0x40}, {"DDP version 2", 16, 0x42}, {"a reserved bit of DDP", 16, 0x45},
-		{"RDMAP version 2", 17, 0x83}, {"a reserved bit of RDMAP", 17, 0x53}, {"RDMAP opcode 12", 17, 0x4c}, {"tagged Send", 16, 0xc1},
+		{"TRP opcode 6", 8, 0x60}, {"a reserved flag", 10, 0x01}, {"the last reserved flag", 10, 0x40},
+		{"DDP version 2", 16, 0x42}, {"a reserved bit of DDP", 16, 0x45},
+		{"RDMAP version 2", 17, 0x83}, {"a reserved bit of RDMAP", 17, 0x53}, {"RDMAP opcode 12", 17, 0x4c},
+		{"tagged Send", 16, 0xc1},
 		{"Send on queue 1", 25, 1}, {"MSN 0", 29, 0}, {"Terminate on queue 0", 17, 0x47},
 	} {
 		b := slices.Clone(good)
@@ -187,7 +196,8 @@ func TestStrict(t *testing.T) {
 			t.Errorf("%s: %q", change.what, got)
 		}
 	}
-	if got := info(t, writeCapture(t, byAnother, []packet{whole(endR, endA, good)})); got[0] != "Data PSN=0 Send Last MSN=1 MO=0 Len=100" {
+	if got := info(t, writeCapture(t, byAnother,
+		[]packet{whole(endR, endA, good)})); got[0] != "Data PSN=0 Send Last MSN=1 MO=0 Len=100" {
 		t.Errorf("unchanged: %q", got)
 	}
 }
@@ -234,7 +244,8 @@ func TestWrongPackets(t *testing.T) {
 		c.packets = append(c.packets, whole(endR, endL, b))
 	}
 	want := []string{
-		"fin with a body", "run is empty or does not begin after ACK", "body is not a whole number of 8-byte runs", "more than 32 runs",
+		"fin with a body", "run is empty or does not begin after ACK", "body is not a whole number of 8-byte runs",
+		"more than 32 runs",
 		"shorter than its header", "packet of the handshake without its body", "shorter than its private-data length says",
 		"extension block shorter than 20 bytes or beyond the packet",
 	}

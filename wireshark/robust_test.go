@@ -101,7 +101,8 @@ func TestLong(t *testing.T) {
 		}
 	}
 	c.a(0, 1<<30, nil)
-	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1<<30, runs(wire.SackRun{First: isnR.Add(1<<30 + 1), End: isnR.Add(1<<31 - 1)}))
+	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1<<30,
+		runs(wire.SackRun{First: isnR.Add(1<<30 + 1), End: isnR.Add(1<<31 - 1)}))
 	rows := columns(t, writeCapture(t, byAnother, c.packets), []string{"trp.analysis.acked_in"}, "-2")
 	if got := rows[2][0]; got != "67" {
 		t.Errorf("the first segment is acknowledged in %q, want 67", got)
@@ -147,7 +148,8 @@ func TestForgedFarSacks(t *testing.T) {
 		c.r(at, 0, write(0, false)[:wire.TaggedLen])
 	}
 	near := wire.SackRun{First: isnR.Add(5), End: isnR.Add(15)}
-	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1, runs(near, wire.SackRun{First: isnR.Add(20), End: isnR.Add(1<<19 - 1)}, wire.SackRun{First: isnR.Add(1<<19 - 2), End: isnR.Add(1<<19 + 9)}))
+	c.say(false, wire.TRP{Op: wire.OpSack}, 0, 1, runs(near, wire.SackRun{First: isnR.Add(20), End: isnR.Add(1<<19 - 1)},
+		wire.SackRun{First: isnR.Add(1<<19 - 2), End: isnR.Add(1<<19 + 9)}))
 	rows := columns(t, writeCapture(t, byUrdma, c.packets), []string{"trp.analysis.acked_in"}, "-2")
 	for i, want := range map[int]string{3: "7", 4: "", 5: ""} {
 		if got := rows[i][0]; got != want {

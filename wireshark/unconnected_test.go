@@ -19,7 +19,8 @@ func unconnectedPackets() (packets []packet, info []string) {
 	info = append(info, "Datagram 123456 → abcdef, 5 bytes")
 	for _, u := range []wire.UC{
 		{PSN: 1, Dst: 2, Src: 3, First: true},
-		{PSN: 2, Dst: 2, Src: 3, Last: true, Write: true, STag: 9, TO: 1 << 40, HasImmediate: true, Immediate: imm, Solicited: true},
+		{PSN: 2, Dst: 2, Src: 3, Last: true, Write: true, STag: 9, TO: 1 << 40, HasImmediate: true, Immediate: imm,
+			Solicited: true},
 	} {
 		b := make([]byte, wire.MaxUCLen+10)
 		n := u.Put(b)
@@ -39,8 +40,10 @@ func TestUnconnected(t *testing.T) {
 			t.Errorf("packet %d: %q, expected %q", i, got, want[i])
 		}
 	}
-	rows := columns(t, path, []string{"trp.dst_qpn", "trp.src_qpn", "trp.qkey", "trp.uc.stag", "trp.uc.to", "trp.message.imm"})
-	for i, want := range []string{"0x00abcdef 0x00123456 0x11111111   01020304", "0x00000002 0x00000003    ", "0x00000002 0x00000003  0x00000009 0x0000010000000000 01020304"} {
+	rows := columns(t, path, []string{"trp.dst_qpn", "trp.src_qpn", "trp.qkey", "trp.uc.stag", "trp.uc.to",
+		"trp.message.imm"})
+	for i, want := range []string{"0x00abcdef 0x00123456 0x11111111   01020304", "0x00000002 0x00000003    ",
+		"0x00000002 0x00000003  0x00000009 0x0000010000000000 01020304"} {
 		if s := strings.Join(rows[i], " "); s != want {
 			t.Errorf("packet %d: %q, expected %q", i, s, want)
 		}
@@ -82,8 +85,10 @@ func TestResolve(t *testing.T) {
 		build(to, from, wire.TRP{Op: wire.OpReject, Ack: 81}, wire.TRPConnect{IRD: 28}),
 	}
 	path := writeCapture(t, "", packets)
-	want := []string{"Resolve PSN=77", "Resolved PSN=0 Ack=77 IRD=0 ORD=0 QPN=0xabcdef", "QPN=0x123456 Private=2", "Resolved PSN=0 Ack=78 nobody listens",
-		"Resolve PSN=79", "Resolved PSN=0 Ack=79 rejected", "Request PSN=80", "Reject PSN=0 Ack=80 nobody listens", "Request PSN=81", "Reject PSN=0 Ack=81 the program refuses"}
+	want := []string{"Resolve PSN=77", "Resolved PSN=0 Ack=77 IRD=0 ORD=0 QPN=0xabcdef", "QPN=0x123456 Private=2",
+		"Resolved PSN=0 Ack=78 nobody listens",
+		"Resolve PSN=79", "Resolved PSN=0 Ack=79 rejected", "Request PSN=80", "Reject PSN=0 Ack=80 nobody listens",
+		"Request PSN=81", "Reject PSN=0 Ack=81 the program refuses"}
 	for i, got := range info(t, path) {
 		if !strings.Contains(got, want[i]) {
 			t.Errorf("packet %d: %q, expected %q", i, got, want[i])

@@ -31,7 +31,8 @@ func libraries(t *testing.T) (root string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	root = filepath.Join(dir, "root")
-	if out, err := exec.Command("../../packaging/unpack", "arm64", root, "libdpdk-dev", "libibverbs-dev", "librdmacm-dev", "libc6-dev").CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../packaging/unpack", "arm64", root, "libdpdk-dev", "libibverbs-dev", "librdmacm-dev",
+		"libc6-dev").CombinedOutput(); err != nil {
 		t.Skipf("Debian's packages for arm64 can't be had: %v\n%s", err, tail(string(out)))
 	}
 	return root
@@ -52,18 +53,23 @@ var left = []string{
 // units are the packages whose tests need no second program. Those that build
 // programs and start them have test/release instead; the simulations of
 // urdmad/core/reliable/reliabletest would take a quarter of an hour.
-var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev", "dpdk/port/...", "dpdk/udp", "test/linked",
+var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev",
+	"dpdk/port/...", "dpdk/udp", "test/linked",
 	"urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control/account",
-	"urdmad/control/memfd", "urdmad/control/process", "urdmad/core/engine/...", "urdmad/core/events", "urdmad/core/fault", "urdmad/logs", "urdmad/core/mailbox",
-	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp/...", "urdmad/core/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
-	"urdmad/core/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring", "urdma/capture", "urdma/report", "urdma/top"}
+	"urdmad/control/memfd", "urdmad/control/process", "urdmad/core/engine/...", "urdmad/core/events", "urdmad/core/fault",
+	"urdmad/logs", "urdmad/core/mailbox",
+	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp/...",
+	"urdmad/core/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
+	"urdmad/core/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring",
+	"urdma/capture", "urdma/report", "urdma/top"}
 
 // TestUnits runs Go's unit tests, with C's layouts among them. They take their short
 // forms: emulated they are slow, and qemu keeps some megabytes of each simulated world, so
 // 50,000 of them took all memory.
 func TestUnits(t *testing.T) {
 	root := libraries(t)
-	args := []string{root, ".ci/go", "test", "-count=1", "-timeout=2h", "-p=1", "-exec", fmt.Sprintf("%s -L %s", emulator, root), "-skip", strings.Join(left, "|")}
+	args := []string{root, ".ci/go", "test", "-count=1", "-timeout=2h", "-p=1", "-exec",
+		fmt.Sprintf("%s -L %s", emulator, root), "-skip", strings.Join(left, "|")}
 	for _, u := range units {
 		args = append(args, "./"+u)
 	}

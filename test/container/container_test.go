@@ -37,7 +37,8 @@ func newYard(t *testing.T) *yard {
 			t.Skipf("needs %s: %v", tool, err)
 		}
 	}
-	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "true").CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts",
+		"true").CombinedOutput(); err != nil {
 		t.Skipf("no namespaces can be made here (in a chroot, / has to be a mount point): %v: %s", err, out)
 	}
 	build := os.Getenv("URDMA_BUILD")
@@ -116,7 +117,8 @@ func (y *yard) daemon() {
 
 func (y *yard) program(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	y.t.Helper()
-	line := append([]string{filepath.Join(y.volume, "urdma"), "exec", "--socket", filepath.Join(y.volume, "run", "urdmad.sock"), "--"}, args...)
+	line := append([]string{filepath.Join(y.volume, "urdma"), "exec", "--socket",
+		filepath.Join(y.volume, "run", "urdmad.sock"), "--"}, args...)
 	return y.container(programUser, line...)
 }
 
@@ -175,7 +177,8 @@ func TestRecipe(t *testing.T) {
 	t.Run("rping", func(t *testing.T) {
 		server, sout := y.program("rping", "-s", "-a", "198.18.0.1", "-C", "100", "-v")
 		y.listens("rping")
-		if out := y.finish(y.program("rping", "-c", "-a", "198.18.0.1", "-C", "100", "-v")); !strings.Contains(out, "rdma-ping-99") {
+		if out := y.finish(y.program("rping", "-c", "-a", "198.18.0.1", "-C", "100", "-v")); !strings.Contains(out,
+			"rdma-ping-99") {
 			t.Errorf("pings are missing:\n%s", out)
 		}
 		y.finish(server, sout)

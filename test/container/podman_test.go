@@ -38,7 +38,8 @@ func TestManifests(t *testing.T) {
 	build := exec.Command("../../../.ci/go", "build", "-o", check, ".")
 	build.Dir = "manifests"
 	if out, err := build.CombinedOutput(); err != nil {
-		if strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "lookup") || strings.Contains(string(out), "GOPROXY") {
+		if strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "lookup") ||
+			strings.Contains(string(out), "GOPROXY") {
 			t.Skipf("SKIPPED: the schemas' modules can't be fetched: %s", out)
 		}
 		t.Fatalf("%v\n%s", err, out)
@@ -63,10 +64,14 @@ type wrong struct{ right, wrong, said string }
 // manifests are the files and mistakes that the check of each has to see: a
 // misspelt name, and a value of another type.
 var manifests = map[string][]wrong{
-	"../../packaging/kubernetes/daemonset.yaml": {{"hostPath:", "hostPaths:", "hostPaths"}, {"kind: DaemonSet", "kind: DeamonSet", "DeamonSet"}, {"runAsUser: 4001", "runAsUser: soon", "runAsUser"}},
-	"../../packaging/kubernetes/sidecar.yaml":   {{"startupProbe:", "startupProbes:", "startupProbes"}, {"runAsUser: 4002", "runAsUser: soon", "runAsUser"}},
-	"../../packaging/container/compose.yaml":    {{"cap_drop:", "cap_drops:", "cap_drops"}, {"services:", "service:", "service"}},
-	"../../examples/ci/github-actions.yml":      {{"runs-on:", "runs-ons:", "runs-on"}, {"timeout-minutes: 30", "timeout-minutes: soon", "float number"}, {"vars.URDMA_REPOSITORY", "var.URDMA_REPOSITORY", "var"}},
+	"../../packaging/kubernetes/daemonset.yaml": {{"hostPath:", "hostPaths:", "hostPaths"},
+		{"kind: DaemonSet", "kind: DeamonSet", "DeamonSet"}, {"runAsUser: 4001", "runAsUser: soon", "runAsUser"}},
+	"../../packaging/kubernetes/sidecar.yaml": {{"startupProbe:", "startupProbes:", "startupProbes"},
+		{"runAsUser: 4002", "runAsUser: soon", "runAsUser"}},
+	"../../packaging/container/compose.yaml": {{"cap_drop:", "cap_drops:", "cap_drops"},
+		{"services:", "service:", "service"}},
+	"../../examples/ci/github-actions.yml": {{"runs-on:", "runs-ons:", "runs-on"}, {"timeout-minutes: 30",
+		"timeout-minutes: soon", "float number"}, {"vars.URDMA_REPOSITORY", "var.URDMA_REPOSITORY", "var"}},
 	"../../examples/ci/gitlab-ci.yml": {{"before_script:", "before_scripts:", "before_scripts"},
 		{"timeout: 30 minutes", "timeout: 30", "timeout"}, {"- urdma run -- ibv_devinfo", "- echo: yes", "script"}},
 }

@@ -64,7 +64,8 @@ func startCapture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *lab.Pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(lab.Patience); strings.Count(n.Daemon.Output(), begins) == before; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); strings.Count(n.Daemon.Output(),
+		begins) == before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) || !p.Running() {
 			t.Fatalf("no capture begins:\n%s\n%s", p.Output(), lab.Tail(n.Daemon.Output(), 5))
 		}
@@ -111,7 +112,8 @@ func packets(t *testing.T, file string) (list []packet) {
 		if err != nil {
 			t.Fatalf("%s, packet %d: %v", file, len(list), err)
 		}
-		p := packet{frame: frame, length: info.Length, device: info.InterfaceIndex, at: info.Timestamp, comment: strings.Join(options.Comments, "\n")}
+		p := packet{frame: frame, length: info.Length, device: info.InterfaceIndex, at: info.Timestamp,
+			comment: strings.Join(options.Comments, "\n")}
 		if options.Flags != nil {
 			p.direction = options.Flags.Direction
 		}
@@ -172,13 +174,16 @@ func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []st
 // the other, and tshark finds in it what rping did.
 func TestCapture(t *testing.T) {
 	whole(t)
-	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2)} {
+	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2),
+		lab.UDP.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)
 			ca, cb := capture(t, l, a), capture(t, l, b)
-			only, other := capture(t, l, a, "--host", net.JoinHostPort(b.Address, "7471"), "--snaplen", "60"), capture(t, l, a, "--host", ":7000")
-			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
+			only, other := capture(t, l, a, "--host", net.JoinHostPort(b.Address, "7471"), "--snaplen", "60"),
+				capture(t, l, a, "--host", ":7000")
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b,
+				Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
 				Client: []string{"rping", "-c", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}})
 			if n := len(only.end()); n != 0 {
 				t.Errorf("%d packets of a port number that only the other side has", n)
@@ -208,7 +213,8 @@ func TestCaptureTCP(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)
 			ca, cb := capture(t, l, a), capture(t, l, b)
-			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b,
+				Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
 				Client: []string{"rping", "-c", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}})
 			for _, c := range []*capturing{ca, cb} {
 				c.end()
@@ -222,7 +228,8 @@ func TestCaptureTCP(t *testing.T) {
 func checkStream(t *testing.T, l *lab.Lab, file string) {
 	t.Helper()
 	count := map[string]int{}
-	for i, line := range tshark(t, l, file, "iwarp_mpa.key.req", "iwarp_mpa.key.rep", "iwarp_rdma.opcode", "tcp.flags.fin", "tcp.analysis.flags", "_ws.malformed") {
+	for i, line := range tshark(t, l, file, "iwarp_mpa.key.req", "iwarp_mpa.key.rep", "iwarp_rdma.opcode", "tcp.flags.fin",
+		"tcp.analysis.flags", "_ws.malformed") {
 		f := strings.SplitN(line+"|||||", "|", 6)
 		for at, name := range []string{"request", "reply"} {
 			if f[at] != "" {
@@ -303,7 +310,8 @@ func TestCaptureOnTheHost(t *testing.T) {
 	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets
 	rping := func(port string) {
 		t.Helper()
-		pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"},
+		pass(t, lab.Pair{ServerNode: n, ClientNode: n,
+			Server: []string{"rping", "-s", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"},
 			Client: []string{"rping", "-c", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"}})
 	}
 	all, one := capture(t, l, n), capture(t, l, n, "--host", ":7472")
@@ -344,7 +352,8 @@ func TestCaptureNeverHoldsUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-S", "60000"}}.StartServer()
+	server, err := lab.Pair{ServerNode: n, ClientNode: n,
+		Server: []string{"rping", "-s", "-a", n.Address, "-S", "60000"}}.StartServer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +367,8 @@ func TestCaptureNeverHoldsUp(t *testing.T) {
 	for range 4 {
 		some = append(some, capture(t, l, n, "--buffer", "1MiB"))
 	}
-	if out, err := n.Urdma("capture", "-o", filepath.Join(filepath.Dir(some[0].file), "x"), "--socket", n.Socket()); err == nil || !strings.Contains(out, "as many captures run") {
+	if out, err := n.Urdma("capture", "-o", filepath.Join(filepath.Dir(some[0].file), "x"), "--socket",
+		n.Socket()); err == nil || !strings.Contains(out, "as many captures run") {
 		t.Errorf("a fifth capture: %v, %s", err, out)
 	}
 	some[0].p.Signal(syscall.SIGSTOP)

@@ -16,7 +16,8 @@ import (
 // sockets of the other wires drop what a urdmad that gets no processor doesn't fetch
 // in time: there no program has more messages under way than the smallest holds.
 func TestDatagrams(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacketKernel, lab.Loopback.WithWorkers(2), lab.UDP.WithWorkers(2)} {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacketKernel,
+		lab.Loopback.WithWorkers(2), lab.UDP.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			tcp := "127.0.0.1"
@@ -91,7 +92,8 @@ func (n *byNumber) datagramCM(t *testing.T) {
 		t.Run("udaddy/"+transport, func(t *testing.T) {
 			need(t, "udaddy")
 			env := []string{"env", "URDMA_TRANSPORT=" + transport, "udaddy", "-c", "5", "-C", "20", "-S", "500"}
-			r := pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, Server: slices.Concat(env, []string{"-b", n.server.Address}),
+			r := pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client,
+				Server: slices.Concat(env, []string{"-b", n.server.Address}),
 				Client: slices.Concat(env, []string{"-s", n.server.Address})})
 			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
 				if !strings.Contains(output, "data transfers complete") || !strings.Contains(output, "return status 0") {
@@ -103,7 +105,8 @@ func (n *byNumber) datagramCM(t *testing.T) {
 	t.Run("ib_send_lat -R", func(t *testing.T) {
 		need(t, "ib_send_lat")
 		both := []string{"env", "URDMA_TRANSPORT=roce", "ib_send_lat", "-F", "-c", "UD", "-n", "200", "-R"}
-		r := pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, Server: both, Client: append(slices.Clone(both), n.server.Address)})
+		r := pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, Server: both,
+			Client: append(slices.Clone(both), n.server.Address)})
 		rows, err := lab.ParsePerftest(r.Client)
 		if err != nil || len(rows) != 1 || !strings.Contains(r.Client, "rdma_cm QPs\t : ON") {
 			t.Errorf("%v, %+v\n%s", err, rows, lab.Tail(r.Client, 30))

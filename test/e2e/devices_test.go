@@ -29,7 +29,8 @@ func twoPorts(t *testing.T, n *lab.Node) {
 	}
 	c.Ports[0]["device"] = "hca0"
 	first := lab.Config{"vdev": "loopback", "ipv4_address": "198.18.7.7/24", "device": "hca0", "mtu": 1500}
-	for _, do := range []func() error{n.StopDaemon, func() error { return n.Change("ports", []any{first, c.Ports[0]}) }, n.StartDaemon} {
+	for _, do := range []func() error{n.StopDaemon, func() error { return n.Change("ports", []any{first, c.Ports[0]}) },
+		n.StartDaemon} {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,8 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 	t.Run("rdma_cm", func(t *testing.T) {
 		works(t, a, b)
 		works(t, b, a)
-		for _, c := range [][]string{{"ucmatose"}, {"udaddy", "-c", "3", "-C", "10", "-S", "4000"}, {"rstream", "-S", "65536"}} {
+		for _, c := range [][]string{{"ucmatose"}, {"udaddy", "-c", "3", "-C", "10", "-S", "4000"},
+			{"rstream", "-S", "65536"}} {
 			bind := map[bool]string{true: "-s", false: "-b"}
 			for _, ends := range [][2]*lab.Node{{a, b}, {b, a}} {
 				server := append(append([]string{}, c...), bind[false], ends[0].Address)
@@ -74,7 +76,8 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 				return strings.Contains(last, c[1]) && strings.Contains(last, "port 2"), watch.Output()
 			})
 		}
-		if out, err := a.Run(lab.Patience, "ibv_devinfo", "-d", "hca0", "-i", "1"); err != nil || !strings.Contains(out, "PORT_ACTIVE") {
+		if out, err := a.Run(lab.Patience, "ibv_devinfo", "-d", "hca0", "-i", "1"); err != nil ||
+			!strings.Contains(out, "PORT_ACTIVE") {
 			t.Errorf("the other port: %v\n%s", err, out)
 		}
 		if out, err := a.Urdma("inject", "port", "hca0", "down"); err == nil {
@@ -87,7 +90,8 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 		says(t, a, "ibnetdiscover -C hca0 -P 1", false, `Ca\s+2 "H-.* hca0"\n\[1\].*\n\[2\]`)
 		says(t, a, "ibportstate -C hca0 -P 1 1799 2 query", false, `LinkState:\.+Active`)
 		says(t, a, "perfquery -C hca0 -P 1 1799 2", false, `PortXmitPkts:\.+[1-9]`)
-		if out, err := a.Urdma("show", "port", "--port", "hca0/2"); err != nil || !strings.Contains(out, a.Address) || strings.Contains(out, "198.18.7.7") {
+		if out, err := a.Urdma("show", "port", "--port", "hca0/2"); err != nil || !strings.Contains(out, a.Address) ||
+			strings.Contains(out, "198.18.7.7") {
 			t.Errorf("urdma show: %v\n%s", err, out)
 		}
 	})
@@ -96,20 +100,24 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 // byNumberOfPort: port 2 carries more than port 1 in a datagram, and packets of its MTU.
 func byNumberOfPort(t *testing.T, a, b *lab.Node) {
 	for _, transport := range []string{"ib", "roce"} {
-		for _, line := range []string{"ibv_rc_pingpong -g 0", "ibv_ud_pingpong -g 0 -s 4000", "ibv_uc_pingpong -g 0", "ib_send_bw -F -n 500 -x 0", "ib_write_bw -F -n 500 -x 0", "ib_send_bw -F -c UD -n 200 -s 4000 -x 0"} {
+		for _, line := range []string{"ibv_rc_pingpong -g 0", "ibv_ud_pingpong -g 0 -s 4000", "ibv_uc_pingpong -g 0",
+			"ib_send_bw -F -n 500 -x 0", "ib_write_bw -F -n 500 -x 0", "ib_send_bw -F -c UD -n 200 -s 4000 -x 0"} {
 			t.Run(transport+" "+line, func(t *testing.T) {
 				argv := strings.Fields(line)
 				need(t, argv[0])
 				port := freePort(t)
 				both := append([]string{"env", "URDMA_TRANSPORT=" + transport}, append(argv, "-p", strconv.Itoa(port))...)
 				of := func(device string) []string { return append(append([]string{}, both...), "-d", device) }
-				pass(t, lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: append(of("hca0"), "-i", "2"), Client: append(of("urdma0"), "127.0.0.1")})
-				pass(t, lab.Pair{ServerNode: b, ClientNode: a, TCPPort: port, Server: of("urdma0"), Client: append(of("hca0"), "-i", "2", "127.0.0.1")})
+				pass(t, lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: append(of("hca0"), "-i", "2"),
+					Client: append(of("urdma0"), "127.0.0.1")})
+				pass(t, lab.Pair{ServerNode: b, ClientNode: a, TCPPort: port, Server: of("urdma0"),
+					Client: append(of("hca0"), "-i", "2", "127.0.0.1")})
 			})
 		}
 	}
 	for _, port := range []string{"0", "3"} {
-		out, err := a.Run(lab.Patience, "ibv_rc_pingpong", "-d", "hca0", "-i", port, "-p", fmt.Sprint(freePort(t)), "127.0.0.1")
+		out, err := a.Run(lab.Patience, "ibv_rc_pingpong", "-d", "hca0", "-i", port, "-p", fmt.Sprint(freePort(t)),
+			"127.0.0.1")
 		if err == nil {
 			t.Errorf("port %s of a device of two:\n%s", port, out)
 		}

@@ -28,12 +28,14 @@ func whole(t *testing.T) {
 }
 
 // perWire are the wires every program has to pass over.
-var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP, lab.AFXDPKernel}
+var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP,
+	lab.AFXDPKernel}
 
 // severalWorkers are the wires that workers share. Over af_packet worker 0 asks the one queue and hands
 // on what comes.
 func severalWorkers() []lab.Wire {
-	wires := []lab.Wire{lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2), lab.TCP.WithWorkers(2)}
+	wires := []lab.Wire{lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2),
+		lab.TCP.WithWorkers(2)}
 	if long {
 		wires = append(wires, lab.AFPacket.WithWorkers(2))
 	}

@@ -18,7 +18,8 @@ func TestExplain(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
-	p, err := n.Start(l.Program("urdma"), "exec", "--socket", n.Socket(), "--explain", "--", "rping", "-c", "-a", n.Address, "-p", "7499", "-C", "1")
+	p, err := n.Start(l.Program("urdma"), "exec", "--socket", n.Socket(), "--explain", "--", "rping", "-c", "-a",
+		n.Address, "-p", "7499", "-C", "1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestExplain(t *testing.T) {
 		PID          int
 		Number, Text string
 	}
-	if err != nil || json.Unmarshal([]byte(out), &list) != nil || len(list) != 1 || list[0].PID == 0 || list[0].Number != "0x0585" {
+	if err != nil || json.Unmarshal([]byte(out), &list) != nil || len(list) != 1 || list[0].PID == 0 ||
+		list[0].Number != "0x0585" {
 		t.Fatalf("explain --json: %v\n%s", err, out)
 	}
 	dump, err := n.Urdma("trace", "--socket", n.Socket(), "--dump")
@@ -47,7 +49,8 @@ func TestExplain(t *testing.T) {
 			t.Errorf("the flight recorder has no %q:\n%s", want, dump)
 		}
 	}
-	if out, err := n.Urdma("explain", "--socket", n.Socket(), "--pid", "1"); err != nil || !strings.Contains(out, "nothing of process 1 has failed") {
+	if out, err := n.Urdma("explain", "--socket", n.Socket(), "--pid", "1"); err != nil ||
+		!strings.Contains(out, "nothing of process 1 has failed") {
 		t.Errorf("explain --pid 1: %v\n%s", err, out)
 	}
 	if out, err := n.Urdma("explain", "0x0102"); err != nil || !strings.Contains(out, "IBV_ACCESS_REMOTE_WRITE") {
@@ -97,10 +100,12 @@ func TestWhyAQueuePairFailed(t *testing.T) {
 	}
 	number, reason := fmt.Sprintf("%06x", c.QPN()), fmt.Sprintf("0x%04x", one[0].VendorErr)
 	row := number + " ERR " + reason
-	if out, err := n.Urdma("show", "qp", "--columns", "qpn,state,error"); err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), row) {
+	if out, err := n.Urdma("show", "qp", "--columns", "qpn,state,error"); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), row) {
 		t.Errorf("show qp has no %q: %v\n%s", row, err, out)
 	}
-	if line := `msg="queue pair fails" qpn=` + number; !strings.Contains(n.Daemon.Output(), line) || !strings.Contains(n.Daemon.Output(), "reason="+reason) {
+	if line := `msg="queue pair fails" qpn=` + number; !strings.Contains(n.Daemon.Output(), line) ||
+		!strings.Contains(n.Daemon.Output(), "reason="+reason) {
 		t.Errorf("the log has no %s, or no %s:\n%s", line, reason, n.Daemon.Output())
 	}
 }

@@ -67,14 +67,16 @@ func TestInfiniBandDiags(t *testing.T) {
 		line string
 		want []string
 	}{
-		{"ibstat", []string{"CA 'urdma0'", "CA 'urdma1'", "State: Active", "Base lid: 257", "Base lid: 514", "SM lid: 1\n", "Node GUID: " + guid0, "Port GUID: " + guid1}},
+		{"ibstat", []string{"CA 'urdma0'", "CA 'urdma1'", "State: Active", "Base lid: 257", "Base lid: 514", "SM lid: 1\n",
+			"Node GUID: " + guid0, "Port GUID: " + guid1}},
 		{"ibstatus", []string{"'urdma1' port 1 status", `base lid:\s+0x202`, `sm lid:\s+0x1\n`, "4: ACTIVE"}},
 		{"ibaddr -C urdma0", []string{"GID fe80::6c:c6ff:fe12:101 LID start 0x101 end 0x101"}},
 		{"sminfo -C urdma0", []string{"sm lid 1 sm guid 0x16cc6fffe120101, activity count .* state 3 SMINFO_MASTER"}},
 		{"smpquery -C urdma0 nodeinfo -D 0", []string{`NodeType:\.+Channel Adapter`, `PortGuid:\.+` + guid0}},
 		{"smpquery -C urdma0 nodeinfo -D 0,1,2", []string{`PortGuid:\.+` + guid1}},
 		{"smpquery nodedesc 0x202", []string{host + " urdma1"}},
-		{"smpquery portinfo 0x202 1", []string{`Lid:\.+514`, `LinkState:\.+Active`, `PhysLinkState:\.+LinkUp`, `LinkWidthActive:\.+4X`}},
+		{"smpquery portinfo 0x202 1", []string{`Lid:\.+514`, `LinkState:\.+Active`, `PhysLinkState:\.+LinkUp`,
+			`LinkWidthActive:\.+4X`}},
 		{"smpquery switchinfo 1", []string{`LinearFdbTop:\.+514`}},
 		{"smpquery pkeys 0x101", []string{"0: 0xffff 0x0000", "1 pkeys capacity"}},
 		{"smpquery sl2vl 0x101", []string{`SL2VL table: Lid 257`, `\| 0\| 0\|`}},
@@ -87,14 +89,18 @@ func TestInfiniBandDiags(t *testing.T) {
 		{"perfquery -a 1", []string{"Port counters: Lid 1 port 255"}},
 		{"perfquery -r 1 2", []string{"Port counters: Lid 1 port 2"}},
 		{"ibportstate 0x202 1 query", []string{`LinkState:\.+Active`, "Switch PortInfo|Peer PortInfo|CA/RT PortInfo"}},
-		{"ibnetdiscover -C urdma0", []string{`Switch\s+2 "S-` + guidSwitch[2:] + `"\s+# "` + host + ` switch" base port 0 lid 1 lmc 0`,
-			`\[2\]\s+"H-` + guid1[2:] + `"\[1\]\(6cc6fffe120202\)\s+# "` + host + ` urdma1" lid 514 4xQDR`, `Ca\s+1 "H-` + guid0[2:] + `"`}},
+		{"ibnetdiscover -C urdma0", []string{`Switch\s+2 "S-` + guidSwitch[2:] + `"\s+# "` + host +
+			` switch" base port 0 lid 1 lmc 0`,
+			`\[2\]\s+"H-` + guid1[2:] + `"\[1\]\(6cc6fffe120202\)\s+# "` + host + ` urdma1" lid 514 4xQDR`, `Ca\s+1 "H-` +
+				guid0[2:] + `"`}},
 		{"ibhosts", []string{"Ca\t: " + guid0 + ` ports 1 "` + host + ` urdma0"`, "Ca\t: " + guid1}},
 		{"ibswitches", []string{"Switch\t: " + guidSwitch + ` ports 2 "` + host + ` switch" base port 0 lid 1 lmc 0`}},
 		{"ibnodes", []string{"Ca\t: " + guid0, "Switch\t: " + guidSwitch}},
-		{"iblinkinfo", []string{`1    2\[  \] ==\( 4X          10.0 Gbps Active/  LinkUp\)==>     514    1\[  \] "` + host + ` urdma1"`}},
+		{"iblinkinfo", []string{`1    2\[  \] ==\( 4X          10.0 Gbps Active/  LinkUp\)==>     514    1\[  \] "` + host +
+			` urdma1"`}},
 		{"ibqueryerrors", []string{"Summary: 3 nodes checked, 0 bad nodes found"}},
-		{"ibtracert 0x101 0x202", []string{`\[1\] -> switch port \{` + guidSwitch + `\}\[1\] lid 1-1`, `\[2\] -> ca port \{` + guid1 + `\}\[1\] lid 514-514`}},
+		{"ibtracert 0x101 0x202", []string{`\[1\] -> switch port \{` + guidSwitch + `\}\[1\] lid 1-1`, `\[2\] -> ca port \{` +
+			guid1 + `\}\[1\] lid 514-514`}},
 		{"ibroute 1", []string{`0x0101 001 : \(Channel Adapter portguid ` + guid0, `0x0202 002 : `, "3 valid lids dumped"}},
 		{"saquery", []string{`NodeDescription\.+` + host + " urdma0", `NodeDescription\.+` + host + " switch"}},
 		{"saquery PIR", []string{`LinkState:\.+Active`, `EndPortLid\.+514`}},
@@ -134,7 +140,8 @@ func TestInfiniBandDiags(t *testing.T) {
 		says(t, n, "iblinkinfo -C urdma0", false, `1    1\[  \] ==\(.*Active/  LinkUp`)
 	})
 	t.Run("urdma inject", func(t *testing.T) { // as the owner of ports
-		for _, c := range []struct{ state, shows, link string }{{"down", "State: Down", "Down/ Polling"}, {"up", "State: Active", "Active/  LinkUp"}} {
+		for _, c := range []struct{ state, shows, link string }{{"down", "State: Down", "Down/ Polling"},
+			{"up", "State: Active", "Active/  LinkUp"}} {
 			if out, err := n.Urdma("inject", "port", "urdma1", c.state); err != nil {
 				t.Fatal(err, out)
 			}
@@ -191,7 +198,8 @@ func addPort(t *testing.T, n *lab.Node, p lab.Config) {
 		t.Fatal(err)
 	}
 	ports, _ := c["ports"].([]any)
-	for _, do := range []func() error{n.StopDaemon, func() error { return n.Change("ports", append(ports, p)) }, n.StartDaemon} {
+	for _, do := range []func() error{n.StopDaemon, func() error { return n.Change("ports", append(ports, p)) },
+		n.StartDaemon} {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +219,8 @@ func answers(t *testing.T, at *lab.Node, serve string, from *lab.Node, lid, prog
 	if program == "ibping" {
 		args = append(args, "-c", "1")
 	}
-	want := map[string]string{"ibping": "1 packets transmitted, 1 received, 0% packet loss", "ibsysstat": "sysstat ping succeeded"}[program]
+	want := map[string]string{"ibping": "1 packets transmitted, 1 received, 0% packet loss",
+		"ibsysstat": "sysstat ping succeeded"}[program]
 	await(t, want, func() (bool, string) {
 		out, _ := from.Run(lab.Patience, args...)
 		return strings.Contains(out, want), out + server.Output()
@@ -333,10 +342,13 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 		statement, line string
 		want            []string
 	}{
-		{"errors switch1/36 symbol_error=50 link_downed=2", "perfquery -t " + patient + " 1 36", []string{`SymbolErrorCounter:\.+50\n`, `LinkDownedCounter:\.+2\n`}},
-		{"errors 0x02c21deb40f77400/35 VL15_dropped=99", "ibqueryerrors -t " + patient, []string{`port 36: \[SymbolErrorCounter == 50\]`, `port 35: .*\[VL15Dropped == 99\]`}},
+		{"errors switch1/36 symbol_error=50 link_downed=2", "perfquery -t " + patient + " 1 36",
+			[]string{`SymbolErrorCounter:\.+50\n`, `LinkDownedCounter:\.+2\n`}},
+		{"errors 0x02c21deb40f77400/35 VL15_dropped=99", "ibqueryerrors -t " + patient,
+			[]string{`port 36: \[SymbolErrorCounter == 50\]`, `port 35: .*\[VL15Dropped == 99\]`}},
 		{"errors urdma1 port_rcv_errors=9", "perfquery -t " + patient + " 514 1", []string{`PortRcvErrors:\.+9\n`}},
-		{"errors urdma1 port_rcv_errors", "cat /sys/class/infiniband/urdma1/ports/1/counters/port_rcv_errors", []string{`^10\n`}},
+		{"errors urdma1 port_rcv_errors", "cat /sys/class/infiniband/urdma1/ports/1/counters/port_rcv_errors",
+			[]string{`^10\n`}},
 	} {
 		if out, err := n.Urdma("inject", c.statement); err != nil {
 			t.Errorf("%s: %v\n%s", c.statement, err, out)
@@ -349,7 +361,8 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 			})
 		}
 	}
-	for _, statement := range []string{"errors nobody symbol_error", "errors switch1 symbol_error", "errors switch1/99 symbol_error", "port switch1/1 down"} {
+	for _, statement := range []string{"errors nobody symbol_error", "errors switch1 symbol_error",
+		"errors switch1/99 symbol_error", "port switch1/1 down"} {
 		if out, err := n.Urdma("inject", statement); err == nil {
 			t.Errorf("%s: accepted: %s", statement, out)
 		}

@@ -41,7 +41,8 @@ func listener(memory **verbs.MR) func(*verbs.Conn) error {
 			return err
 		}
 		for i := range datagrams {
-			if err := conn.PostRecv(&verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{(*memory).SGE(i*datagramRoom, datagramRoom)}}); err != nil {
+			if err := conn.PostRecv(&verbs.RecvWR{ID: uint64(i),
+				SGE: []verbs.SGE{(*memory).SGE(i*datagramRoom, datagramRoom)}}); err != nil {
 				return err
 			}
 		}
@@ -86,14 +87,16 @@ func answerAll(ctx context.Context, conn *verbs.Conn, memory *verbs.MR) error {
 }
 
 func udaddy(transport string, args ...string) []string {
-	line := []string{"env", "URDMA_TRANSPORT=" + transport, "udaddy", "-c", "1", "-C", fmt.Sprint(datagrams), "-S", fmt.Sprint(datagramBytes)}
+	line := []string{"env", "URDMA_TRANSPORT=" + transport, "udaddy", "-c", "1", "-C", fmt.Sprint(datagrams), "-S",
+		fmt.Sprint(datagramBytes)}
 	return append(line, args...)
 }
 
 // finished waits for udaddy's good end.
 func finished(t *testing.T, p *lab.Process) {
 	t.Helper()
-	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") || !strings.Contains(p.Output(), "return status 0") {
+	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") ||
+		!strings.Contains(p.Output(), "return status 0") {
 		t.Errorf("%v:\n%s", err, p.Output())
 	}
 }
@@ -120,7 +123,8 @@ func goAsks(t *testing.T, server, client *lab.Node, transport string) {
 	}
 	t.Cleanup(p.Kill)
 	var memory *verbs.MR
-	conn, err := goClient(t, client).Dial(ctx, server.Address+":7174", &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}, Prepare: listener(&memory)})
+	conn, err := goClient(t, client).Dial(ctx, server.Address+":7174",
+		&verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}, Prepare: listener(&memory)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +178,8 @@ func TestGoMulticast(t *testing.T) {
 	var memories [2]*verbs.MR
 	for i, n := range []*lab.Node{a, b} {
 		var err error
-		if members[i], err = goClient(t, n).JoinMulticast(ctx, group, &verbs.ConnOptions{Prepare: listener(&memories[i])}); err != nil {
+		if members[i], err = goClient(t, n).JoinMulticast(ctx, group,
+			&verbs.ConnOptions{Prepare: listener(&memories[i])}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,6 +218,7 @@ func goPing6(t *testing.T, server, client *lab.Node) {
 		return path
 	}
 	address := "[" + server.Address + "]:7474"
-	pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: []string{program(server), "-once", "-listen", address},
+	pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+		Server: []string{program(server), "-once", "-listen", address},
 		Client: []string{program(client), "-n", "20", address}})
 }

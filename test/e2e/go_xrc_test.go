@@ -83,7 +83,8 @@ func goXServer(t *testing.T, server, client *lab.Node) {
 	}
 	defer conn.Close()
 	var one [1]verbs.Completion
-	if _, err := cq.Wait(ctx, one[:]); err != nil || one[0].Err() != nil || one[0].ByteLen != xrcMessage || one[0].QPN != conn.QPN() {
+	if _, err := cq.Wait(ctx, one[:]); err != nil || one[0].Err() != nil || one[0].ByteLen != xrcMessage ||
+		one[0].QPN != conn.QPN() {
 		t.Errorf("completion %+v, %v:\n%s", one[0], err, p.Output())
 	}
 	endsWell(t, p)
@@ -97,7 +98,8 @@ func goXClient(t *testing.T, server, client *lab.Node) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	conn, err := goClient(t, client).Dial(ctx, server.Address+xrcPort, &verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.XRCSend}})
+	conn, err := goClient(t, client).Dial(ctx, server.Address+xrcPort,
+		&verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.XRCSend}})
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, p.Output())
 	}
@@ -105,7 +107,8 @@ func goXClient(t *testing.T, server, client *lab.Node) {
 	if len(conn.PrivateData()) < 4 {
 		t.Fatalf("private data % x, expected a queue's number", conn.PrivateData())
 	}
-	wr := verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, Inline: make([]byte, xrcMessage), SRQN: binary.BigEndian.Uint32(conn.PrivateData())}
+	wr := verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, Inline: make([]byte, xrcMessage),
+		SRQN: binary.BigEndian.Uint32(conn.PrivateData())}
 	if err := conn.PostSend(&wr); err != nil {
 		t.Fatal(err)
 	}

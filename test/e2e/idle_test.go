@@ -45,7 +45,8 @@ func TestIdle(t *testing.T) {
 func measureIdle(t *testing.T, w lab.Wire, n *lab.Node) {
 	const length = 2 * time.Second
 	share := 100.0
-	for end := time.Now().Add(lab.Patience); share > 25 && time.Now().Before(end); { // what was before may take a while to end
+	// what was before may take a while to end
+	for end := time.Now().Add(lab.Patience); share > 25 && time.Now().Before(end); {
 		begin := time.Now()
 		took := busyFor(t, n, length)
 		share = 100 * float64(took) / float64(time.Since(begin))

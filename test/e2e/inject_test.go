@@ -60,7 +60,8 @@ func TestInjectLink(t *testing.T) {
 		}},
 	} {
 		t.Run(wire.name, func(t *testing.T) {
-			l := injectedLink{t, lab.PerftestPair(wire.a, wire.b, "ib_write_bw", "-n", "2000", "-s", "65536"), wire.b, portOf(t, wire.b)}
+			l := injectedLink{t, lab.PerftestPair(wire.a, wire.b, "ib_write_bw", "-n", "2000", "-s", "65536"), wire.b,
+				portOf(t, wire.b)}
 			for scenario, listed := range wire.runs {
 				for range 2 {
 					l.survives(scenario, listed)
@@ -125,10 +126,12 @@ func (l *injectedLink) ends(scenario string, wired bool) {
 	}
 	l.begin(scenario)
 	longer := l.run // than the scenario takes
-	longer.Server, longer.Client = append(slices.Clone(l.run.Server), "-n", "1000000"), append(slices.Clone(l.run.Client), "-n", "1000000")
+	longer.Server, longer.Client = append(slices.Clone(l.run.Server), "-n", "1000000"),
+		append(slices.Clone(l.run.Client), "-n", "1000000")
 	if got, err := longer.Run(); err == nil {
 		l.t.Errorf("without a link the run succeeds:\n%s", got.Client)
-	} else if !strings.Contains(got.Client+got.Server, "status 12") && !strings.Contains(got.Client+got.Server, "transport retry counter exceeded") {
+	} else if !strings.Contains(got.Client+got.Server, "status 12") &&
+		!strings.Contains(got.Client+got.Server, "transport retry counter exceeded") {
 		l.t.Errorf("the run ends otherwise:\n%s\n%s", got.Client, got.Server)
 	}
 	// On a busy machine the run may have ended before the scenario: a peer was silent for too long.

@@ -69,11 +69,13 @@ func TestLookInside(t *testing.T) {
 	need(t, "rping")
 	address := freeAddress(t)
 	l := labtest.New(t)
-	n, _, err := l.Join(lab.Loopback.WithWorkers(1), lab.Config{"metrics_address": address, "stats_timer_interval": 200, "log_level": "debug"})
+	n, _, err := l.Join(lab.Loopback.WithWorkers(1),
+		lab.Config{"metrics_address": address, "stats_timer_interval": 200, "log_level": "debug"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair := lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-a", n.Address, "-p", "7471", "-S", "1000"}}
+	pair := lab.Pair{ServerNode: n, ClientNode: n,
+		Server: []string{"rping", "-s", "-a", n.Address, "-p", "7471", "-S", "1000"}}
 	server, err := pair.StartServer()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +102,8 @@ func TestLookInside(t *testing.T) {
 	before := scrape(t, address, `urdma_messages_total{direction="in"}`)
 	client.Kill()
 	server.Kill()
-	await(t, "the end of clients that were killed", func() (bool, string) { return scrape(t, address, "urdma_clients") == 0, "" })
+	await(t, "the end of clients that were killed",
+		func() (bool, string) { return scrape(t, address, "urdma_clients") == 0, "" })
 	if after := scrape(t, address, `urdma_messages_total{direction="in"}`); after < before {
 		t.Errorf("the count of messages fell from %v to %v when the queue pairs went", before, after)
 	}

@@ -46,7 +46,8 @@ func byNumber6(t *testing.T, server, client *lab.Node) {
 	if r := n.run(t, "roce", "ibv_rc_pingpong", "-g", "0", "-n", "100"); !strings.Contains(r.Client, "100 iters in") {
 		t.Errorf("ibv_rc_pingpong:\n%s", r.Client)
 	}
-	if r := n.run(t, "roce", "ib_send_lat", "-F", "-c", "UD", "-n", "100", "-x", "0"); !strings.Contains(r.Client, "rdma_cm QPs\t : OFF") {
+	if r := n.run(t, "roce", "ib_send_lat", "-F", "-c", "UD", "-n", "100", "-x", "0"); !strings.Contains(r.Client,
+		"rdma_cm QPs\t : OFF") {
 		t.Errorf("datagrams:\n%s", r.Client)
 	}
 }
@@ -58,7 +59,8 @@ func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 	t.Helper()
 	need(t, "mckey")
 	start := func(n *lab.Node, args ...string) *lab.Process {
-		line := []string{"env", "URDMA_TRANSPORT=" + transport, "stdbuf", "-oL", "mckey", "-m", group, "-b", n.Address, "-C", "5"}
+		line := []string{"env", "URDMA_TRANSPORT=" + transport, "stdbuf", "-oL", "mckey", "-m", group, "-b", n.Address, "-C",
+			"5"}
 		p, err := n.Exec(append(line, args...)...)
 		if err != nil {
 			t.Fatal(err)

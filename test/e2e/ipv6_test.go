@@ -40,7 +40,8 @@ func TestIPv6(t *testing.T) {
 func rping6(t *testing.T, server, client *lab.Node) {
 	need(t, "rping")
 	args := []string{"-a", server.Address, "-v", "-V", "-C", "100"}
-	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: append([]string{"rping", "-s"}, args...), Client: append([]string{"rping", "-c"}, args...)})
+	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: append([]string{"rping", "-s"}, args...),
+		Client: append([]string{"rping", "-c"}, args...)})
 	for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
 		if got := strings.Count(output, "ping data: rdma-ping-"); got != 100 {
 			t.Errorf("%s printed %d pings, want 100:\n%s", side, got, lab.Tail(output, 10))
@@ -61,7 +62,8 @@ func rdmaServer6(t *testing.T, server, client *lab.Node) {
 func rstream6(t *testing.T, server, client *lab.Node) {
 	need(t, "rstream")
 	args := []string{"rstream", "-S", "65536", "-I", "20", "-C", "10", "-T", "v", "-p", "7300"}
-	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: append(slices.Clone(args), "-f", "ipv6", "-b", server.Address),
+	r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+		Server: append(slices.Clone(args), "-f", "ipv6", "-b", server.Address),
 		Client: append(slices.Clone(args), "-f", "ipv6", "-s", server.Address)})
 	if !strings.Contains(r.Client, "Gb/sec") {
 		t.Errorf("no table:\n%s", r.Client)
@@ -72,7 +74,8 @@ func udaddy6(t *testing.T, server, client *lab.Node) {
 	need(t, "udaddy")
 	for _, transport := range []string{"ib", "roce", "iwarp"} {
 		env := []string{"env", "URDMA_TRANSPORT=" + transport, "udaddy", "-c", "5", "-C", "20", "-S", "500"}
-		r := pass(t, lab.Pair{ServerNode: server, ClientNode: client, Server: slices.Concat(env, []string{"-b", server.Address}),
+		r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,
+			Server: slices.Concat(env, []string{"-b", server.Address}),
 			Client: slices.Concat(env, []string{"-s", server.Address})})
 		for side, output := range map[string]string{"server": r.Server, "client": r.Client} {
 			if !strings.Contains(output, "data transfers complete") || !strings.Contains(output, "return status 0") {

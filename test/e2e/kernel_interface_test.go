@@ -105,7 +105,8 @@ func kernelInterface(t *testing.T, w lab.Wire) {
 	if err := b.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(lab.Patience); a.Net.Run("sh", "-c", "ip link show rdma-a | grep -q NO-CARRIER") != nil; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); a.Net.Run("sh", "-c",
+		"ip link show rdma-a | grep -q NO-CARRIER") != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the interface keeps its carrier without the port's link")
 		}
@@ -123,7 +124,8 @@ func kernelInterface(t *testing.T, w lab.Wire) {
 func kernelDatagrams(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	const socket = "import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(30)\n"
-	s, err := a.Start("python3", "-c", socket+"s.bind(('', 5353))\nprint('bound', flush=True)\nb, f = s.recvfrom(9)\ns.sendto(b, f)")
+	s, err := a.Start("python3", "-c", socket+
+		"s.bind(('', 5353))\nprint('bound', flush=True)\nb, f = s.recvfrom(9)\ns.sendto(b, f)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,8 @@ func portFollows(t *testing.T, w lab.Wire) {
 		t.Helper()
 		var last string
 		for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if last, _ = b.Urdma("show", "--json", "port"); gjson.Get(last, "0.address").Str == address && int(gjson.Get(last, "0.mtu").Int()) == mtu && gjson.Get(last, "0.link_up").Bool() == up {
+			if last, _ = b.Urdma("show", "--json", "port"); gjson.Get(last, "0.address").Str == address &&
+				int(gjson.Get(last, "0.mtu").Int()) == mtu && gjson.Get(last, "0.link_up").Bool() == up {
 				return
 			}
 		}
@@ -171,7 +174,8 @@ func portFollows(t *testing.T, w lab.Wire) {
 	}
 	rping := func(address string) {
 		t.Helper()
-		pass(t, lab.Pair{ServerNode: b, ClientNode: a, Server: []string{"rping", "-s", "-p", "7471", "-C", "3"}, Client: []string{"rping", "-c", "-a", address, "-p", "7471", "-C", "3"}})
+		pass(t, lab.Pair{ServerNode: b, ClientNode: a, Server: []string{"rping", "-s", "-p", "7471", "-C", "3"},
+			Client: []string{"rping", "-c", "-a", address, "-p", "7471", "-C", "3"}})
 		if err := a.Net.Run("ping", "-q", "-c", "1", "-w", "60", address); err != nil {
 			t.Error(err)
 		}
@@ -203,7 +207,8 @@ func portFollows(t *testing.T, w lab.Wire) {
 			t.Fatalf("rping does not connect:\n%s%s", server.Output(), client.Output())
 		}
 	}
-	ip("address", "add", second.String(), "dev", "rdma-b") // in the same network: a secondary one, which counts for nothing
+	// in the same network: a secondary one, which counts for nothing
+	ip("address", "add", second.String(), "dev", "rdma-b")
 	ip("address", "del", first.String(), "dev", "rdma-b")
 	for _, p := range []*lab.Process{server, client} {
 		_ = p.Wait(lab.Patience) // with whatever status

@@ -165,7 +165,8 @@ func begin(t *testing.T, a, b *lab.Node, pair lab.Pair) (server, client *lab.Pro
 // unreachable tells whether a program heard that its peer is silent before there was a
 // connection: RDMA_CM_EVENT_UNREACHABLE, which perftest knows by its number.
 func unreachable(output string) bool {
-	return strings.Contains(output, "RDMA_CM_EVENT_UNREACHABLE") || strings.Contains(output, "Unexpected CM event bl blka 7")
+	return strings.Contains(output, "RDMA_CM_EVENT_UNREACHABLE") ||
+		strings.Contains(output, "Unexpected CM event bl blka 7")
 }
 
 // silences counts the connections that ended because their peer was silent.
@@ -187,7 +188,8 @@ func transfer(a, b *lab.Node, round int) lab.Pair {
 	case round%2 == 0:
 		return lab.PerftestPair(a, b, "ib_read_bw", "-D", "60", "-s", "16384")
 	}
-	return lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s"}, Client: []string{"rping", "-c", "-a", a.Address}}
+	return lab.Pair{ServerNode: a, ClientNode: b, Server: []string{"rping", "-s"},
+		Client: []string{"rping", "-c", "-a", a.Address}}
 }
 
 // underWay waits until the client's queue pairs have moved more than what

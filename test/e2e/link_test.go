@@ -184,7 +184,8 @@ func TestMTULargerThanTheInterface(t *testing.T) {
 	}
 	mtu("1400")
 	err := a.StartDaemon()
-	for _, want := range []string{"urdma.json:", "ports[0].mtu: found 1500, allowed: at most 1400, the MTU of network interface veth0", "exit status 2"} {
+	for _, want := range []string{"urdma.json:",
+		"ports[0].mtu: found 1500, allowed: at most 1400, the MTU of network interface veth0", "exit status 2"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("urdmad ended with %v, want %q", err, want)
 		}
@@ -207,7 +208,8 @@ func TestShrunkPath(t *testing.T) {
 
 func shrunkPath(t *testing.T, w lab.Wire) {
 	a, b := labtest.Join(t, w, nil)
-	server, err := lab.Pair{ServerNode: a, Server: []string{"rping", "-s", "-a", a.Address, "-P", "-S", "60000"}}.StartServer()
+	server, err := lab.Pair{ServerNode: a, Server: []string{"rping", "-s", "-a", a.Address, "-P", "-S",
+		"60000"}}.StartServer()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func TestUrdmaPing(t *testing.T) {
 				t.Errorf("the responder shows %+v", s)
 			}
 			out, err := a.Urdma("ping", "-c", "2", "-i", "10ms", "-W", "20s", b.Address)
-			if err != nil || !strings.Contains(out, "2 reads, 2 answered, 0 lost (0%)") || !strings.Contains(out, "read=2 time=") {
+			if err != nil || !strings.Contains(out, "2 reads, 2 answered, 0 lost (0%)") ||
+				!strings.Contains(out, "read=2 time=") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
@@ -160,7 +161,8 @@ func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	}
 	await(" time=", strings.Count(p.Output(), " time=")+2)
 	p.Signal(syscall.SIGINT)
-	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), " lost (") || strings.Contains(p.Output(), " 0 lost") {
+	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), " lost (") ||
+		strings.Contains(p.Output(), " 0 lost") {
 		t.Errorf("%v\n%s", err, p.Output())
 	}
 }
@@ -307,7 +309,8 @@ func TestPingOnLoopback(t *testing.T) {
 	whole(t)
 	n, _ := labtest.Join(t, lab.Loopback, nil)
 	nobody := n.Address[:strings.LastIndex(n.Address, ".")] + ".77"
-	want := "nobody has " + nobody + ": its network is that of the loopback port urdma0 " + n.Address + "/24, on which only programs of this urdmad are"
+	want := "nobody has " + nobody + ": its network is that of the loopback port urdma0 " + n.Address +
+		"/24, on which only programs of this urdmad are"
 	if out, err := n.Urdma("ping", "-c", "1", "-W", "20s", nobody); err == nil || !strings.Contains(out, want) {
 		t.Errorf("%v\n%s\nexpected %q", err, out, want)
 	}

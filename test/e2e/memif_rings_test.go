@@ -29,7 +29,8 @@ func TestMemifRings(t *testing.T) {
 			for _, n := range []*lab.Node{server, client} {
 				for _, v := range workersOf(t, l, n) {
 					if v.Received < 1000 || v.HandedOn > v.Received/50 {
-						t.Errorf("%s, worker %d: %d packets received, of those %d handed on to the other", n.Address, v.Number, v.Received, v.HandedOn)
+						t.Errorf("%s, worker %d: %d packets received, of those %d handed on to the other", n.Address, v.Number,
+							v.Received, v.HandedOn)
 					}
 					t.Logf("%s, worker %d: %d packets received, %d handed on", n.Address, v.Number, v.Received, v.HandedOn)
 				}

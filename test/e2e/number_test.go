@@ -18,7 +18,8 @@ import (
 // connect with ibv_modify_qp, under each personality: by LID under ib, by GID
 // under the others.
 func TestByNumber(t *testing.T) {
-	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.TCP, lab.AFPacketKernel, lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2)} {
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.TCP, lab.AFPacketKernel, lab.Loopback.WithWorkers(2),
+		lab.Memif.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			tcp := "127.0.0.1"
@@ -48,7 +49,8 @@ func (n *byNumber) run(t *testing.T, transport, program string, args ...string) 
 	}
 	port := freePort(t)
 	both := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + transport, program, "-p", strconv.Itoa(port)}, args)
-	return pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, TCPPort: port, Server: both, Client: append(slices.Clone(both), n.tcp)})
+	return pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, TCPPort: port, Server: both,
+		Client: append(slices.Clone(both), n.tcp)})
 }
 
 func freePort(t *testing.T) int {
@@ -93,7 +95,8 @@ func (n *byNumber) sharedPingPong(t *testing.T) {
 		{"ibv_srq_pingpong", "ib", " iters in ", []string{"-q", "1"}},
 		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "1", "-e", "-c"}},
 		{"ibv_srq_pingpong", "iwarp", " iters in ", []string{"-g", "0", "-q", "1", "-s", "100000", "-n", "100"}},
-		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "4"}}, // one side leaves amidst the other's sends
+		// one side leaves amidst the other's sends
+		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "4"}},
 		{"ibv_xsrq_pingpong", "ib", "success", nil},
 		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-e"}},
 		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-s", "100000", "-n", "300"}},

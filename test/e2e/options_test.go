@@ -24,8 +24,10 @@ func TestOptions(t *testing.T) {
 
 func (n *byNumber) pingPongOptions(t *testing.T) {
 	for _, line := range []string{
-		"ibv_rc_pingpong -g 0 -t", "ibv_rc_pingpong -g 0 -j", "ibv_rc_pingpong -g 0 -N", "ibv_rc_pingpong -g 0 -N -t -s 262144 -c",
-		"ibv_rc_pingpong -g 0 -r 1", "ibv_uc_pingpong -g 0 -c", "ibv_uc_pingpong -g 0 -r 1 -e", "ibv_ud_pingpong -g 0 -r 2 -e -c",
+		"ibv_rc_pingpong -g 0 -t", "ibv_rc_pingpong -g 0 -j", "ibv_rc_pingpong -g 0 -N",
+		"ibv_rc_pingpong -g 0 -N -t -s 262144 -c",
+		"ibv_rc_pingpong -g 0 -r 1", "ibv_uc_pingpong -g 0 -c", "ibv_uc_pingpong -g 0 -r 1 -e",
+		"ibv_ud_pingpong -g 0 -r 2 -e -c",
 		"ibv_srq_pingpong -g 0 -q 1 -r 20 -c", "ibv_srq_pingpong -g 0 -q 1 -e",
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -42,10 +44,13 @@ func (n *byNumber) pingPongOptions(t *testing.T) {
 
 func (n *byNumber) perftestOptions(t *testing.T) {
 	for _, line := range []string{
-		"ib_send_bw --use_old_post_send", "ib_write_lat --use_old_post_send", "ib_read_bw --use_old_post_send -q 4", "ib_atomic_lat --use_old_post_send",
-		"ib_send_lat --use_old_post_send -c UD -s 256", "ib_send_lat -I 0 -s 64", "ib_send_lat -I 512 -s 512", "ib_write_lat -I 912 -s 912",
+		"ib_send_bw --use_old_post_send", "ib_write_lat --use_old_post_send", "ib_read_bw --use_old_post_send -q 4",
+		"ib_atomic_lat --use_old_post_send",
+		"ib_send_lat --use_old_post_send -c UD -s 256", "ib_send_lat -I 0 -s 64", "ib_send_lat -I 512 -s 512",
+		"ib_write_lat -I 912 -s 912",
 		"ib_send_bw -I 64 -s 64 -l 8", "ib_write_bw -x 0 -Q 1", "ib_send_lat -x 0 -m 512", "ib_write_bw --mr_per_qp -q 4",
-		"ib_send_bw -r 16 -t 8 -s 4096", "ib_send_bw --recv_post_list 8 -l 8", "ib_write_bw -b --report-both", "ib_send_bw --reversed",
+		"ib_send_bw -r 16 -t 8 -s 4096", "ib_send_bw --recv_post_list 8 -l 8", "ib_write_bw -b --report-both",
+		"ib_send_bw --reversed",
 	} {
 		t.Run(line, func(t *testing.T) {
 			words := strings.Fields(line)
@@ -71,7 +76,8 @@ func (n *byNumber) infinitely(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			need(t, program)
 			port := freePort(t)
-			argv := []string{"env", "URDMA_TRANSPORT=roce", program, "-F", "--run_infinitely", "-D", "1", "-p", strconv.Itoa(port)}
+			argv := []string{"env", "URDMA_TRANSPORT=roce", program, "-F", "--run_infinitely", "-D", "1", "-p",
+				strconv.Itoa(port)}
 			server, err := lab.Pair{ServerNode: n.server, Server: argv, TCPPort: port}.StartServer()
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +105,8 @@ func missing(t *testing.T, n *lab.Node) {
 		{"ibv_srq_pingpong -g 0 -o", "ODP"},
 		{"raw_ethernet_bw --server -B 02:00:00:00:00:01", "QP"},
 		{"raw_ethernet_lat --server -B 02:00:00:00:00:01 -E 02:00:00:00:00:02", "QP"},
-		{"raw_ethernet_burst_lat --server -B 02:00:00:00:00:01 -E 02:00:00:00:00:02", "SW Rate limiter"}, // it never gets farther
+		// it never gets farther
+		{"raw_ethernet_burst_lat --server -B 02:00:00:00:00:01 -E 02:00:00:00:00:02", "SW Rate limiter"},
 		{"raw_ethernet_fs_rate --server -B 02:00:00:00:00:01", "QP"},
 	} {
 		t.Run(c.line, func(t *testing.T) {

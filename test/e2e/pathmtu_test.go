@@ -32,7 +32,8 @@ func joinRouted(t *testing.T, w lab.Wire, middle int, silent bool) *lab.Routed {
 func routedPing(r *lab.Routed, rounds int) lab.Pair {
 	args := []string{"-V", "-v", "-S", "30000", "-C", strconv.Itoa(rounds)}
 	return lab.Pair{ServerNode: r.A, ClientNode: r.B,
-		Server: append([]string{"rping", "-s", "-a", r.A.Address}, args...), Client: append([]string{"rping", "-c", "-a", r.A.Address}, args...)}
+		Server: append([]string{"rping", "-s", "-a", r.A.Address}, args...),
+		Client: append([]string{"rping", "-c", "-a", r.A.Address}, args...)}
 }
 
 // fragments counts the fragments that came to the hosts.
@@ -129,7 +130,8 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(lab.Patience); !strings.Contains(client.Output(), "ping data: rdma-ping-20") && time.Now().Before(end); {
+			for end := time.Now().Add(lab.Patience); !strings.Contains(client.Output(), "ping data: rdma-ping-20") &&
+				time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
 			if err := r.SetMiddle(1300); err != nil {

@@ -13,7 +13,8 @@ import (
 // discovery, and gets answers to its pings, up to the MTU, beside which programs
 // connect as ever.
 func TestPing(t *testing.T) {
-	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo(), lab.AFPacket.V6(), lab.AFXDP.V6(), lab.AFPacket.Jumbo().V6()} {
+	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo(), lab.AFPacket.V6(), lab.AFXDP.V6(),
+		lab.AFPacket.Jumbo().V6()} {
 		t.Run(w.Name, func(t *testing.T) {
 			need(t, "ping")
 			a, b := labtest.Join(t, w, nil)

@@ -57,7 +57,8 @@ func asUser(capabilities []string, argv ...string) []string {
 	for _, c := range capabilities {
 		set += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
 	}
-	return append([]string{"prlimit", "--memlock=8388608", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+	return append([]string{"prlimit", "--memlock=8388608", "setpriv", "--reuid", "65534", "--regid", "65534",
+		"--clear-groups",
 		"--inh-caps", set, "--ambient-caps", set, "--bounding-set", set, "--"}, argv...)
 }
 
@@ -104,7 +105,8 @@ type privilegeLab struct {
 func newPrivilegeLab(t *testing.T, l *lab.Lab, row vdevRow) *privilegeLab {
 	t.Helper()
 	m := &privilegeLab{t: t, l: l, dir: shortDir(t)}
-	m.vdev = strings.NewReplacer("server\\|client", "server", "PATH", m.dir+"/wire.sock", "eth1", "veth0").Replace(row.vdev)
+	m.vdev = strings.NewReplacer("server\\|client", "server", "PATH", m.dir+"/wire.sock", "eth1",
+		"veth0").Replace(row.vdev)
 	address := "10.9.0.1/24"
 	if m.vdev == "loopback" {
 		address = "198.18.0.1/24"
@@ -121,7 +123,8 @@ func newPrivilegeLab(t *testing.T, l *lab.Lab, row vdevRow) *privilegeLab {
 			t.Fatal(err)
 		}
 	}
-	text := `{ "ports": [ { "vdev": "` + m.vdev + `", "ipv4_address": "` + address + `" } ], "socket": "` + m.dir + `/urdmad.sock" }`
+	text := `{ "ports": [ { "vdev": "` + m.vdev + `", "ipv4_address": "` + address + `" } ], "socket": "` + m.dir +
+		`/urdmad.sock" }`
 	if err := os.WriteFile(filepath.Join(m.dir, "urdma.json"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +138,14 @@ func newPrivilegeLab(t *testing.T, l *lab.Lab, row vdevRow) *privilegeLab {
 func (m *privilegeLab) start(capabilities []string, check func() error) (out string, ready bool) {
 	m.t.Helper()
 	argv := m.ns.Command(asUser(capabilities, m.l.Program("urdmad"), "--config", m.dir+"/urdma.json")...)
-	p, err := m.l.Start(lab.Options{Env: []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + m.dir, "XDG_RUNTIME_DIR=" + m.dir}}, argv...)
+	p, err := m.l.Start(lab.Options{Env: []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + m.dir, "XDG_RUNTIME_DIR=" +
+		m.dir}}, argv...)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	defer p.Kill()
-	for deadline := time.Now().Add(lab.Patience); p.Running() && !ready && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(lab.Patience); p.Running() && !ready &&
+		time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		ready = strings.Contains(p.Output(), "urdmad is ready")
 	}
 	if ready && check != nil {
@@ -195,7 +200,8 @@ func TestUserNamespaceRecipe(t *testing.T) {
 	if out, err := exec.Command(enter[0], append(enter[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no user namespace here: %v: %s", err, out)
 	}
-	p, err := l.Start(user, append(enter, "bash", "-ec", "trap 'kill $(jobs -p); wait; rm -rf $lab' EXIT\n"+blocks[1][1]+blocks[2][1])...)
+	p, err := l.Start(user, append(enter, "bash", "-ec", "trap 'kill $(jobs -p); wait; rm -rf $lab' EXIT\n"+
+		blocks[1][1]+blocks[2][1])...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,7 +168,10 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 			}
 			all := mode == "poll" && (long && slices.ContainsFunc(perWire, func(x lab.Wire) bool { return x.Name == w.Name }) ||
 				w.Name == lab.Memif.Name && strings.HasSuffix(program, "_bw"))
-			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, all, slices.Concat([]string{"-n", "100"}, args)) })
+			t.Run(program+"/"+mode, func(t *testing.T) {
+				sizes(t, server, client, program, all,
+					slices.Concat([]string{"-n", "100"}, args))
+			})
 		}
 	}
 }

@@ -32,7 +32,8 @@ func TestRecorderFiles(t *testing.T) {
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, lab.Config{"recorder_dir": dir})
 	start := func(name, source string) *lab.Process {
 		binary := filepath.Join(n.Directory(), name)
-		if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
+		if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, source,
+			"-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
 			t.Fatalf("gcc: %v\n%s", err, out)
 		}
 		p, err := n.Start(l.Program("urdma"), "exec", "--socket", n.Socket(), "--", binary, n.Address)
@@ -44,7 +45,8 @@ func TestRecorderFiles(t *testing.T) {
 	recorded := func(p *lab.Process, want ...string) {
 		t.Helper()
 		var text []byte
-		for deadline := time.Now().Add(lab.Patience); len(text) == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(lab.Patience); len(text) == 0 &&
+			time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if files, _ := filepath.Glob(filepath.Join(dir, fmt.Sprintf("urdma-*-%d.txt", p.PID()))); len(files) == 1 {
 				text, _ = os.ReadFile(files[0])
 			}

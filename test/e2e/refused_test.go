@@ -26,10 +26,12 @@ func TestRefused(t *testing.T) {
 			at := func(host string, port int) string { return fmt.Sprintf("%s:%d", host, port) }
 
 			var rejected *verbs.RejectedError
-			if _, err := client.Dial(ctx, at(a.Address, 7100), nil); !errors.As(err, &rejected) || !errors.Is(err, syscall.ECONNREFUSED) {
+			if _, err := client.Dial(ctx, at(a.Address, 7100), nil); !errors.As(err, &rejected) ||
+				!errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("nobody listens: %v", err)
 			}
-			if _, err := client.Dial(ctx, at("198.18.1.77", 7100), nil); !errors.Is(err, verbs.ErrNoWay) && !errors.Is(err, syscall.ETIMEDOUT) {
+			if _, err := client.Dial(ctx, at("198.18.1.77", 7100), nil); !errors.Is(err, verbs.ErrNoWay) &&
+				!errors.Is(err, syscall.ETIMEDOUT) {
 				t.Errorf("no such host: %v", err)
 			}
 			l, err := server.Listen(at(a.Address, 7101))

@@ -26,7 +26,8 @@ import (
 // number: a few over each kind of port, and all of them over each with URDMA_LONG.
 func TestRoCE(t *testing.T) {
 	long := os.Getenv("URDMA_LONG") != ""
-	for i, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCE.WithWorkers(2), lab.RoCE.V6(), lab.RoCE.Jumbo(), lab.RoCEFrames.WithWorkers(2)} {
+	for i, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCE.WithWorkers(2), lab.RoCE.V6(), lab.RoCE.Jumbo(),
+		lab.RoCEFrames.WithWorkers(2)} {
 		if i > 2 && !long {
 			continue
 		}
@@ -57,19 +58,23 @@ func programsOverRoCE(t *testing.T, a, b *lab.Node, ipv6, long bool) {
 		t.Run(c[0], func(t *testing.T) {
 			need(t, strings.Fields(c[0])[0])
 			at := strings.NewReplacer("@", a.Address)
-			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(at.Replace(c[0])), Client: strings.Fields(at.Replace(c[1]))})
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(at.Replace(c[0])),
+				Client: strings.Fields(at.Replace(c[1]))})
 		})
 	}
 }
 
 // roceByNumber are programs that connect by queue pair number.
 func roceByNumber(long bool) []string {
-	runs := []string{"ibv_rc_pingpong -g 0 -e -c", "ibv_srq_pingpong -g 0 -q 1 -c", "ib_write_bw -F -x 0 -s 65536 -n 100 -q 4", "ib_read_bw -F -x 0 -s 65536 -n 100",
-		"ib_atomic_bw -F -x 0 -n 100", "ibv_uc_pingpong -g 0 -s 3000", "ibv_ud_pingpong -g 0", "ibv_xsrq_pingpong -g 0", "ib_send_bw -F -x 0 -c UD -s 1024 -n 100", "ib_write_bw -F -x 0 -c UC -n 100"}
+	runs := []string{"ibv_rc_pingpong -g 0 -e -c", "ibv_srq_pingpong -g 0 -q 1 -c",
+		"ib_write_bw -F -x 0 -s 65536 -n 100 -q 4", "ib_read_bw -F -x 0 -s 65536 -n 100",
+		"ib_atomic_bw -F -x 0 -n 100", "ibv_uc_pingpong -g 0 -s 3000", "ibv_ud_pingpong -g 0", "ibv_xsrq_pingpong -g 0",
+		"ib_send_bw -F -x 0 -c UD -s 1024 -n 100", "ib_write_bw -F -x 0 -c UC -n 100"}
 	if !long {
 		return runs
 	}
-	runs = append(runs, "ibv_rc_pingpong -g 0 -s 1 -m 256", "ibv_rc_pingpong -g 0 -e -c -s 1048576 -n 100", "ib_write_bw -F -x 0 -b -q 16 -n 100")
+	runs = append(runs, "ibv_rc_pingpong -g 0 -s 1 -m 256", "ibv_rc_pingpong -g 0 -e -c -s 1048576 -n 100",
+		"ib_write_bw -F -x 0 -b -q 16 -n 100")
 	for _, program := range []string{"ib_write_bw", "ib_read_lat", "ib_send_bw", "ib_atomic_bw"} {
 		runs = append(runs, program+" -F -x 0 -c XRC -n 200")
 	}
@@ -81,9 +86,11 @@ func roceByNumber(long bool) []string {
 
 // roceThroughCM are servers and clients that connect by rdma_cm; @ is the server's address.
 func roceThroughCM(long, ipv6 bool) [][2]string {
-	runs := [][2]string{{"rping -s -a @ -C 5 -V -S 3000", "rping -c -a @ -C 5 -V -S 3000"}, {"ucmatose -b @", "ucmatose -s @"}, {"udaddy -b @", "udaddy -s @"}, {"rdma_xserver -c x", "rdma_xclient -c x -s @"}}
+	runs := [][2]string{{"rping -s -a @ -C 5 -V -S 3000", "rping -c -a @ -C 5 -V -S 3000"}, {"ucmatose -b @",
+		"ucmatose -s @"}, {"udaddy -b @", "udaddy -s @"}, {"rdma_xserver -c x", "rdma_xclient -c x -s @"}}
 	if !ipv6 { // perftest -R resolves IPv4 names alone
-		runs = append(runs, [2]string{"ib_send_lat -R -F -e -n 200", "ib_send_lat -R -F -e -n 200 @"}) // its send queue has room for one
+		// its send queue has room for one
+		runs = append(runs, [2]string{"ib_send_lat -R -F -e -n 200", "ib_send_lat -R -F -e -n 200 @"})
 	}
 	if !long {
 		return runs
@@ -93,7 +100,8 @@ func roceThroughCM(long, ipv6 bool) [][2]string {
 			runs = append(runs, [2]string{program + " -R -F -n 200", program + " -R -F -n 200 @"})
 		}
 	}
-	return append(runs, [2]string{"rdma_server -s @ -p 7471", "rdma_client -s @ -p 7471"}, [2]string{"rdma_xserver -c r", "rdma_xclient -c r -s @"})
+	return append(runs, [2]string{"rdma_server -s @ -p 7471", "rdma_client -s @ -p 7471"},
+		[2]string{"rdma_xserver -c r", "rdma_xclient -c r -s @"})
 }
 
 // TestRoCEGroups: rdma_cm's groups.
@@ -127,9 +135,11 @@ func TestRoCECapture(t *testing.T) {
 			}
 			c := capture(t, l, a)
 			server := []string{"rping", "-s", "-a", a.Address, "-C", "3", "-S", "3000"}
-			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: server, Client: append([]string{"rping", "-c"}, server[2:]...)})
+			pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: server,
+				Client: append([]string{"rping", "-c"}, server[2:]...)})
 			checkCRCs(t, c.end())
-			out, err := exec.Command("tshark", "-n", "-r", c.file, "-T", "fields", "-E", "separator=,", "-e", "infiniband.bth.opcode", "-e", "infiniband.mad.attributeid",
+			out, err := exec.Command("tshark", "-n", "-r", c.file, "-T", "fields", "-E", "separator=,", "-e",
+				"infiniband.bth.opcode", "-e", "infiniband.mad.attributeid",
 				"-e", "_ws.malformed", "-e", "_ws.expert.message", "udp.port == 4791").Output()
 			if err != nil {
 				t.Fatal(err)
@@ -145,7 +155,8 @@ func TestRoCECapture(t *testing.T) {
 				seen[f[0]+" "+f[1]]++
 			}
 			// Sends, Reads and their answers, Writes, acknowledgements; REQ, REP, RTU, DREQ and DREP.
-			for _, want := range []string{"4 ", "12 ", "13 ", "15 ", "6 ", "8 ", "17 ", "100 0x0010", "100 0x0013", "100 0x0014", "100 0x0015", "100 0x0016"} {
+			for _, want := range []string{"4 ", "12 ", "13 ", "15 ", "6 ", "8 ", "17 ", "100 0x0010", "100 0x0013", "100 0x0014",
+				"100 0x0015", "100 0x0016"} {
 				if seen[want] == 0 {
 					t.Errorf("no packet of opcode and attribute %q; seen: %v", want, seen)
 				}
@@ -184,15 +195,18 @@ func TestRoCESegments(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)
-			if err := b.Net.Run("ip", "link", "set", "veth0", "gso_max_segs", "1"); err != nil { // else they are cut at the other side
+			// else they are cut at the other side
+			if err := b.Net.Run("ip", "link", "set", "veth0", "gso_max_segs", "1"); err != nil {
 				t.Skip(err)
 			}
 			file := filepath.Join(t.TempDir(), "wire.pcapng")
-			sniffer, err := l.Start(lab.Options{}, b.Net.Command("dumpcap", "-q", "-i", "veth0", "-w", file, "-f", "udp port 4791")...)
+			sniffer, err := l.Start(lab.Options{},
+				b.Net.Command("dumpcap", "-q", "-i", "veth0", "-w", file, "-f", "udp port 4791")...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(lab.Patience); !strings.Contains(sniffer.Output(), "File:"); time.Sleep(5 * time.Millisecond) {
+			for end := time.Now().Add(lab.Patience); !strings.Contains(sniffer.Output(),
+				"File:"); time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(end) || !sniffer.Running() {
 					t.Fatalf("no capture begins: %s", sniffer.Output())
 				}
@@ -265,7 +279,8 @@ func TestRoCEPrivateData(t *testing.T) {
 	}
 	client := goClient(t, b)
 	private := bytes.Repeat([]byte{7}, ibcm.MaxPrivate+1)
-	if _, err := client.Dial(ctx, a.Address+":7100", &verbs.ConnOptions{PrivateData: private}); !errors.Is(err, syscall.EINVAL) {
+	if _, err := client.Dial(ctx, a.Address+":7100", &verbs.ConnOptions{PrivateData: private}); !errors.Is(err,
+		syscall.EINVAL) {
 		t.Errorf("%d bytes: %v", len(private), err)
 	}
 	go func() {

@@ -18,7 +18,8 @@ import (
 // private starts urdma run as an ordinary user, with temp for its files.
 func private(t *testing.T, l *lab.Lab, temp string, args ...string) *lab.Process {
 	t.Helper()
-	o := lab.Options{UID: lab.OrdinaryUID, Dir: temp, Env: []string{"PATH=" + filepath.Dir(l.Program("urdma")) + ":" + os.Getenv("PATH"), "TMPDIR=" + temp}}
+	o := lab.Options{UID: lab.OrdinaryUID, Dir: temp,
+		Env: []string{"PATH=" + filepath.Dir(l.Program("urdma")) + ":" + os.Getenv("PATH"), "TMPDIR=" + temp}}
 	p, err := l.Start(o, append([]string{l.Program("urdma"), "run"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,8 @@ func TestRun(t *testing.T) {
 		{[]string{"--udp=0", "true"}, 125, "expected a port number from 1 to 65535"},
 		{[]string{"--timeout=1m", "--", "sh", "-c", "exit 8"}, 8, ""},
 		{[]string{"--timeout=500ms", "--", "sh", "-c", "rping -s; true"}, 124, "stopped after 500ms, the --timeout"},
-		{[]string{"--timeout=500ms", "--hosts", "2", "--", "rping", "-s", "::", "sleep", "1000"}, 124, "stopped after 500ms, the --timeout"},
+		{[]string{"--timeout=500ms", "--hosts", "2", "--", "rping", "-s", "::", "sleep", "1000"}, 124,
+			"stopped after 500ms, the --timeout"},
 		{[]string{"no-such-program"}, 127, "no such program in PATH"},
 		{[]string{"--config", "/no/such/file", "true"}, 125, "/no/such/file"},
 		{[]string{"--hosts", "2", "true", "::"}, 125, "needs two programs"},
@@ -198,7 +200,8 @@ func TestWait(t *testing.T) {
 	l, temp := privateGround(t)
 	socket := filepath.Join(temp, "late.sock")
 	urdma := func(args ...string) *lab.Process {
-		p, err := l.Start(lab.Options{UID: lab.OrdinaryUID, Env: []string{"PATH=" + os.Getenv("PATH")}}, append([]string{l.Program("urdma")}, args...)...)
+		p, err := l.Start(lab.Options{UID: lab.OrdinaryUID, Env: []string{"PATH=" + os.Getenv("PATH")}},
+			append([]string{l.Program("urdma")}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,8 +211,10 @@ func TestWait(t *testing.T) {
 	if s := status(t, p); s.ExitStatus() != 1 || !strings.Contains(p.Output(), "after 1ms: no urdmad is running") {
 		t.Errorf("status %v: %s", s, p.Output())
 	}
-	waiting := []*lab.Process{urdma("status", "--socket", socket, "--wait=5m"), urdma("exec", "--socket", socket, "--wait=5m", "--", "ibv_devinfo")}
-	urdmad, err := l.Start(lab.Options{UID: lab.OrdinaryUID, Env: []string{"PATH=" + os.Getenv("PATH")}}, l.Program("urdmad"), "--socket", socket)
+	waiting := []*lab.Process{urdma("status", "--socket", socket, "--wait=5m"),
+		urdma("exec", "--socket", socket, "--wait=5m", "--", "ibv_devinfo")}
+	urdmad, err := l.Start(lab.Options{UID: lab.OrdinaryUID, Env: []string{"PATH=" + os.Getenv("PATH")}},
+		l.Program("urdmad"), "--socket", socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func TestSockets(t *testing.T) {
 func streams(t *testing.T, server, client *lab.Node) {
 	lines := []string{
 		"rstream -S 1000 -I 50 -C 20 -T a", "rstream -S 65536 -I 5 -C 20 -T b", "rstream -S 65536 -I 5 -C 20 -T n",
-		"rstream -S 100 -I 20 -C 20 -T r", "rstream -S 4096 -I 20 -C 20 -T v -B 20000", "rstream -S 100 -I 50 -C 10 -i 16 -k 10",
+		"rstream -S 100 -I 20 -C 20 -T r", "rstream -S 4096 -I 20 -C 20 -T v -B 20000",
+		"rstream -S 100 -I 50 -C 10 -i 16 -k 10",
 		"rstream -S all -I 5 -C 5 -T v", "riostream -S 65536 -I 3 -C 5 -T v", "riostream -S all -I 3 -C 5 -T b",
 	}
 	limit := lab.Patience // each takes a second or two
@@ -54,7 +55,8 @@ func streams(t *testing.T, server, client *lab.Node) {
 			argv := append(strings.Fields(line), "-p", strconv.Itoa(7300+i))
 			need(t, argv[0])
 			pair := lab.Pair{ServerNode: server, ClientNode: client,
-				Server: slices.Concat(argv, []string{"-b", server.Address}), Client: slices.Concat(argv, []string{"-s", server.Address}), Limit: limit}
+				Server: slices.Concat(argv, []string{"-b", server.Address}),
+				Client: slices.Concat(argv, []string{"-s", server.Address}), Limit: limit}
 			pair.ShownAs([]string{"iwarp", "ib", "roce"}[i%3])
 			if r := pass(t, pair); !strings.Contains(r.Client, "Gb/sec") {
 				t.Errorf("no table:\n%s", r.Client)
@@ -64,8 +66,10 @@ func streams(t *testing.T, server, client *lab.Node) {
 }
 
 var (
-	pongs  = [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "a"}, {"-S", "1000", "-T", "e", "-T", "b"}}
-	pongs6 = [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "b"}, {"-S", "1000", "-T", "e", "-T", "b"}}
+	pongs = [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "a"},
+		{"-S", "1000", "-T", "e", "-T", "b"}}
+	pongs6 = [][]string{{"-S", "100", "-T", "e"}, {"-S", "2000", "-T", "e", "-T", "b"},
+		{"-S", "1000", "-T", "e", "-T", "b"}}
 )
 
 // datagramSockets has udpong's messages echoed, some of them longer than a datagram.
@@ -73,7 +77,8 @@ func datagramSockets(t *testing.T, server, client *lab.Node, pongs [][]string) {
 	need(t, "udpong")
 	for i, args := range pongs {
 		t.Run(strings.Join(args, ""), func(t *testing.T) {
-			argv := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + []string{"iwarp", "ib", "roce"}[i], "udpong", "-C", "50", "-p", strconv.Itoa(7330 + i)}, args)
+			argv := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + []string{"iwarp", "ib", "roce"}[i], "udpong", "-C", "50",
+				"-p", strconv.Itoa(7330 + i)}, args)
 			p, err := lab.Pair{ServerNode: server, Server: append(argv, "-b", server.Address)}.StartServer()
 			if err != nil {
 				t.Fatal(err)
@@ -97,7 +102,8 @@ func echoed(n *lab.Node, argv ...string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for end := time.Now().Add(lab.Patience / 3); p.Running() && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(lab.Patience / 3); p.Running() &&
+			time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		}
 		if !p.Running() || tries == 4 || !sends(n) {
 			err := p.Wait(time.Second)
@@ -137,7 +143,8 @@ func copyFile(t *testing.T, server, client *lab.Node) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	if _, err := client.Run(10*lab.Patience, "rcopy", from, fmt.Sprintf("%s:%s", server.Address, to), "-p", "7350"); err != nil {
+	if _, err := client.Run(10*lab.Patience, "rcopy", from, fmt.Sprintf("%s:%s", server.Address, to), "-p",
+		"7350"); err != nil {
 		t.Fatalf("%v\nserver:\n%s", err, p.Output())
 	}
 	if copied, err := os.ReadFile(to); err != nil || !bytes.Equal(copied, content) {

@@ -20,14 +20,16 @@ func TestStrict(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
-			for _, program := range []string{"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_srq_pingpong -q 4", "ibv_srq_pingpong -q 4 -e", "ibv_xsrq_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"} {
+			for _, program := range []string{"ibv_rc_pingpong -c", "ibv_rc_pingpong -e", "ibv_srq_pingpong -q 4",
+				"ibv_srq_pingpong -q 4 -e", "ibv_xsrq_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"} {
 				t.Run(program, func(t *testing.T) {
 					argv := strings.Fields(program)
 					need(t, argv[0])
 					n.run(t, "ib", argv[0], argv[1:]...)
 				})
 			}
-			for _, program := range []string{"ib_send_bw", "ib_send_bw -e", "ib_send_lat -e", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_atomic_lat"} {
+			for _, program := range []string{"ib_send_bw", "ib_send_bw -e", "ib_send_lat -e", "ib_write_bw", "ib_write_lat",
+				"ib_read_bw", "ib_atomic_lat"} {
 				t.Run(program, func(t *testing.T) {
 					argv := strings.Fields(program)
 					need(t, argv[0])
@@ -43,7 +45,8 @@ func TestStrict(t *testing.T) {
 			} {
 				t.Run(c.server, func(t *testing.T) {
 					need(t, "rping")
-					pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(c.server), Client: strings.Fields(strings.ReplaceAll(c.client, "HOST", a.Address))})
+					pass(t, lab.Pair{ServerNode: a, ClientNode: b, Server: strings.Fields(c.server),
+						Client: strings.Fields(strings.ReplaceAll(c.client, "HOST", a.Address))})
 				})
 			}
 		})
@@ -60,7 +63,8 @@ func TestStrictAttributes(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			binary := filepath.Join(a.Directory(), "reads")
-			if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/reads.c", "-libverbs").CombinedOutput(); err != nil {
+			if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary,
+				"testdata/reads.c", "-libverbs").CombinedOutput(); err != nil {
 				t.Fatalf("gcc: %v\n%s", err, out)
 			}
 			for _, c := range []struct{ variable, attributes, says string }{
@@ -71,7 +75,8 @@ func TestStrictAttributes(t *testing.T) {
 			} {
 				port := freePort(t)
 				p := lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: []string{binary, strconv.Itoa(port)},
-					Client: append([]string{"env", c.variable, binary, strconv.Itoa(port), "127.0.0.1"}, strings.Fields(c.attributes)...)}
+					Client: append([]string{"env", c.variable, binary, strconv.Itoa(port), "127.0.0.1"},
+						strings.Fields(c.attributes)...)}
 				if c.says == "" {
 					pass(t, p)
 				} else if r, err := p.Run(); err == nil || !strings.Contains(r.Client, c.says) {

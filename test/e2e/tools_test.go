@@ -37,12 +37,14 @@ func TestTools(t *testing.T) {
 		out := urdma(t, b, l, "show", "peer", "--json")
 		return json.Unmarshal([]byte(out), &peers) == nil && len(peers) == 1 && peers[0].RTTNs > 0, out + client.Output()
 	})
-	if v := peers[0]; v.Address != a.Address || v.Protocol != inspect.ProtocolUDP || v.QPs != 1 || v.SilentNs == 0 || v.PathMTU == 0 || v.Segments == 0 {
+	if v := peers[0]; v.Address != a.Address || v.Protocol != inspect.ProtocolUDP || v.QPs != 1 || v.SilentNs == 0 ||
+		v.PathMTU == 0 || v.Segments == 0 {
 		t.Errorf("peer %+v", v)
 	}
 	var neighbours []inspect.Neighbour
 	out := urdma(t, b, l, "show", "neighbour", "--json")
-	if err := json.Unmarshal([]byte(out), &neighbours); err != nil || len(neighbours) != 1 || neighbours[0].Address != a.Address || neighbours[0].MAC == "" || neighbours[0].State == "INCOMPLETE" {
+	if err := json.Unmarshal([]byte(out), &neighbours); err != nil || len(neighbours) != 1 ||
+		neighbours[0].Address != a.Address || neighbours[0].MAC == "" || neighbours[0].State == "INCOMPLETE" {
 		t.Errorf("%v, neighbours %s", err, out)
 	}
 	var limits []inspect.Limit
@@ -68,7 +70,8 @@ func TestTools(t *testing.T) {
 
 	qpn := strings.Fields(urdma(t, b, l, "show", "qp", "--columns", "qpn", "--pid", fmt.Sprint(client.PID())))[1]
 	urdma(t, b, l, "end", "qp", qpn)
-	await(t, "the client to end without its queue pair", func() (bool, string) { return !client.Running(), client.Output() })
+	await(t, "the client to end without its queue pair",
+		func() (bool, string) { return !client.Running(), client.Output() })
 	await(t, "the client to be gone in the monitor", func() (bool, string) {
 		return strings.Contains(monitor.Output(), `"rping has gone"`), monitor.Output()
 	})
@@ -83,7 +86,8 @@ func TestTools(t *testing.T) {
 			t.Errorf("the monitor shows %+v", e)
 		}
 	}
-	for _, want := range []string{"CLIENT rping came", "STATE RTS", "CM RDMA_CM_EVENT_ESTABLISHED", "STATE ERR", "ASYNC IBV_EVENT_QP_FATAL"} {
+	for _, want := range []string{"CLIENT rping came", "STATE RTS", "CM RDMA_CM_EVENT_ESTABLISHED", "STATE ERR",
+		"ASYNC IBV_EVENT_QP_FATAL"} {
 		if !seen[want] {
 			t.Errorf("the monitor does not show %q:\n%s", want, monitor.Output())
 		}

@@ -33,7 +33,8 @@ func TestTrace(t *testing.T) {
 	dir := outputs(t, n)
 	pcap, picture, page := filepath.Join(dir, "x.pcapng"), filepath.Join(dir, "x.json"), filepath.Join(dir, "x.html")
 	all := startCapture(t, l, n, "trace", "--json", "-q")
-	writers := []*lab.Process{all, startCapture(t, l, n, "trace", "-o", pcap), startCapture(t, l, n, "trace", "-o", picture, "--kind", "SEND,comp"),
+	writers := []*lab.Process{all, startCapture(t, l, n, "trace", "-o", pcap),
+		startCapture(t, l, n, "trace", "-o", picture, "--kind", "SEND,comp"),
 		startCapture(t, l, n, "trace", "--html", page, "-q")}
 	argv := []string{"rping", "-a", n.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}
 	pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: append(argv, "-s"), Client: append(argv, "-c")})
@@ -63,8 +64,11 @@ func TestTrace(t *testing.T) {
 			open[work]--
 		}
 	}
-	for what, want := range map[string]int{"API rdma_connect": 1, "API rdma_accept": 1, "API ibv_create_qp": 2, "CM RDMA_CM_EVENT_ESTABLISHED": 2, "CM RDMA_CM_EVENT_DISCONNECTED": 2,
-		"STATE RTS": 2, "PLACE message placed": 12, "PLACE RDMA Read placed": 3, "PLACE RDMA Write placed": 3, "SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3, "BOOKMARK that was rping": 1, "BOOKMARK from a program": 1} {
+	for what, want := range map[string]int{"API rdma_connect": 1, "API rdma_accept": 1, "API ibv_create_qp": 2,
+		"CM RDMA_CM_EVENT_ESTABLISHED": 2, "CM RDMA_CM_EVENT_DISCONNECTED": 2,
+		"STATE RTS": 2, "PLACE message placed": 12, "PLACE RDMA Read placed": 3, "PLACE RDMA Write placed": 3,
+		"SEND SEND": 12, "RCV a message takes a receive": 12, "SEND RDMA_READ": 3, "SEND RDMA_WRITE": 3, "COMP RDMA Read": 3,
+		"BOOKMARK that was rping": 1, "BOOKMARK from a program": 1} {
 		if count[what] != want {
 			t.Errorf("%d of %q, expected %d", count[what], what, want)
 		}
@@ -164,13 +168,15 @@ func checkPage(t *testing.T, file string) {
 	if err := os.WriteFile(clicked, append(text, click...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--dump-dom", "file://"+clicked)
+	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+		"--virtual-time-budget=1000", "--dump-dom", "file://"+clicked)
 	dom, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, shown, _ := strings.Cut(string(dom), "<body>")
-	for what, want := range map[string]int{`data-lane="program `: 3 /* markByProgram's too */, `data-lane="qp `: 2, `data-lane="urdmad `: 1, `>rping</text>`: 2, `class="event SEND`: 3,
+	for what, want := range map[string]int{`data-lane="program `: 3 /* markByProgram's too */, `data-lane="qp `: 2,
+		`data-lane="urdmad `: 1, `>rping</text>`: 2, `class="event SEND`: 3,
 		"<td>SEND</td>": 1, "<td>RDMA_WRITE</td>": 1, "<td>5000</td>": 1, "<th>wr_id</th>": 1} {
 		if got := strings.Count(shown, what); got != want {
 			t.Errorf("the page has %d of %s, expected %d", got, what, want)

@@ -33,11 +33,15 @@ var transportLines = slices.Concat(
 		{"udaddy -b HOST", "udaddy -s HOST", false},
 		{"rstream -b HOST -S 1000 -C 10 -I 10", "rstream -s HOST -S 1000 -C 10 -I 10", false},
 	},
-	byTCP("ibv_rc_pingpong", "ibv_rc_pingpong -g 0", "ibv_uc_pingpong", "ibv_uc_pingpong -g 0", "ibv_ud_pingpong", "ibv_ud_pingpong -g 0",
+	byTCP("ibv_rc_pingpong", "ibv_rc_pingpong -g 0", "ibv_uc_pingpong", "ibv_uc_pingpong -g 0", "ibv_ud_pingpong",
+		"ibv_ud_pingpong -g 0",
 		"ibv_srq_pingpong -q 1", "ibv_srq_pingpong -q 1 -g 0", "ibv_xsrq_pingpong", "ibv_xsrq_pingpong -g 0"),
-	byTCP("ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat",
-		"ib_write_bw -c UC", "ib_send_lat -c UC", "ib_send_bw -c UD", "ib_send_lat -c UD", "ib_send_bw -c XRC", "ib_send_bw --use-srq -q 4"),
-	byCM("ib_write_bw -R", "ib_write_lat -R", "ib_read_bw -R", "ib_read_lat -R", "ib_send_bw -R", "ib_send_lat -R", "ib_atomic_bw -R", "ib_atomic_lat -R",
+	byTCP("ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_atomic_bw",
+		"ib_atomic_lat",
+		"ib_write_bw -c UC", "ib_send_lat -c UC", "ib_send_bw -c UD", "ib_send_lat -c UD", "ib_send_bw -c XRC",
+		"ib_send_bw --use-srq -q 4"),
+	byCM("ib_write_bw -R", "ib_write_lat -R", "ib_read_bw -R", "ib_read_lat -R", "ib_send_bw -R", "ib_send_lat -R",
+		"ib_atomic_bw -R", "ib_atomic_lat -R",
 		"ib_send_lat -R -c UD", "ib_send_bw -R --use-srq -q 4"),
 	byTCP("fi_pingpong -p verbs -e msg", "fi_pingpong -p verbs;ofi_rxm -e rdm"),
 )
@@ -65,7 +69,8 @@ func (l *transportLine) argv(host string, port int) (server, client []string) {
 	var more string
 	switch program := strings.Fields(l.server)[0]; {
 	case program == "fi_pingpong": // its client has another option for the server's port number
-		return strings.Fields(fmt.Sprintf("%s -I 10 -B %d", l.server, port)), strings.Fields(fmt.Sprintf("%s -I 10 -P %d %s", l.server, port, host))
+		return strings.Fields(fmt.Sprintf("%s -I 10 -B %d", l.server, port)),
+			strings.Fields(fmt.Sprintf("%s -I 10 -P %d %s", l.server, port, host))
 	case strings.HasPrefix(program, "ib_"):
 		more = fmt.Sprintf(" -F -n 100 -p %d", port)
 	case strings.HasPrefix(program, "ibv_"):

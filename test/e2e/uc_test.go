@@ -26,7 +26,8 @@ func TestUC(t *testing.T) {
 }
 
 func (n *byNumber) ucPingPong(t *testing.T) {
-	for _, c := range [][]string{{"ib"}, {"roce", "-g", "0"}, {"roce", "-g", "0", "-e", "-s", "16384", "-n", "200"}, {"roce", "-g", "0", "-s", "1"}} {
+	for _, c := range [][]string{{"ib"}, {"roce", "-g", "0"}, {"roce", "-g", "0", "-e", "-s", "16384", "-n", "200"},
+		{"roce", "-g", "0", "-s", "1"}} {
 		t.Run("ibv_uc_pingpong/"+strings.Join(c, ""), func(t *testing.T) {
 			r := n.run(t, c[0], "ibv_uc_pingpong", c[1:]...)
 			for side, output := range map[string]string{"server": r.Server, "client": r.Client} {

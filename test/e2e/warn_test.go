@@ -70,11 +70,13 @@ func compared(t *testing.T, n *lab.Node, dir, text string, rows [][]string) {
 	}
 	switch {
 	case *update:
-		if err := os.WriteFile("../../docs/debugging.md", []byte(before+toolsHead+strings.Join(found, "\n")+"\n\n"+after), 0o644); err != nil {
+		if err := os.WriteFile("../../docs/debugging.md", []byte(before+toolsHead+strings.Join(found, "\n")+"\n\n"+after),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	case !slices.Equal(found, documented):
-		t.Errorf("docs/debugging.md has\n%s\nexpected (go test ./test/e2e -run TestMistakes -update)\n%s", table, strings.Join(found, "\n"))
+		t.Errorf("docs/debugging.md has\n%s\nexpected (go test ./test/e2e -run TestMistakes -update)\n%s", table,
+			strings.Join(found, "\n"))
 	}
 }
 
@@ -85,9 +87,11 @@ var (
 
 // underTool runs a program with options of urdma exec, and says how it ended. One that
 // hangs is ended once it has said what it was to say; "": after a second.
-func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string, options ...string) (p *lab.Process, end string) {
+func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string, options ...string) (p *lab.Process,
+	end string) {
 	t.Helper()
-	p, err := n.Start(slices.Concat([]string{n.Program("urdma"), "exec", "--socket", n.Socket()}, options, []string{"--", binary, n.Address})...)
+	p, err := n.Start(slices.Concat([]string{n.Program("urdma"), "exec", "--socket", n.Socket()}, options,
+		[]string{"--", binary, n.Address})...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +105,8 @@ func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string
 	if says == "" {
 		limit = time.Second
 	}
-	for until := time.Now().Add(limit); time.Now().Before(until) && p.Running() && (says == "" || !strings.Contains(p.Output(), says)); {
+	for until := time.Now().Add(limit); time.Now().Before(until) && p.Running() &&
+		(says == "" || !strings.Contains(p.Output(), says)); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if !p.Running() {
@@ -160,10 +165,12 @@ func underTools(t *testing.T, n *lab.Node, binary, name, row string) string {
 
 func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string) {
 	source, binary := filepath.Join("../../test/mistakes", name+".c"), filepath.Join(dir, name)
-	if text, err := os.ReadFile(source); err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("/* %s.c - %s. */\n", name, what)) {
+	if text, err := os.ReadFile(source); err != nil ||
+		!strings.HasPrefix(string(text), fmt.Sprintf("/* %s.c - %s. */\n", name, what)) {
 		t.Errorf("%s does not begin with its name and %q (%v)", source, what, err)
 	}
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary, source,
+		"-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	option, status := "--explain", 0
@@ -175,7 +182,8 @@ func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string
 		t.Fatal(err)
 	}
 	err = p.Wait(lab.Patience)
-	if want := fmt.Sprintf("exit status %d", status); status == 0 && err != nil || status != 0 && (err == nil || !strings.Contains(err.Error(), want)) {
+	if want := fmt.Sprintf("exit status %d", status); status == 0 && err != nil || status != 0 &&
+		(err == nil || !strings.Contains(err.Error(), want)) {
 		t.Errorf("%s ended with %v, expected status %d", name, err, status)
 	}
 	first := regexp.MustCompile(`0x[0-9a-f]{4}, `).FindString(p.Output())
@@ -196,7 +204,8 @@ func shown(t *testing.T, n *lab.Node, rows [][]string) {
 		t.Fatalf("show warning: %v\n%s", err, out)
 	}
 	last := rows[slices.IndexFunc(rows, func(r []string) bool { return r[3] != "warn" })-1]
-	if len(list) == 0 || list[len(list)-1].Number != last[4] || list[len(list)-1].Command != last[1] || !strings.Contains(n.Daemon.Output(), "a program makes a mistake") {
+	if len(list) == 0 || list[len(list)-1].Number != last[4] || list[len(list)-1].Command != last[1] ||
+		!strings.Contains(n.Daemon.Output(), "a program makes a mistake") {
 		t.Errorf("the last warning is not %s of %s:\n%s", last[4], last[1], out)
 	}
 }
@@ -212,16 +221,21 @@ func TestNoMistakes(t *testing.T) {
 		server []string
 		client []string // nil: the server's
 	}{
-		{server: []string{"rping", "-s", "-C", "50", "-V"}, client: []string{"rping", "-c", "-a", n.Address, "-C", "50", "-V"}},
-		{server: []string{"ucmatose", "-c", "4", "-C", "20"}, client: []string{"ucmatose", "-c", "4", "-C", "20", "-s", n.Address}},
+		{server: []string{"rping", "-s", "-C", "50", "-V"},
+			client: []string{"rping", "-c", "-a", n.Address, "-C", "50", "-V"}},
+		{server: []string{"ucmatose", "-c", "4", "-C", "20"},
+			client: []string{"ucmatose", "-c", "4", "-C", "20", "-s", n.Address}},
 		{server: []string{"rdma_server"}, client: []string{"rdma_client", "-s", n.Address}},
 		{server: []string{"rdma_xserver", "-c", "x"}, client: []string{"rdma_xclient", "-c", "x", "-s", n.Address}},
-		{server: []string{"udaddy", "-c", "2", "-C", "20"}, client: []string{"udaddy", "-c", "2", "-C", "20", "-s", n.Address}},
-		{server: []string{"rstream", "-S", "1000", "-C", "20"}, client: []string{"rstream", "-S", "1000", "-C", "20", "-s", n.Address}},
+		{server: []string{"udaddy", "-c", "2", "-C", "20"},
+			client: []string{"udaddy", "-c", "2", "-C", "20", "-s", n.Address}},
+		{server: []string{"rstream", "-S", "1000", "-C", "20"},
+			client: []string{"rstream", "-S", "1000", "-C", "20", "-s", n.Address}},
 	} {
 		need(t, "rping")
 		t.Run(c.server[0], func(t *testing.T) {
-			pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: slices.Concat(warned, c.server), Client: slices.Concat(warned, c.client)})
+			pass(t, lab.Pair{ServerNode: n, ClientNode: n, Server: slices.Concat(warned, c.server),
+				Client: slices.Concat(warned, c.client)})
 		})
 	}
 	for _, program := range append(lab.Perftest, "ib_atomic_bw") {
@@ -237,12 +251,15 @@ func TestNoMistakes(t *testing.T) {
 			})
 		}
 	}
-	for _, args := range [][]string{{"ibv_rc_pingpong"}, {"ibv_rc_pingpong", "-e"}, {"ibv_uc_pingpong"}, {"ibv_ud_pingpong", "-s", "900"}} {
+	for _, args := range [][]string{{"ibv_rc_pingpong"}, {"ibv_rc_pingpong", "-e"}, {"ibv_uc_pingpong"},
+		{"ibv_ud_pingpong", "-s", "900"}} {
 		t.Run(strings.Join(args, ""), func(t *testing.T) {
 			need(t, args[0])
 			port++
-			server := slices.Concat(warned, []string{"URDMA_TRANSPORT=roce"}, args, []string{"-g", "0", "-n", "300", "-p", fmt.Sprint(port)})
-			pass(t, lab.Pair{ServerNode: n, ClientNode: n, TCPPort: port, Server: server, Client: append(slices.Clone(server), "127.0.0.1")})
+			server := slices.Concat(warned, []string{"URDMA_TRANSPORT=roce"}, args,
+				[]string{"-g", "0", "-n", "300", "-p", fmt.Sprint(port)})
+			pass(t, lab.Pair{ServerNode: n, ClientNode: n, TCPPort: port, Server: server,
+				Client: append(slices.Clone(server), "127.0.0.1")})
 		})
 	}
 }
@@ -268,7 +285,8 @@ func warned(t *testing.T, name string) (*lab.Process, error) {
 	need(t, "gcc")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
 	binary := filepath.Join(n.Directory(), name)
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/"+name+".c", "-libverbs").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/"+name+
+		".c", "-libverbs").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), "--warn=error", "--", binary)
@@ -284,12 +302,15 @@ func TestFallbackReason(t *testing.T) {
 	need(t, "ibv_rc_pingpong")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
 	for value, want := range map[string]string{"0": "fallback  memory that isn't shared with urdmad ", "": "shared  - "} {
-		p, err := n.Start("env", "URDMA_SHARE_MALLOC="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--", "ibv_rc_pingpong") // waits for its client
+		// waits for its client
+		p, err := n.Start("env", "URDMA_SHARE_MALLOC="+value, n.Program("urdma"), "exec", "--socket", n.Socket(), "--",
+			"ibv_rc_pingpong")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out string
-		for deadline := time.Now().Add(lab.Patience); !strings.Contains(out, want) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(lab.Patience); !strings.Contains(out, want) &&
+			time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			out, _ = n.Urdma("show", "mr", "--socket", n.Socket())
 		}
 		if !strings.Contains(out, want) {

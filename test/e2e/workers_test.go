@@ -23,7 +23,8 @@ import (
 // there the other one stands.
 func TestStandingWorker(t *testing.T) {
 	cores := twoCores(t)
-	settings := lab.Config{"death_timeout_ms": 60000, "workers": []any{lab.Config{"core": cores[0]}, lab.Config{"core": cores[1]}}}
+	settings := lab.Config{"death_timeout_ms": 60000,
+		"workers": []any{lab.Config{"core": cores[0]}, lab.Config{"core": cores[1]}}}
 	for _, x := range []struct {
 		wire   lab.Wire
 		stands []int
@@ -47,7 +48,8 @@ func TestStandingWorker(t *testing.T) {
 				before := rounds(pairs)
 				await(t, "both pairs to go on", func() (bool, string) {
 					now := rounds(pairs)
-					return now[0] > before[0]+10 && now[1] > before[1]+10, fmt.Sprintf("worker %d: rounds %v, were %v", worker, now, before)
+					return now[0] > before[0]+10 && now[1] > before[1]+10,
+						fmt.Sprintf("worker %d: rounds %v, were %v", worker, now, before)
 				})
 			}
 			for _, p := range pairs {
@@ -196,7 +198,8 @@ func TestAcrossPorts(t *testing.T) {
 					}
 					port := 18700 + n
 					line := []string{"ibv_" + kind + "_pingpong", "-g", "0", "-n", "100", "-p", fmt.Sprint(port), "-d"}
-					pass(t, lab.Pair{ServerNode: a, ClientNode: a, TCPPort: port, Server: append(slices.Clone(line), fmt.Sprint("urdma", i)),
+					pass(t, lab.Pair{ServerNode: a, ClientNode: a, TCPPort: port,
+						Server: append(slices.Clone(line), fmt.Sprint("urdma", i)),
 						Client: append(line, fmt.Sprint("urdma", 1-i), "127.0.0.1")})
 				}
 			}

@@ -22,7 +22,8 @@ import (
 // af_xdp says what is in the way, and the first one goes on hearing.
 func TestInterfaceOfAnotherUrdmad(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFXDP, nil)
-	second, err := a.Start("env", "XDG_RUNTIME_DIR="+t.TempDir(), a.Program("urdmad"), "--config", filepath.Join(a.Directory(), "urdma.json"))
+	second, err := a.Start("env", "XDG_RUNTIME_DIR="+t.TempDir(), a.Program("urdmad"), "--config",
+		filepath.Join(a.Directory(), "urdma.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +132,10 @@ func killTestpmd(t *testing.T, n *lab.Node, w lab.Wire) {
 			os.Remove(filepath.Join(dir, "dpdk", prefix))
 		}
 	})
-	p, err := n.Start("dpdk-testpmd", "--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "--file-prefix="+prefix,
-		"--vdev="+w.Device, "--", "--auto-start", "--total-num-mbufs=8192", "--no-flush-rx", "--forward-mode=rxonly", "--stats-period=1")
+	p, err := n.Start("dpdk-testpmd", "--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry",
+		"--file-prefix="+prefix,
+		"--vdev="+w.Device, "--", "--auto-start", "--total-num-mbufs=8192", "--no-flush-rx", "--forward-mode=rxonly",
+		"--stats-period=1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +257,8 @@ func indexOf(iface string) (uint32, error) {
 
 // answer reads the kernel's NLMSG_ERROR, whose number is 0 for success.
 func answer(fd int) error {
-	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(lab.Patience / time.Second)})
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+		&unix.Timeval{Sec: int64(lab.Patience / time.Second)})
 	b := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, b, 0)
 	switch {

@@ -75,7 +75,8 @@ func TestDaemonInSmallGroup(t *testing.T) {
 	defer cancel()
 	go func() {
 		for {
-			if _, err := l.Accept(ctx, &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}}); err != nil && ctx.Err() != nil {
+			if _, err := l.Accept(ctx, &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}}); err != nil &&
+				ctx.Err() != nil {
 				return
 			}
 		}
@@ -86,7 +87,8 @@ func TestDaemonInSmallGroup(t *testing.T) {
 	}
 	made := 0
 	err = until(t, 500, func() error {
-		c, err := h.client.Dial(ctx, l.Addr().String(), &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 8192, RecvWR: 1, SendSGE: 16}})
+		c, err := h.client.Dial(ctx, l.Addr().String(),
+			&verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 8192, RecvWR: 1, SendSGE: 16}})
 		if err == nil {
 			fill(c, m)
 			made++

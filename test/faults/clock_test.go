@@ -25,7 +25,8 @@ func TestClocksApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := labtest.New(t)
 			enter := func(offset string) []string {
-				return []string{"unshare", "--time", "--fork", "--kill-child", "--monotonic=" + offset, "--boottime=" + offset, "--"}
+				return []string{"unshare", "--time", "--fork", "--kill-child", "--monotonic=" + offset, "--boottime=" + offset,
+					"--"}
 			}
 			if out, err := exec.Command(enter("5")[0], append(enter("5")[1:], "true")...).CombinedOutput(); err != nil {
 				t.Skipf("no time namespace can be had: %v %s", err, out)
@@ -97,7 +98,8 @@ func TestClockOfTheDay(t *testing.T) {
 			if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() == "test") {
 				return orElse(err, fs.SkipDir)
 			}
-			if d.IsDir() || strings.HasSuffix(path, "_test.go") || !slices.Contains([]string{".go", ".c", ".h"}, filepath.Ext(path)) {
+			if d.IsDir() || strings.HasSuffix(path, "_test.go") ||
+				!slices.Contains([]string{".go", ".c", ".h"}, filepath.Ext(path)) {
 				return nil
 			}
 			text, err := os.ReadFile(path)

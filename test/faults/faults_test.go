@@ -146,7 +146,8 @@ func end(t *testing.T, n *lab.Node, role, address string) *lab.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	awaits(t, role+" is ready: "+p.Output(), patience, func() bool { return strings.Contains(p.Output(), "ready") || !p.Running() })
+	awaits(t, role+" is ready: "+p.Output(), patience,
+		func() bool { return strings.Contains(p.Output(), "ready") || !p.Running() })
 	if !p.Running() {
 		t.Fatalf("%s: %s", role, p.Output())
 	}

@@ -103,7 +103,8 @@ func TestFullFileSystems(t *testing.T) {
 		}
 	})
 	t.Run("logs", func(t *testing.T) {
-		d := inFull(t, l, "", "sh", "-c", `exec "$0" --config "$1" 2>>/tmp/zeros`, urdmad, configuration(t, l, "logs", "loopback", socket))
+		d := inFull(t, l, "", "sh", "-c", `exec "$0" --config "$1" 2>>/tmp/zeros`, urdmad,
+			configuration(t, l, "logs", "loopback", socket))
 		defer d.Kill()
 		var p *bystander.Pair
 		awaits(t, "a connection with a urdmad that can't log", patience, func() bool {

@@ -16,7 +16,8 @@ import (
 // it notices.
 func TestRefusedCalls(t *testing.T) {
 	refuse := filepath.Join(t.TempDir(), "refuse")
-	if out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", refuse, "testdata/refuse.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", refuse,
+		"testdata/refuse.c").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	a, _ := labtest.Join(t, lab.Loopback, nil)

@@ -117,7 +117,8 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) && !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("a completion channel without a descriptor for it: %v", err)
 	}
-	if _, err := h.pd.AllocMemory(4096, verbs.LocalWrite); err != nil && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENOMEM) {
+	if _, err := h.pd.AllocMemory(4096, verbs.LocalWrite); err != nil && !errors.Is(err, syscall.EMFILE) &&
+		!errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("memory without a descriptor: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -170,14 +171,16 @@ func TestClientWithoutDescriptors(t *testing.T) {
 	}
 	t.Logf("rping worked with %d of 38 limits of descriptors", worked)
 	p.advances("afterwards")
-	awaits(t, "the descriptors of dead programs are given back", patience, func() bool { return descriptors(t, a) <= before })
+	awaits(t, "the descriptors of dead programs are given back", patience,
+		func() bool { return descriptors(t, a) <= before })
 	server.Kill()
 }
 
 // serveRping serves clients one after the other.
 func serveRping(t *testing.T, n *lab.Node) *lab.Process {
 	t.Helper()
-	server, err := (lab.Pair{ServerNode: n, ClientNode: n, Server: []string{"rping", "-s", "-P", "-a", n.Address}}).StartServer()
+	server, err := (lab.Pair{ServerNode: n, ClientNode: n,
+		Server: []string{"rping", "-s", "-P", "-a", n.Address}}).StartServer()
 	if err != nil {
 		t.Fatal(err)
 	}

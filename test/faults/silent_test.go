@@ -27,7 +27,8 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := func() bool {
-		return strings.Contains(program.Output(), state+" of user ") && strings.Contains(program.Output(), ", stopped; SIGCONT ")
+		return strings.Contains(program.Output(), state+" of user ") &&
+			strings.Contains(program.Output(), ", stopped; SIGCONT ")
 	}
 	awaits(t, "the program names urdmad's process and state", patience, func() bool {
 		if !program.Running() {

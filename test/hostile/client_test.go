@@ -56,7 +56,8 @@ func newIntruder(args []string) *intruder {
 	if err != nil {
 		panic(err)
 	}
-	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], first: args[5], self: self, args: args,
+	return &intruder{r: rand.New(rand.NewPCG(number(0), 9)), socket: args[1], address: args[2], first: args[5], self: self,
+		args:  args,
 		words: []uint64{0, 1, 2, 3, 4, 1 << 31, ^uint64(0), 65536, number(3), number(4), number(4) + 65500}}
 }
 
@@ -95,7 +96,9 @@ func (x *intruder) pairs() {
 	var numbers []uint32
 	var clients [2]*controltest.Client
 	for i := range clients {
-		if clients[i], err = controltest.New(controltest.Config{Rand: x.r, Socket: x.socket, Own: own, Peers: []netip.Addr{own, first, netip.IPv6Loopback(), netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Domain: domain, Numbers: &numbers}); err != nil {
+		if clients[i], err = controltest.New(controltest.Config{Rand: x.r, Socket: x.socket, Own: own,
+			Peers: []netip.Addr{own, first, netip.IPv6Loopback(), netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Domain: domain,
+			Numbers: &numbers}); err != nil {
 			return
 		}
 	}
@@ -192,7 +195,8 @@ func (x *intruder) connected() {
 				}
 			}
 			_ = c.PostRecv(&verbs.RecvWR{SGE: sge})
-			_ = c.PostSend(&verbs.SendWR{Op: []verbs.Opcode{verbs.OpSend, verbs.OpWrite, verbs.OpRead}[x.r.IntN(3)], SGE: sge, Remote: remote})
+			_ = c.PostSend(&verbs.SendWR{Op: []verbs.Opcode{verbs.OpSend, verbs.OpWrite, verbs.OpRead}[x.r.IntN(3)], SGE: sge,
+				Remote: remote})
 		}
 		for range x.r.IntN(6) {
 			x.scribble(maps)

@@ -50,7 +50,8 @@ func TestHostileNetwork(t *testing.T) {
 			}
 			for i, n := range []*lab.Node{a, b} {
 				other := []*lab.Node{b, a}[i]
-				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, kind+" veth0,"+other.Net.PID(), other.Address, netip.IPv6Unspecified().String())
+				s.besiege(l, n.Net.Command, lab.Options{Env: os.Environ()}, kind+" veth0,"+other.Net.PID(), other.Address,
+					netip.IPv6Unspecified().String())
 			}
 			s.holdsOut(networkTime())
 		})
@@ -72,7 +73,8 @@ func TestHostileMemif(t *testing.T) {
 
 func hostileMemifs(t *testing.T, w lab.Wire) {
 	l, a, b := hosts(t, buildDirectory(t), w)
-	sockets := map[string]string{"client": filepath.Join(a.Directory(), "1.sock"), "server": filepath.Join(a.Directory(), "2.sock")}
+	sockets := map[string]string{"client": filepath.Join(a.Directory(), "1.sock"),
+		"server": filepath.Join(a.Directory(), "2.sock")}
 	if err := a.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +210,8 @@ func (s *netSiege) tell() {
 func (s *netSiege) within(before, after []count) bool {
 	for i, now := range after {
 		was := before[i]
-		if now.descriptors > was.descriptors+s.room || now.mappings > was.mappings+s.room || now.residentKB > was.residentKB+2*roomKB {
+		if now.descriptors > was.descriptors+s.room || now.mappings > was.mappings+s.room ||
+			now.residentKB > was.residentKB+2*roomKB {
 			return false
 		}
 	}
@@ -220,7 +223,8 @@ func (s *netSiege) within(before, after []count) bool {
 func (s *netSiege) holdsOut(limit time.Duration) {
 	s.t.Helper()
 	var err error
-	if s.pair, err = bystander.New(s.ctx, s.a.Socket(), s.b.Socket(), net.JoinHostPort(s.a.Address, "0"), s.seed); err != nil {
+	if s.pair, err = bystander.New(s.ctx, s.a.Socket(), s.b.Socket(), net.JoinHostPort(s.a.Address, "0"),
+		s.seed); err != nil {
 		s.t.Fatal(err)
 	}
 	defer s.pair.Close()
@@ -255,7 +259,9 @@ func (s *netSiege) holdsOut(limit time.Duration) {
 		s.t.Error(err)
 	}
 	after := s.counts()
-	for end := time.Now().Add(lab.Patience); before != nil && !s.within(before, after); time.Sleep(100 * time.Millisecond) { // a client's go a moment after it
+	// a client's go a moment after it
+	for end := time.Now().Add(lab.Patience); before != nil &&
+		!s.within(before, after); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Errorf("urdmad has %+v, had %+v", after, before)
 			break
@@ -268,5 +274,6 @@ func (s *netSiege) holdsOut(limit time.Duration) {
 		}
 		s.t.Logf("attacker: %s", strings.TrimSpace(lab.Tail(p.Output(), 1)))
 	}
-	s.t.Logf("%d connections made; %d rounds of the well-behaved pair, the longest took %v; before %+v, after %+v", made, s.pair.Client.Rounds(), s.pair.Client.Longest(), before, after)
+	s.t.Logf("%d connections made; %d rounds of the well-behaved pair, the longest took %v; before %+v, after %+v", made,
+		s.pair.Client.Rounds(), s.pair.Client.Longest(), before, after)
 }

@@ -82,7 +82,8 @@ func (s *netSiege) strangers(l *lab.Lab, w lab.Wire, at *lab.Node, i int, victim
 	if err != nil {
 		s.t.Fatalf("this program can't be copied: %v", err)
 	}
-	p, err := l.Start(lab.Options{Env: os.Environ()}, at.Net.Command("env", fmt.Sprintf("%s=%d %s %s %d %s", streamEnv, s.seed, victim.Address, self, floodPort, x.port), program)...)
+	p, err := l.Start(lab.Options{Env: os.Environ()}, at.Net.Command("env",
+		fmt.Sprintf("%s=%d %s %s %d %s", streamEnv, s.seed, victim.Address, self, floodPort, x.port), program)...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func (s *netSiege) leaves(before []count) {
 		flat := true
 		for i, c := range now {
 			b := before[i]
-			flat = flat && c.descriptors <= b.descriptors+4 && c.mappings <= b.mappings+1 && // a capture may have begun meanwhile
+			// a capture may have begun meanwhile
+			flat = flat && c.descriptors <= b.descriptors+4 && c.mappings <= b.mappings+1 &&
 				c.residentKB <= b.residentKB+2*roomKB
 		}
 		if flat {
@@ -167,7 +169,8 @@ func (x *taker) serve(r *verbs.Request) {
 		for _, m := range []struct {
 			mr     **verbs.MR
 			access verbs.Access
-		}{{&lent, verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite}, {&guarded, verbs.LocalWrite | verbs.RemoteRead}, {&box, verbs.LocalWrite}} {
+		}{{&lent, verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite}, {&guarded, verbs.LocalWrite | verbs.RemoteRead},
+			{&box, verbs.LocalWrite}} {
 			if *m.mr, err = c.PD().AllocMemory(lentLen, m.access); err != nil {
 				return err
 			}

@@ -35,7 +35,8 @@ func TestHostileClients(t *testing.T) {
 	}
 	full := lab.Loopback // the longest segments fill a frame, which others of the ports leave a rest of
 	full.MTU = 4096
-	for _, w := range []lab.Wire{full, lab.Memif, lab.Loopback.V6(), lab.Memif.V6(), lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2)} {
+	for _, w := range []lab.Wire{full, lab.Memif, lab.Loopback.V6(), lab.Memif.V6(), lab.Loopback.WithWorkers(2),
+		lab.Memif.WithWorkers(2)} {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Logf("seed %d (URDMA_SEED sets one)", seed)
 			l, err := lab.New(build)
@@ -88,7 +89,8 @@ func (s *siege) run(seed uint64) {
 		s.t.Error(err)
 	}
 	endCaptures()
-	s.t.Logf("%d hostile processes killed; %d rounds of the well-behaved pair, the longest took %v", s.kills, pair.Client.Rounds(), pair.Client.Longest())
+	s.t.Logf("%d hostile processes killed; %d rounds of the well-behaved pair, the longest took %v", s.kills,
+		pair.Client.Rounds(), pair.Client.Longest())
 	s.still()
 }
 
@@ -195,7 +197,8 @@ func (s *siege) settles(before []count) {
 		flat := true
 		for i, c := range now {
 			b := before[i]
-			flat = flat && c.descriptors <= b.descriptors && c.mappings <= b.mappings && c.threads <= b.threads+roomThreads && c.residentKB <= b.residentKB+roomKB
+			flat = flat && c.descriptors <= b.descriptors && c.mappings <= b.mappings && c.threads <= b.threads+roomThreads &&
+				c.residentKB <= b.residentKB+roomKB
 		}
 		if flat {
 			s.t.Logf("urdmad before %+v, after %+v", before, now)

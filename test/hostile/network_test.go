@@ -51,7 +51,8 @@ const heardMost = 400
 func runAttacker(args []string) {
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
 	flood, _ := strconv.ParseUint(args[len(args)-1], 10, 16)
-	a := &attacker{r: rand.New(rand.NewPCG(seed, 11)), flood: uint16(flood), mac: wire.MAC{2, 0, 0, 0, 0, 9}, victimMAC: wire.MAC{255, 255, 255, 255, 255, 255}}
+	a := &attacker{r: rand.New(rand.NewPCG(seed, 11)), flood: uint16(flood), mac: wire.MAC{2, 0, 0, 0, 0, 9},
+		victimMAC: wire.MAC{255, 255, 255, 255, 255, 255}}
 	var err error
 	if a.end, err = newEnd(args[1], args[2]); err != nil {
 		fmt.Println(err)
@@ -61,7 +62,8 @@ func runAttacker(args []string) {
 	a.victim, a.self = netip.MustParseAddr(args[3]), netip.MustParseAddr(args[4])
 	kinds := []func(){a.replay, a.backwards, a.truncate, a.damage, a.forge, a.request, a.neighbour, a.garbage, a.corrupt}
 	if args[1] == "roce" {
-		kinds = []func(){a.replay, a.backwards, a.truncate, a.damage, a.forgeRoCE, a.askRoCE, a.neighbour, a.garbage, a.corruptRoCE}
+		kinds = []func(){a.replay, a.backwards, a.truncate, a.damage, a.forgeRoCE, a.askRoCE, a.neighbour, a.garbage,
+			a.corruptRoCE}
 	}
 	for said := time.Now(); ; time.Sleep(time.Duration(a.r.IntN(3000)) * time.Microsecond) {
 		a.listen()
@@ -111,7 +113,8 @@ func (a *attacker) listen() {
 func joined(f []byte) bool {
 	var h wire.Frame
 	var e wire.Encap
-	if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.PayloadLen <= wire.EncapLen || e.Parse(f[h.PayloadOff:]) != nil {
+	if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP || h.PayloadLen <= wire.EncapLen ||
+		e.Parse(f[h.PayloadOff:]) != nil {
 		return false
 	}
 	at := h.PayloadOff
@@ -234,7 +237,8 @@ func (a *attacker) forge() {
 	if !a.lies || a.r.IntN(2) == 0 {
 		t = wire.TRP{PSN: wire.PSN(a.r.Uint32()), Ack: wire.PSN(a.r.Uint32()), Cookie: a.r.Uint32()}
 	}
-	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint32(a.r.IntN(wire.MaxWideCredits+1)>>a.r.IntN(20)), wire.FlagAckRequested
+	t.Op, t.Credits, t.Flags = wire.TRPOp(a.r.IntN(8)), uint32(a.r.IntN(wire.MaxWideCredits+1)>>a.r.IntN(20)),
+		wire.FlagAckRequested
 	t.PSN += wire.PSN(a.r.IntN(5))
 	t.Put(f[at:])
 	setChecksum(f)
@@ -297,8 +301,9 @@ func (a *attacker) request() {
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(a.r.Uint32())}
 	at := t.Put(b)
-	c := wire.TRPConnect{IRD: uint16(a.r.IntN(70)), ORD: uint16(a.r.IntN(70)), PrivateData: make([]byte, a.r.IntN(200)), HasExt: a.r.IntN(2) == 0,
-		Ext: wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: 1400, RecvWindow: uint16(a.r.IntN(4096))}}
+	c := wire.TRPConnect{IRD: uint16(a.r.IntN(70)), ORD: uint16(a.r.IntN(70)), PrivateData: make([]byte, a.r.IntN(200)),
+		HasExt: a.r.IntN(2) == 0,
+		Ext:    wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: 1400, RecvWindow: uint16(a.r.IntN(4096))}}
 	n, err := c.Put(b[at:])
 	if err != nil {
 		return
@@ -337,7 +342,8 @@ func (a *attacker) neighbour() {
 	mac := wire.MAC{2, byte(a.r.IntN(256)), byte(a.r.IntN(256)), 1, 2, 3}
 	b := make([]byte, wire.NDPFrameLen)
 	if a.victim.Is6() {
-		n := wire.NDP{Type: wire.ICMPv6Solicit + uint8(a.r.IntN(2)), Override: a.r.IntN(2) == 0, Target: a.stranger().As16(), MAC: mac, HasMAC: true}
+		n := wire.NDP{Type: wire.ICMPv6Solicit + uint8(a.r.IntN(2)), Override: a.r.IntN(2) == 0, Target: a.stranger().As16(),
+			MAC: mac, HasMAC: true}
 		if n.Type == wire.ICMPv6Solicit && a.r.IntN(2) == 0 {
 			n.Target = a.victim.As16()
 		}
@@ -345,7 +351,8 @@ func (a *attacker) neighbour() {
 		return
 	}
 	at := wire.PutEthernet(b, a.victimMAC, mac, wire.EtherTypeARP)
-	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.stranger().As4(), TargetMAC: a.victimMAC, TargetIP: a.victim.As4()}
+	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.stranger().As4(), TargetMAC: a.victimMAC,
+		TargetIP: a.victim.As4()}
 	a.put(b[:at+r.Put(b[at:])])
 }
 

@@ -40,7 +40,8 @@ func (a *attacker) forgeRoCE() {
 	for h.Opcode = roce.Opcode(a.r.IntN(24)); h.Opcode.Traits() == 0; h.Opcode = roce.Opcode(a.r.IntN(24)) {
 	}
 	h.PSN, h.AckReq = h.PSN.Add(1<<16+a.r.Uint32N(1<<23)), true // not near
-	h.VA, h.RKey, h.Length, h.Dead = a.r.Uint64(), wire.STag(a.r.Uint32()), a.r.Uint32()>>a.r.IntN(32), wire.STag(a.r.Uint32())
+	h.VA, h.RKey, h.Length, h.Dead = a.r.Uint64(), wire.STag(a.r.Uint32()), a.r.Uint32()>>a.r.IntN(32),
+		wire.STag(a.r.Uint32())
 	h.AETH.Syndrome = roce.Syndrome(a.r.Uint32())
 	b := make([]byte, roce.MaxHeaderLen+len(payload))
 	n := h.Put(b)
@@ -82,7 +83,8 @@ func (a *attacker) corruptRoCE() {
 // askRoCE sends a management datagram of any kind, as if an address of nobody asked for a
 // connection with a listener, ended one, or answered.
 func (a *attacker) askRoCE() {
-	m := ibcm.Message{Kind: ibcm.Kind(0x10 + a.r.IntN(9)), TID: a.r.Uint64(), Local: a.r.Uint32(), Remote: a.r.Uint32(), QPN: 5, Service: ibcm.TCPService(a.flood),
+	m := ibcm.Message{Kind: ibcm.Kind(0x10 + a.r.IntN(9)), TID: a.r.Uint64(), Local: a.r.Uint32(), Remote: a.r.Uint32(),
+		QPN: 5, Service: ibcm.TCPService(a.flood),
 		PKey: roce.DefaultPKey, PathMTU: uint8(a.r.IntN(6)), Private: make([]byte, ibcm.HeaderLen)}
 	src := a.stranger()
 	(&ibcm.Addresses{Src: netip.AddrPortFrom(src, uint16(a.r.Uint32())), Dst: a.victim}).Put(m.Private)

@@ -35,7 +35,8 @@ var streamAttacks, streamStarts atomic.Int64 // of all of a process; starts: MPA
 func runStreamAttacker(args []string) {
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
 	for i := range 12 {
-		a := &streamAttacker{r: rand.New(rand.NewPCG(seed, uint64(i))), victim: args[1], self: net.TCPAddr{IP: net.ParseIP(args[2])}, flood: args[3], served: args[4]}
+		a := &streamAttacker{r: rand.New(rand.NewPCG(seed, uint64(i))), victim: args[1],
+			self: net.TCPAddr{IP: net.ParseIP(args[2])}, flood: args[3], served: args[4]}
 		kinds := []func(){a.silent, a.slow, a.hasty, a.badRequest, a.waiting}
 		if i >= len(kinds) {
 			kinds = []func(){a.segments}
@@ -126,10 +127,12 @@ func (a *streamAttacker) bytes(n int) []byte {
 
 // request is one that is taken.
 func (a *streamAttacker) request() []byte {
-	m := wire.MPA{CRC: a.r.IntN(2) == 0, Long: a.r.IntN(2) == 0, Revision: 1, IRD: uint16(a.r.IntN(64)), ORD: uint16(a.r.IntN(64)), PrivateData: a.bytes(a.r.IntN(200))}
+	m := wire.MPA{CRC: a.r.IntN(2) == 0, Long: a.r.IntN(2) == 0, Revision: 1, IRD: uint16(a.r.IntN(64)),
+		ORD: uint16(a.r.IntN(64)), PrivateData: a.bytes(a.r.IntN(200))}
 	if a.r.IntN(2) == 0 {
 		m.Revision, m.Enhanced = 2, true
-		m.PeerToPeer, m.RTRSend, m.RTRWrite, m.RTRRead = a.r.IntN(4) == 0, a.r.IntN(2) == 0, a.r.IntN(2) == 0, a.r.IntN(2) == 0
+		m.PeerToPeer, m.RTRSend, m.RTRWrite, m.RTRRead = a.r.IntN(4) == 0, a.r.IntN(2) == 0, a.r.IntN(2) == 0,
+			a.r.IntN(2) == 0
 	}
 	m.Extension = a.r.IntN(8) == 0 // and what should follow then hardly ever does
 	b, _ := m.Append(nil)

@@ -66,7 +66,8 @@ var trespasses = map[string]func(*trespasser){
 		x.otherDomain(verbs.OpFetchAdd, 8)
 	},
 	"behind a region": func(x *trespasser) {
-		x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: x.some(100), Remote: x.to.mr.Remote(sideBytes - 99)}, verbs.StatusRemAccessErr)
+		x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: x.some(100), Remote: x.to.mr.Remote(sideBytes - 99)},
+			verbs.StatusRemAccessErr)
 	},
 	"in front of a region": func(x *trespasser) {
 		at := x.to.mr.Remote(0)
@@ -76,11 +77,13 @@ var trespasses = map[string]func(*trespasser){
 	"behind a window":      func(x *trespasser) { x.window(1000, 100, 1001) },
 	"in front of a window": func(x *trespasser) { x.window(1000, 100, 999) },
 	"more than its own region": func(x *trespasser) {
-		x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{{Addr: x.from.mr.Addr() + 1, Length: sideBytes, LKey: x.from.mr.LKey()}},
+		x.refused(&verbs.SendWR{Op: verbs.OpWrite,
+			SGE:    []verbs.SGE{{Addr: x.from.mr.Addr() + 1, Length: sideBytes, LKey: x.from.mr.LKey()}},
 			Remote: x.to.mr.Remote(0)}, verbs.StatusLocProtErr)
 	},
 	"another's key as its own": func(x *trespasser) {
-		x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{x.to.mr.SGE(0, 100)}, Remote: x.to.mr.Remote(200)}, verbs.StatusLocProtErr)
+		x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{x.to.mr.SGE(0, 100)}, Remote: x.to.mr.Remote(200)},
+			verbs.StatusLocProtErr)
 	},
 	"send index":           func(x *trespasser) { x.sendIndex() },
 	"receive index":        func(x *trespasser) { x.receiveIndex() },
@@ -172,11 +175,13 @@ func (x *trespasser) connect(q, peer *verbs.QP) {
 		attr verbs.QPAttr
 		mask uint32
 	}{
-		{verbs.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: n.QPN, IsGlobal: 1, DGID: n.Addr.As16(), AHPortNum: 1, HopLimit: 64,
+		{verbs.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: n.QPN, IsGlobal: 1, DGID: n.Addr.As16(), AHPortNum: 1,
+			HopLimit:        64,
 			MaxDestRdAtomic: 4, MinRNRTimer: 1}, abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
 			abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
-		{verbs.QPAttr{QPState: abi.QPSRTS, Timeout: 18, RetryCnt: 7, MaxRdAtomic: 4}, abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
-			abi.QPMaskRNRRetry | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic},
+		{verbs.QPAttr{QPState: abi.QPSRTS, Timeout: 18, RetryCnt: 7, MaxRdAtomic: 4},
+			abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+				abi.QPMaskRNRRetry | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic},
 	} {
 		if err := q.Modify(&step.attr, step.mask); err != nil {
 			x.t.Fatal(err)
@@ -232,11 +237,13 @@ func (x *trespasser) otherDomain(op verbs.Opcode, n int) {
 func (x *trespasser) window(bound, n, offset int) {
 	x.t.Helper()
 	w := must[*verbs.Window](x.t)(x.to.qp.PD().AllocWindow(verbs.Window2))
-	if got := x.done(x.to, &verbs.SendWR{Op: verbs.OpBindWindow, Bind: verbs.Bind{Window: w, MR: x.to.mr, Offset: bound, Length: n,
-		Access: verbs.RemoteWrite}}); got != verbs.StatusSuccess {
+	if got := x.done(x.to, &verbs.SendWR{Op: verbs.OpBindWindow,
+		Bind: verbs.Bind{Window: w, MR: x.to.mr, Offset: bound, Length: n,
+			Access: verbs.RemoteWrite}}); got != verbs.StatusSuccess {
 		x.t.Fatal(got)
 	}
-	x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: x.some(n), Remote: w.Remote(x.to.mr, offset)}, verbs.StatusRemAccessErr)
+	x.refused(&verbs.SendWR{Op: verbs.OpWrite, SGE: x.some(n), Remote: w.Remote(x.to.mr, offset)},
+		verbs.StatusRemAccessErr)
 }
 
 // scribble32 changes a word of what the process shares with urdmad.
@@ -272,7 +279,8 @@ func (x *trespasser) receiveIndex() {
 	x.t.Helper()
 	head := uint32(0)
 	if x.to.srq == nil { // it lies behind the send queue
-		head = ring.QPLayout(abi.QPCap{MaxSendWR: sideWR, MaxRecvWR: sideWR, MaxInline: uint32(x.to.qp.MaxInline())}).RQ.HeadOffset
+		head = ring.QPLayout(abi.QPCap{MaxSendWR: sideWR, MaxRecvWR: sideWR,
+			MaxInline: uint32(x.to.qp.MaxInline())}).RQ.HeadOffset
 	}
 	x.scribble32(x.to.ring+int64(head), 1<<20)
 	x.refused(&verbs.SendWR{Op: verbs.OpSend}, verbs.StatusRNRRetryExcErr)

@@ -139,7 +139,8 @@ func (l *Lab) Tap(w Wire, settings Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, argv := range [][]string{{"ip", "tuntap", "add", "veth0", "mode", "tap"}, {"ip", "link", "set", "veth0", "mtu", fmt.Sprint(w.mtu()), "up"}} {
+	for _, argv := range [][]string{{"ip", "tuntap", "add", "veth0", "mode", "tap"},
+		{"ip", "link", "set", "veth0", "mtu", fmt.Sprint(w.mtu()), "up"}} {
 		if err := n.Net.Run(argv...); err != nil {
 			return nil, err
 		}

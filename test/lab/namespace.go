@@ -28,7 +28,8 @@ func (l *Lab) NewNamespace() (*Namespace, error) {
 		}
 	}
 	var err error
-	if ns.holder, err = l.Start(Options{Env: os.Environ()}, ns.inUser("unshare", "--net", "sleep", "infinity")...); err != nil {
+	if ns.holder, err = l.Start(Options{Env: os.Environ()},
+		ns.inUser("unshare", "--net", "sleep", "infinity")...); err != nil {
 		return nil, err
 	}
 	if err := ns.holder.leaves("net"); err != nil {

@@ -161,7 +161,8 @@ func (n *Node) Enter() []string {
 	}
 	argv := n.Net.enter()
 	if n.UID != 0 {
-		argv = append(argv, "setpriv", fmt.Sprintf("--reuid=%d", n.UID), fmt.Sprintf("--regid=%d", n.UID), "--clear-groups", "--no-new-privs",
+		argv = append(argv, "setpriv", fmt.Sprintf("--reuid=%d", n.UID), fmt.Sprintf("--regid=%d", n.UID), "--clear-groups",
+			"--no-new-privs",
 			"--bounding-set=-all", "--inh-caps=-all", "--")
 	}
 	return argv
@@ -195,7 +196,8 @@ func (n *Node) Run(limit time.Duration, argv ...string) (string, error) {
 		return "", err
 	}
 	if err := p.Wait(limit); err != nil {
-		return p.Output(), fmt.Errorf("%w\n%s\n  urdmad of %s:\n%s", err, Tail(p.Output(), 30), n.Name, Tail(n.Daemon.Output(), 20))
+		return p.Output(), fmt.Errorf("%w\n%s\n  urdmad of %s:\n%s", err, Tail(p.Output(), 30), n.Name,
+			Tail(n.Daemon.Output(), 20))
 	}
 	return p.Output(), nil
 }

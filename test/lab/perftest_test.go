@@ -17,7 +17,8 @@ func TestParsePerftest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(rows) != 3 || rows[1].Bytes != 4 || rows[0].Iterations != 1000 ||
-		rows[0].Values[LatencyTypical] != 4.55 || rows[0].Values[LatencyAverage] != 4.71 || rows[1].Values[LatencyPercent99] != 6.11 {
+		rows[0].Values[LatencyTypical] != 4.55 || rows[0].Values[LatencyAverage] != 4.71 ||
+		rows[1].Values[LatencyPercent99] != 6.11 {
 		t.Fatalf("got %+v", rows)
 	}
 	if _, err := ParsePerftest("Couldn't connect\n"); err == nil {

@@ -44,13 +44,15 @@ func (p routedPlan) add(net, host int, device string) []string {
 
 // route are the commands that make router i, from 0, one.
 func (p routedPlan) route(i int) [][]string {
-	commands := [][]string{p.add(3, i+1, "middle"), {"ip", "route", "add", p.host(2-i, 0) + p.prefix(), "via", p.host(3, 2-i)}}
+	commands := [][]string{p.add(3, i+1, "middle"),
+		{"ip", "route", "add", p.host(2-i, 0) + p.prefix(), "via", p.host(3, 2-i)}}
 	if !p.v6 {
 		return append(commands, []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=1"})
 	}
 	commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=1"})
 	if p.silent { // errors of all types are limited, to one in days
-		commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.icmp.ratemask=0-255", "net.ipv6.icmp.ratelimit=1000000000"})
+		commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.icmp.ratemask=0-255",
+			"net.ipv6.icmp.ratelimit=1000000000"})
 	}
 	return commands
 }

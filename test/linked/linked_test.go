@@ -64,7 +64,8 @@ func lossy(t *testing.T, seed uint64) (transcript string, seqs []int) {
 		b.WriteString(e.From + " " + e.What + " ")
 		b.WriteString(time.Duration(e.At).String() + "\n")
 	})
-	bad := Path{Loss: 0.1, Duplicate: 0.05, Corrupt: 0.02, Reorder: 0.1, Delay: 20 * time.Microsecond, Jitter: time.Microsecond, Rate: 10e9}
+	bad := Path{Loss: 0.1, Duplicate: 0.05, Corrupt: 0.02, Reorder: 0.1, Delay: 20 * time.Microsecond,
+		Jitter: time.Microsecond, Rate: 10e9}
 	x, y := n.Pair(Options{}, Options{}, bad, Path{})
 	for i := 0; i < 2000; i += 20 {
 		send(t, x, i, 20)

@@ -91,7 +91,8 @@ func (c *cluster) compile(t *testing.T, compiler, name string, flags ...string) 
 	t.Helper()
 	program := filepath.Join(c.lab.Dir, name)
 	sources, _ := filepath.Glob("testdata/*.c")
-	args := slices.Concat([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", program}, flags, sources)
+	args := slices.Concat([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", program}, flags,
+		sources)
 	if out, err := exec.Command(compiler, append(args, "-lpthread")...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", compiler, err, out)
 	}
@@ -230,7 +231,8 @@ func (c *cluster) givenBack(t *testing.T) {
 	t.Helper()
 	for _, h := range c.hosts {
 		n, err := h.ClientMemory()
-		for deadline := time.Now().Add(lab.Patience); err == nil && n != 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(lab.Patience); err == nil && n != 0 &&
+			time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 			n, err = h.ClientMemory()
 		}
 		if err != nil || n != 0 {

@@ -41,9 +41,11 @@ func TestDocumentedLines(t *testing.T) {
 func (c *cluster) typed(t *testing.T, line string) {
 	t.Helper()
 	before := c.sent(t)
-	ready := strings.NewReplacer("build/urdma ", c.lab.Program("urdma")+" ", " urdma ", " "+c.lab.Program("urdma")+" ", "urdma run ", c.lab.Program("urdma")+" run ", "hostA,hostB", "a,b",
+	ready := strings.NewReplacer("build/urdma ", c.lab.Program("urdma")+" ", " urdma ", " "+c.lab.Program("urdma")+" ",
+		"urdma run ", c.lab.Program("urdma")+" run ", "hostA,hostB", "a,b",
 		"./program", c.check+" flood", "APP", c.check+" flood").Replace(line)
-	out, err := c.wait(5*time.Minute, []string{"env", "OMPI_MCA_plm_rsh_agent=" + c.launch, "OMPI_MCA_plm_rsh_no_tree_spawn=1",
+	out, err := c.wait(5*time.Minute, []string{"env", "OMPI_MCA_plm_rsh_agent=" + c.launch,
+		"OMPI_MCA_plm_rsh_no_tree_spawn=1",
 		"OMPI_MCA_oob_tcp_if_include=lo", "OMPI_MCA_rmaps_base_oversubscribe=1", "sh", "-c", ready})
 	if err != nil || !strings.Contains(out, "OK: flood, 2 ranks") {
 		t.Errorf("%s: %v\n%s", line, err, lab.Tail(out, 40))

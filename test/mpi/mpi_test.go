@@ -25,9 +25,11 @@ var (
 	openib = []string{"pml", "ob1", "btl", "openib,self", "osc", "pt2pt"}
 	ucx    = []string{"pml", "ucx", "osc", "ucx", "btl", "self"}
 
-	private = way{"openib, shared receive queues disabled", append(openib[:6:6], "btl_openib_receive_queues", "P,65536,256,192,128"), nil}
-	shared  = way{"openib, default receive queues", openib, nil}
-	ofi     = way{"libfabric", []string{"pml", "cm", "mtl", "ofi", "mtl_ofi_provider_include", "verbs;ofi_rxm", "osc", "pt2pt", "btl", "self"}, nil}
+	private = way{"openib, shared receive queues disabled",
+		append(openib[:6:6], "btl_openib_receive_queues", "P,65536,256,192,128"), nil}
+	shared = way{"openib, default receive queues", openib, nil}
+	ofi    = way{"libfabric", []string{"pml", "cm", "mtl", "ofi", "mtl_ofi_provider_include", "verbs;ofi_rxm", "osc",
+		"pt2pt", "btl", "self"}, nil}
 
 	ways = []way{private, shared, ofi,
 		{"openib, only shared receive queues", append(openib[:6:6], "btl_openib_receive_queues", "S,65536,256,128,32"), nil},

@@ -40,7 +40,8 @@ func (c *cluster) passMPICH(t *testing.T, w way, program string, tests ...string
 	argv := []string{"mpiexec.mpich", "-n", "2"}
 	if len(c.hosts) > 1 {
 		// Not mpiexec's environment, which names the first host's directories.
-		argv = append(argv, "-genvnone", "-hosts", c.hosts[0].Name+","+c.hosts[1].Name, "-ppn", "1", "-launcher", "ssh", "-launcher-exec", c.launch, "-iface", "lo")
+		argv = append(argv, "-genvnone", "-hosts", c.hosts[0].Name+","+c.hosts[1].Name, "-ppn", "1", "-launcher", "ssh",
+			"-launcher-exec", c.launch, "-iface", "lo")
 	}
 	for _, variable := range append(w.environment, "UCX_NET_DEVICES=urdma0:1", "URDMA_TRANSPORT=ib") {
 		name, value, _ := strings.Cut(variable, "=")

@@ -22,7 +22,8 @@ func TestOpenSHMEM(t *testing.T) {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
 			program := filepath.Join(c.lab.Dir, "symmetric")
-			if out, err := exec.Command("oshcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, "testdata/shmem/symmetric.c").CombinedOutput(); err != nil {
+			if out, err := exec.Command("oshcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program,
+				"testdata/shmem/symmetric.c").CombinedOutput(); err != nil {
 				t.Fatalf("oshcc: %v\n%s", err, out)
 			}
 			before := c.sent(t)

@@ -92,10 +92,12 @@ func newSlurm(t *testing.T, c *cluster) *slurm {
 	s.must(t, "mkdir", "-p", s.dir+"/state", s.dir+"/spool.a", s.dir+"/spool.b", s.dir+"/tmp.a", s.dir+"/tmp.b")
 	s.must(t, "sh", "-c", "umask 077; head -c 1024 /dev/urandom >"+s.dir+"/munge.key")
 	ports := freePorts(t, 3)
-	c.write(t, filepath.Join(c.lab.Dir, "slurm.conf"), fmt.Sprintf(slurmConf, host, me.Username, s.dir, ports[0], ports[1], ports[2]))
+	c.write(t, filepath.Join(c.lab.Dir, "slurm.conf"),
+		fmt.Sprintf(slurmConf, host, me.Username, s.dir, ports[0], ports[1], ports[2]))
 	// In the place of urdma: each node has an urdmad of its own.
-	c.write(t, filepath.Join(c.lab.Dir, "on-node"), fmt.Sprintf("#!/bin/sh\nXDG_RUNTIME_DIR=%s/$SLURMD_NODENAME exec %s \"$@\"\n",
-		c.lab.Dir, c.lab.Program("urdma")))
+	c.write(t, filepath.Join(c.lab.Dir, "on-node"),
+		fmt.Sprintf("#!/bin/sh\nXDG_RUNTIME_DIR=%s/$SLURMD_NODENAME exec %s \"$@\"\n",
+			c.lab.Dir, c.lab.Program("urdma")))
 	s.daemons(t)
 	return s
 }
@@ -133,12 +135,14 @@ func (s *slurm) must(t *testing.T, argv ...string) {
 func (s *slurm) daemons(t *testing.T) {
 	t.Helper()
 	munge := []string{"munged", "--foreground", "--force"}
-	for flag, file := range map[string]string{"key-file": "key", "socket": "sock", "pid-file": "pid", "log-file": "log", "seed-file": "seed"} {
+	for flag, file := range map[string]string{"key-file": "key", "socket": "sock", "pid-file": "pid", "log-file": "log",
+		"seed-file": "seed"} {
 		munge = append(munge, fmt.Sprintf("--%s=%s/munge.%s", flag, s.dir, file))
 	}
 	started := []*lab.Process{s.daemon(t, munge...)}
 	s.until(t, started, func() bool { _, err := os.Stat(s.dir + "/munge.sock"); return !errors.Is(err, os.ErrNotExist) })
-	started = append(started, s.daemon(t, "slurmctld", "-D", "-c"), s.daemon(t, "slurmd", "-D", "-N", "a"), s.daemon(t, "slurmd", "-D", "-N", "b"))
+	started = append(started, s.daemon(t, "slurmctld", "-D", "-c"), s.daemon(t, "slurmd", "-D", "-N", "a"),
+		s.daemon(t, "slurmd", "-D", "-N", "b"))
 	t.Cleanup(func() { // what a test that failed left running, before its daemons go
 		_, _ = s.wait(lab.Patience, s.command("scancel", "--partition=all"))
 	})
@@ -180,7 +184,8 @@ func (s *slurm) typed(t *testing.T, line string) {
 	}
 	before := s.sent(t)
 	said := filepath.Join(s.dir, "said")
-	ready := strings.NewReplacer(" urdma ", " "+filepath.Join(s.lab.Dir, "on-node")+" ", "APP", s.check+" flood", "sbatch ", "sbatch -W -o "+said+" ").Replace(line)
+	ready := strings.NewReplacer(" urdma ", " "+filepath.Join(s.lab.Dir, "on-node")+" ", "APP", s.check+" flood",
+		"sbatch ", "sbatch -W -o "+said+" ").Replace(line)
 	out, err := s.wait(5*time.Minute, s.command("OMPI_MCA_oob_tcp_if_include=lo", "sh", "-c", ready))
 	if strings.HasPrefix(line, "sbatch ") {
 		text, readErr := os.ReadFile(said)

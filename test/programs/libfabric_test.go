@@ -81,7 +81,8 @@ func runPingpong(t *testing.T, a, b *lab.Node, kind []string) (server, client en
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.output, client.err = b.Run(2*lab.Patience, slices.Concat(argv, []string{"-P", strconv.Itoa(port), "127.0.0.1"})...)
+	client.output, client.err = b.Run(2*lab.Patience,
+		slices.Concat(argv, []string{"-P", strconv.Itoa(port), "127.0.0.1"})...)
 	server.err = p.Wait(time.Minute / 2)
 	server.output = p.Output()
 	return server, client

@@ -62,7 +62,8 @@ func TestSysfs(t *testing.T) {
 		{"roce", []string{"ibstatus"}, []string{"'urdma0' port 1 status", "4: ACTIVE", "40 Gb/sec", "Ethernet"}},
 		{"", []string{"sh", "-c", byName}, []string{"urdma0 port 1 ==> urdma0 (ACTIVE)", "uverbs0 is urdma0"}},
 		{"", []string{"ibstatus"}, []string{"link_layer:\t InfiniBand"}},
-		{"ib", []string{"ibstat"}, []string{"CA 'urdma0'", "State: Active", "Rate: 40", "Capability mask: 0x02018848", "Link layer: InfiniBand"}},
+		{"ib", []string{"ibstat"}, []string{"CA 'urdma0'", "State: Active", "Rate: 40", "Capability mask: 0x02018848",
+			"Link layer: InfiniBand"}},
 		{"roce", []string{"ibstat", "urdma0"}, []string{"Physical state: LinkUp", "Link layer: Ethernet"}},
 		{"", []string{"ls", "-l", "/dev/infiniband"}, []string{"crw-rw-rw-", "231, 192", "uverbs0", "rdma_cm"}},
 	} {
@@ -99,7 +100,8 @@ print(n.value, "devices")`
 // linked with drivers of rdma-core.
 func TestDlopen(t *testing.T) {
 	n, _ := join(t, lab.Loopback, nil)
-	for _, c := range [][]string{{"1 devices", "python3", "-c", loadWithPython}, {"Usage:", "ib_write_bw", "--help"}, {"urdma0", "env", "-u", "LD_PRELOAD", "ibv_devices"}} {
+	for _, c := range [][]string{{"1 devices", "python3", "-c", loadWithPython}, {"Usage:", "ib_write_bw", "--help"},
+		{"urdma0", "env", "-u", "LD_PRELOAD", "ibv_devices"}} {
 		need(t, c[1])
 		out, _ := n.Run(time.Minute, c[1:]...)
 		if !strings.Contains(out, c[0]) {
@@ -107,7 +109,8 @@ func TestDlopen(t *testing.T) {
 		}
 	}
 	// It fails where the kernel has no RDMA either.
-	if out, _ := n.Run(time.Minute, "env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", "ibv_devices"); strings.Contains(out, "urdma0") {
+	if out, _ := n.Run(time.Minute, "env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH",
+		"ibv_devices"); strings.Contains(out, "urdma0") {
 		t.Errorf("not undone:\n%s", out)
 	}
 }

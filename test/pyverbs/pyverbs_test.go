@@ -123,7 +123,8 @@ func read(t *testing.T, path string) []byte {
 
 func run(t *testing.T, n *lab.Node, urdma, tests, transport string) {
 	// Debian's Python, whose modules the package is made for.
-	p, err := n.Start(urdma, "exec", "--transport", transport, "--", "/usr/bin/python3", filepath.Join(tests, "run_tests.py"), "-v")
+	p, err := n.Start(urdma, "exec", "--transport", transport, "--", "/usr/bin/python3",
+		filepath.Join(tests, "run_tests.py"), "-v")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func run(t *testing.T, n *lab.Node, urdma, tests, transport string) {
 	}
 	t.Logf("%d of %d tests passed", passed, len(results))
 	if passed < least || t.Failed() {
-		t.Errorf("%d tests passed, want %d at least; the suite ended with %v:\n%s", passed, least, ended, lab.Tail(p.Output(), 60))
+		t.Errorf("%d tests passed, want %d at least; the suite ended with %v:\n%s", passed, least, ended,
+			lab.Tail(p.Output(), 60))
 	}
 }
 

@@ -18,7 +18,8 @@ func TestDocs(t *testing.T) {
 	for page, want := range map[string]string{"index.html": "RDMA on any machine", "recipes.html": "ib_write_bw",
 		"WIRE.html": "Terminate", "man/urdma.1.html": "urdma ping", "man/urdmad.8.html": "--responder"} {
 		text, err := os.ReadFile(filepath.Join(build, "site", page))
-		if plain := strings.NewReplacer("&#x2D;", "-", "\u2010", "-").Replace(string(text)); err != nil || !strings.Contains(plain, want) {
+		if plain := strings.NewReplacer("&#x2D;", "-", "\u2010", "-").Replace(string(text)); err != nil ||
+			!strings.Contains(plain, want) {
 			t.Errorf("%s has no %q: %v", page, want, err)
 		}
 	}

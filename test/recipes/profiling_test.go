@@ -16,7 +16,8 @@ import (
 func TestProfiling(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"perf", "ib_write_bw"})
-	if out, err := exec.Command("perf", "record", "-g", "-o", filepath.Join(t.TempDir(), "try"), "true").CombinedOutput(); err != nil {
+	if out, err := exec.Command("perf", "record", "-g", "-o", filepath.Join(t.TempDir(), "try"),
+		"true").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: perf may not measure here: %v: %s", err, out)
 	}
 	l, err := lab.New(filepath.Join(dir, "build"))
@@ -47,7 +48,8 @@ func TestProfiling(t *testing.T) {
 			t.Fatalf("%q has %d blocks, expected one", name, len(blocks[name]))
 		}
 		out := typed(t, dir, env, into(files, blocks[name][0]))
-		if want := map[string]string{"urdmad": "Samples", "A program, with liburdma.so": "Samples", "Go alone": "flat%"}[name]; !strings.Contains(out, want) {
+		if want := map[string]string{"urdmad": "Samples", "A program, with liburdma.so": "Samples",
+			"Go alone": "flat%"}[name]; !strings.Contains(out, want) {
 			t.Errorf("%s: no %q in\n%s", name, want, out)
 		}
 	}

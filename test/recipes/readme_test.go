@@ -12,7 +12,8 @@ func TestReadme(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"ibv_devinfo", "rping"})
 	blocks := sections(t, "../../README.md")["Use"]
-	if len(blocks) != 2 || !strings.HasPrefix(blocks[0], "build/urdma run ") || !strings.HasPrefix(blocks[1], "build/urdmad &") {
+	if len(blocks) != 2 || !strings.HasPrefix(blocks[0], "build/urdma run ") ||
+		!strings.HasPrefix(blocks[1], "build/urdmad &") {
 		t.Fatalf("README.md's use is not urdma run, then a urdmad that stays: %q", blocks)
 	}
 	sockets, err := os.MkdirTemp("", "urdma-readme")

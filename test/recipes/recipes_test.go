@@ -25,16 +25,19 @@ var recipe = map[string]struct {
 	listens  []string
 	prints   []string
 }{
-	"perftest":                 {[]string{"ib_write_bw"}, []string{"ib_write_bw", "18515"}, []string{"MsgRate", "t_typical"}},
-	"rping":                    {[]string{"rping"}, []string{"rping"}, []string{"ping data: rdma-ping-9"}},
-	"fio":                      {[]string{"fio"}, []string{"fio"}, []string{"WRITE: bw="}},
-	"qperf":                    {[]string{"qperf"}, []string{"19765"}, []string{"latency"}},
-	"libfabric":                {[]string{"fi_pingpong"}, []string{"47592"}, []string{"usec/xfer"}},
-	"Open MPI":                 {[]string{"mpirun", "mpicc"}, []string{""}, []string{"the sum is 3"}},
-	"Python":                   {[]string{"/usr/lib/python3/dist-packages/pyverbs/device.cpython-*.so"}, []string{""}, []string{"urdma0 active hello"}},
-	"Go":                       {nil, []string{"ping"}, []string{"OK: all data was right"}},
-	"valgrind":                 {[]string{"valgrind", "rping"}, []string{"rping"}, []string{"ping data: rdma-ping-2"}},
-	"Sanitizers":               {[]string{"gcc", "/usr/lib/gcc/*/*/libtsan.so"}, []string{""}, []string{"1 MiB is registered"}},
+	"perftest": {[]string{"ib_write_bw"}, []string{"ib_write_bw", "18515"},
+		[]string{"MsgRate", "t_typical"}},
+	"rping":     {[]string{"rping"}, []string{"rping"}, []string{"ping data: rdma-ping-9"}},
+	"fio":       {[]string{"fio"}, []string{"fio"}, []string{"WRITE: bw="}},
+	"qperf":     {[]string{"qperf"}, []string{"19765"}, []string{"latency"}},
+	"libfabric": {[]string{"fi_pingpong"}, []string{"47592"}, []string{"usec/xfer"}},
+	"Open MPI":  {[]string{"mpirun", "mpicc"}, []string{""}, []string{"the sum is 3"}},
+	"Python": {[]string{"/usr/lib/python3/dist-packages/pyverbs/device.cpython-*.so"}, []string{""},
+		[]string{"urdma0 active hello"}},
+	"Go":       {nil, []string{"ping"}, []string{"OK: all data was right"}},
+	"valgrind": {[]string{"valgrind", "rping"}, []string{"rping"}, []string{"ping data: rdma-ping-2"}},
+	"Sanitizers": {[]string{"gcc", "/usr/lib/gcc/*/*/libtsan.so"}, []string{""},
+		[]string{"1 MiB is registered"}},
 	"gdb":                      {[]string{"gdb", "rping"}, []string{"rping"}, []string{"rdma_connect"}},
 	"Three hosts for teaching": {[]string{"rping", "ip"}, []string{"rping"}, []string{"3 reads, 3 answered"}},
 }
@@ -204,12 +207,14 @@ func TestRecipes(t *testing.T) {
 				t.Fatalf("the page has %d blocks of it, expected %d", len(all[name]), len(want.prints))
 			}
 			need(t, want.programs)
-			if name == "Three hosts for teaching" && exec.Command("unshare", "--user", "--map-root-user", "--net", "true").Run() != nil {
+			if name == "Three hosts for teaching" &&
+				exec.Command("unshare", "--user", "--map-root-user", "--net", "true").Run() != nil {
 				t.Skip("SKIPPED: no user namespaces can be made here")
 			}
 			for i, text := range all[name] {
 				awaitNoListener(t, n)
-				if out := typed(t, dir, append(slices.Clone(env), "LISTENS="+want.listens[i]), alone(text)); !strings.Contains(out, want.prints[i]) {
+				if out := typed(t, dir, append(slices.Clone(env), "LISTENS="+want.listens[i]), alone(text)); !strings.Contains(out,
+					want.prints[i]) {
 					t.Errorf("%s\nprints\n%s\nexpected %q", text, lab.Tail(out, 40), want.prints[i])
 				}
 			}
@@ -275,7 +280,8 @@ func TestOneMachine(t *testing.T) {
 		}
 		i := slices.Index([]string{"A", "B"}, host[1:2])
 		sockets := []string{"/run/a/urdmad.sock", "/run/b/urdmad.sock"}
-		lines = append(lines, command+" <<'.' &\n"+patiently(page["Without root, over UDP"][i], sockets[i], sockets[0])+"kill %1\n.")
+		lines = append(lines, command+" <<'.' &\n"+patiently(page["Without root, over UDP"][i], sockets[i], sockets[0])+
+			"kill %1\n.")
 	}
 	lines = append(lines, "wait")
 	script := filepath.Join(t.TempDir(), "typed")
@@ -323,7 +329,8 @@ func twoMachines(t *testing.T, l *lab.Lab) (machines [2]machine) {
 		}
 	}
 	for i, address := range []string{"10.0.0.1/24", "10.0.0.2/24"} {
-		for _, line := range []string{"ip address add " + address + " dev eth0", "ip link set eth0 up", "ip route add default dev eth0"} {
+		for _, line := range []string{"ip address add " + address + " dev eth0", "ip link set eth0 up",
+			"ip route add default dev eth0"} {
 			if err := machines[i].Run(strings.Fields(line)...); err != nil {
 				t.Fatal(err)
 			}

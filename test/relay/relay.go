@@ -58,7 +58,8 @@ func Start(a, b End, f Fate) (*Relay, error) {
 		r.sockets[i] = s
 	}
 	for i := range ends {
-		w := &way{from: r.sockets[i], to: r.sockets[1-i], host: ends[i].Host, target: ends[1-i].Host, draws: f.draws(uint64(i)), counts: &r.counts}
+		w := &way{from: r.sockets[i], to: r.sockets[1-i], host: ends[i].Host, target: ends[1-i].Host,
+			draws: f.draws(uint64(i)), counts: &r.counts}
 		r.done.Go(w.forward)
 	}
 	return r, nil
@@ -89,8 +90,9 @@ func open(a netip.AddrPort) (*net.UDPConn, error) {
 // Counts is what has happened so far.
 func (r *Relay) Counts() Counts {
 	c := &r.counts
-	return Counts{Received: c.received.Load(), Forwarded: c.forwarded.Load(), Lost: c.lost.Load(), Duplicated: c.duplicated.Load(),
-		Late: c.late.Load(), Joined: c.joined.Load(), Spoiled: c.spoiled.Load(), Strangers: c.strangers.Load()}
+	return Counts{Received: c.received.Load(), Forwarded: c.forwarded.Load(), Lost: c.lost.Load(),
+		Duplicated: c.duplicated.Load(),
+		Late:       c.late.Load(), Joined: c.joined.Load(), Spoiled: c.spoiled.Load(), Strangers: c.strangers.Load()}
 }
 
 // Close ends the relay. What was to come late is lost.
@@ -107,7 +109,8 @@ func (r *Relay) Close() (err error) {
 // passes reports errors of a send that say something about one datagram, or the
 // host behind it, and nothing about the socket.
 func passes(err error) bool {
-	for _, e := range []syscall.Errno{unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOBUFS, unix.EPERM, unix.EINVAL, unix.EIO} {
+	for _, e := range []syscall.Errno{unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOBUFS,
+		unix.EPERM, unix.EINVAL, unix.EIO} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -86,10 +86,15 @@ func TestFates(t *testing.T) {
 			return c.Lost > n/10 && c.Lost < n/2 && len(numbers) == n-int(c.Lost) && slices.IsSorted(numbers)
 		}},
 		{"all lost", Fate{Loss: 1}, func(c Counts, numbers []int) bool { return c.Lost == n }},
-		{"duplicates", Fate{Duplicate: 0.3}, func(c Counts, numbers []int) bool { return c.Duplicated > n/10 && len(numbers) == n+int(c.Duplicated) }},
-		{"delay", Fate{Delay: 20 * time.Millisecond}, func(c Counts, numbers []int) bool { return len(numbers) == n && slices.IsSorted(numbers) }},
+		{"duplicates", Fate{Duplicate: 0.3}, func(c Counts, numbers []int) bool {
+			return c.Duplicated > n/10 &&
+				len(numbers) == n+int(c.Duplicated)
+		}},
+		{"delay", Fate{Delay: 20 * time.Millisecond},
+			func(c Counts, numbers []int) bool { return len(numbers) == n && slices.IsSorted(numbers) }},
 		{"reordering", Fate{Reorder: 0.3, Late: 50 * time.Millisecond}, func(c Counts, numbers []int) bool {
-			return c.Late > n/10 && len(numbers) == n && !slices.IsSorted(numbers) && len(slices.Compact(slices.Sorted(slices.Values(numbers)))) == n
+			return c.Late > n/10 && len(numbers) == n && !slices.IsSorted(numbers) &&
+				len(slices.Compact(slices.Sorted(slices.Values(numbers)))) == n
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,7 +141,8 @@ func TestBatch(t *testing.T) {
 		if _, _, err := p.hosts[0].WriteMsgUDPAddrPort(make([]byte, 1000), segmentControl(100), to); err != nil {
 			t.Skipf("this kernel does not cut: %v", err)
 		}
-		for end := time.Now().Add(time.Minute); p.Counts().Received < 10 || p.Counts().Strangers == 0; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); p.Counts().Received < 10 ||
+			p.Counts().Strangers == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%+v", p.Counts())
 			}

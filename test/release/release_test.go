@@ -52,7 +52,8 @@ func TestRelease(t *testing.T) {
 	if sums != again {
 		t.Errorf("made twice, a release differs:\n%s\n%s", sums, again)
 	}
-	for _, kind := range []string{".tar.xz", "_amd64.deb", "_arm64.deb", "-amd64.oci.tar", "-arm64.oci.tar", ".sbom.json"} {
+	for _, kind := range []string{".tar.xz", "_amd64.deb", "_arm64.deb", "-amd64.oci.tar", "-arm64.oci.tar",
+		".sbom.json"} {
 		if !strings.Contains(sums, kind+"\n") {
 			t.Errorf("no %s in\n%s", kind, sums)
 		}
@@ -94,7 +95,8 @@ func checkSBOM(t *testing.T, release string) {
 		_, arch, _ := strings.Cut(c.PURL, "?arch=")
 		seen[name+" "+strings.Split(arch, "&")[0]]++
 	}
-	for _, want := range []string{"pkg:golang/stdlib ", "pkg:golang/golang.org/x/sys ", "pkg:deb/debian/libc6 amd64", "pkg:deb/debian/libc6 arm64"} {
+	for _, want := range []string{"pkg:golang/stdlib ", "pkg:golang/golang.org/x/sys ", "pkg:deb/debian/libc6 amd64",
+		"pkg:deb/debian/libc6 arm64"} {
 		if seen[want] != 1 {
 			t.Errorf("%q is there %d times:\n%s", want, seen[want], text)
 		}
@@ -120,12 +122,15 @@ func programs(t *testing.T, release string) {
 	socket := filepath.Join(dir, "urdmad.sock")
 	start(t, emulator, "-L", image, image+"/usr/sbin/urdmad", "--socket", socket)
 	t.Log(must(t, dir, emulator, "-L", image, image+"/usr/bin/urdma", "status", "--socket", socket, "--wait=5m"))
-	rping := []string{emulator, "-L", others, "-E", "URDMA_SOCKET=" + socket, "-E", "LD_PRELOAD=" + image + "/usr/lib/aarch64-linux-gnu/urdma/liburdma.so",
+	rping := []string{emulator, "-L", others, "-E", "URDMA_SOCKET=" + socket, "-E", "LD_PRELOAD=" + image +
+		"/usr/lib/aarch64-linux-gnu/urdma/liburdma.so",
 		others + "/usr/bin/rping", "-a", "198.18.0.1"}
 	start(t, append(rping, "-s", "-P")...)
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) { // until its server listens
-		out, err := exec.Command("timeout", append([]string{"60"}, append(rping, "-c", "-C", "20", "-V", "-v")...)...).CombinedOutput()
-		if err == nil && strings.Contains(string(out), "ping data: rdma-ping-19") && !strings.Contains(string(out), "data mismatch") {
+		out, err := exec.Command("timeout", append([]string{"60"},
+			append(rping, "-c", "-C", "20", "-V", "-v")...)...).CombinedOutput()
+		if err == nil && strings.Contains(string(out), "ping data: rdma-ping-19") &&
+			!strings.Contains(string(out), "data mismatch") {
 			return
 		}
 		if time.Now().After(end) {

@@ -34,7 +34,8 @@ go: no such tool
 		t.Fatalf("%+v", s)
 	}
 	s.print(&out)
-	for _, want := range []string{"x.go:1: broken", "MEASURED idle: 1 %", "wrong byte", "ok  \tq", "     10.5  q\n      9.2  p TestA\n      0.0  p TestC\n", "go: no such tool",
+	for _, want := range []string{"x.go:1: broken", "MEASURED idle: 1 %", "wrong byte", "ok  \tq",
+		"     10.5  q\n      9.2  p TestA\n      0.0  p TestC\n", "go: no such tool",
 		"  p TestB: needs root: makes namespaces\n", "FAIL: 2 passed, 2 failed, 1 skipped"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())

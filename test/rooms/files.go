@@ -22,7 +22,8 @@ func missingFiles(root string) (complaints []string, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if name := d.Name(); name == "doc.go" || name == "README.md" || strings.HasPrefix(file, "docs/") && path.Ext(name) == ".md" {
+		if name := d.Name(); name == "doc.go" || name == "README.md" || strings.HasPrefix(file, "docs/") &&
+			path.Ext(name) == ".md" {
 			documents = append(documents, file)
 		}
 		for end, more := file, true; more; _, end, more = strings.Cut(end, "/") {
@@ -41,7 +42,8 @@ func missingFiles(root string) (complaints []string, err error) {
 		for i, line := range strings.Split(string(text), "\n") {
 			for _, name := range filesNamed(line) {
 				if !exists(tree, there, document, name) && !strings.Contains(string(text), "/"+name) { // named in full elsewhere
-					complaints = append(complaints, fmt.Sprintf("%s:%d: there is no file %s", filepath.Join(root, document), i+1, name))
+					complaints = append(complaints, fmt.Sprintf("%s:%d: there is no file %s", filepath.Join(root, document), i+1,
+						name))
 				}
 			}
 		}
@@ -60,14 +62,17 @@ func exists(tree fs.FS, there map[string]bool, document, name string) bool {
 
 // sources are the endings of names that count as ours. Others, such as .json, are
 // mostly those of files that a reader makes.
-var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".S": true, ".md": true, ".sh": true, ".lua": true, ".mk": true, ".py": true}
+var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".S": true, ".md": true, ".sh": true, ".lua": true,
+	".mk": true, ".py": true}
 
 // filesNamed lists the names of source files in a line. What has a wildcard or a
 // variable in it, and an absolute path, are none.
 func filesNamed(line string) (names []string) {
-	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(" \t,;:()[]|`'\"", r) }) {
+	for word := range strings.FieldsFuncSeq(line,
+		func(r rune) bool { return strings.ContainsRune(" \t,;:()[]|`'\"", r) }) {
 		word = strings.TrimRight(word, ".")
-		if sources[path.Ext(word)] && !strings.ContainsAny(word, "*$<>{}~") && word[0] != '/' && word[0] != '.' && !elsewhere(word) {
+		if sources[path.Ext(word)] && !strings.ContainsAny(word, "*$<>{}~") && word[0] != '/' && word[0] != '.' &&
+			!elsewhere(word) {
 			names = append(names, word)
 		}
 	}

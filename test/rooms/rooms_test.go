@@ -29,7 +29,8 @@ func TestImports(t *testing.T) {
 	pkg := func(name string, imports ...string) listed {
 		return listed{ImportPath: module + name, Imports: imports}
 	}
-	good := []listed{pkg("wire"), pkg("qp", "fmt"), pkg("rdmap", module+"qp", module+"wire"), pkg("cm", module+"wire", "net/netip")}
+	good := []listed{pkg("wire"), pkg("qp", "fmt"), pkg("rdmap", module+"qp", module+"wire"),
+		pkg("cm", module+"wire", "net/netip")}
 	r := ruleBook{
 		may:     map[string][]string{"wire": {}, "qp": {}, "rdmap": {"qp", "wire"}, "cm": {"wire"}},
 		mustNot: map[string][]string{"qp": {"wire"}, "cm": {"net", "qp"}},
@@ -44,7 +45,8 @@ func TestImports(t *testing.T) {
 		{"a package nobody listed", pkg("stranger"), []string{"stranger is not in the table"}},
 		{"an import nobody allowed", pkg("wire", module+"cm"), []string{"wire imports cm, which"}},
 		{"an allowance without use", pkg("rdmap", module+"qp"), []string{"rdmap may import wire and does not"}},
-		{"what must not be known", pkg("qp", module+"wire"), []string{"qp imports wire", "qp must not know wire, and does: qp → wire"}},
+		{"what must not be known", pkg("qp", module+"wire"),
+			[]string{"qp imports wire", "qp must not know wire, and does: qp → wire"}},
 		{"known by way of another", pkg("wire", module+"qp"),
 			[]string{"wire imports qp", "cm must not know qp, and does: cm → wire → qp"}},
 		{"a foreign package", pkg("wire", "net"), []string{"cm must not know net, and does: cm → wire → net"}},
@@ -58,8 +60,10 @@ func TestImports(t *testing.T) {
 		r := r
 		r.may = maps.Clone(r.may)
 		r.may["core/qp"], r.may["core/mem"], r.may["attach/trace"] = []string{"core/mem"}, []string{"attach/trace"}, nil
-		list := append(slices.Clone(good), pkg("core/qp", module+"core/mem"), pkg("core/mem", module+"attach/trace"), pkg("attach/trace"))
-		compare(t, r.imports(list), "core/qp must not know attach, and does: core/qp → core/mem → attach/trace", "core/mem must not know attach")
+		list := append(slices.Clone(good), pkg("core/qp", module+"core/mem"), pkg("core/mem", module+"attach/trace"),
+			pkg("attach/trace"))
+		compare(t, r.imports(list), "core/qp must not know attach, and does: core/qp → core/mem → attach/trace",
+			"core/mem must not know attach")
 	})
 	t.Run("a package that has gone", func(t *testing.T) {
 		compare(t, r.imports(good[:3]), "cm is in the table and not in the tree")
@@ -71,7 +75,8 @@ func TestParts(t *testing.T) {
 	pkg := func(name string, imports ...string) listed {
 		return listed{ImportPath: module + name, Imports: imports}
 	}
-	good := []listed{pkg("wire"), pkg("engine/enginetest", module+"wire"), pkg("test/lab", module+"wire"), pkg("latest", "fmt"),
+	good := []listed{pkg("wire"), pkg("engine/enginetest", module+"wire"), pkg("test/lab", module+"wire"),
+		pkg("latest", "fmt"),
 		pkg("bench/suite", module+"test/lab", "gonum.org/v1/plot")}
 	for _, c := range []struct {
 		name  string
@@ -79,12 +84,16 @@ func TestParts(t *testing.T) {
 		want  []string
 	}{
 		{"as it should be", nil, nil},
-		{"a kit by its name", []listed{pkg("qp", module+"engine/enginetest")}, []string{"qp is of the product and reaches a test kit: qp → engine/enginetest"}},
+		{"a kit by its name", []listed{pkg("qp", module+"engine/enginetest")},
+			[]string{"qp is of the product and reaches a test kit: qp → engine/enginetest"}},
 		{"a kit by its place, by way of another", []listed{pkg("qp", module+"mem"), pkg("mem", module+"test/lab")},
-			[]string{"qp is of the product and reaches a test kit: qp → mem → test/lab", "mem is of the product and reaches a test kit"}},
-		{"a tool", []listed{pkg("qp", module+"bench/results")}, []string{"qp must not reach tools, and does: qp → bench/results"}},
+			[]string{"qp is of the product and reaches a test kit: qp → mem → test/lab",
+				"mem is of the product and reaches a test kit"}},
+		{"a tool", []listed{pkg("qp", module+"bench/results")},
+			[]string{"qp must not reach tools, and does: qp → bench/results"}},
 		{"a tool from a kit", []listed{pkg("test/demo", module+"bench/results")}, []string{"test/demo must not reach tools"}},
-		{"plots", []listed{pkg("qp", "gonum.org/v1/plot")}, []string{"qp must not reach tools, and does: qp → gonum.org/v1/plot"}},
+		{"plots", []listed{pkg("qp", "gonum.org/v1/plot")},
+			[]string{"qp must not reach tools, and does: qp → gonum.org/v1/plot"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { compare(t, parts(append(slices.Clone(good), c.extra...)), c.want...) })
 	}
@@ -92,7 +101,8 @@ func TestParts(t *testing.T) {
 
 func TestFanOut(t *testing.T) {
 	var b strings.Builder
-	printFanOut(&b, []listed{{"urdma/a", []string{"urdma/b", "urdma/c", "fmt"}}, {"urdma/b", []string{"urdma/c"}}, {"urdma/c", nil}, {"urdma/d", []string{"urdma/c"}}})
+	printFanOut(&b, []listed{{"urdma/a", []string{"urdma/b", "urdma/c", "fmt"}}, {"urdma/b", []string{"urdma/c"}},
+		{"urdma/c", nil}, {"urdma/d", []string{"urdma/c"}}})
 	if _, lines, _ := strings.Cut(b.String(), "\n"); lines != "  2  a\n  1  b d\n" {
 		t.Errorf("printed %q", b.String())
 	}
@@ -122,7 +132,8 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, got, "README.md:1: there is no file six.go", "docs/a.md:1: there is no file p/gone.c", "docs/a.md:1: there is no file p/q/two.go",
+	compare(t, got, "README.md:1: there is no file six.go", "docs/a.md:1: there is no file p/gone.c",
+		"docs/a.md:1: there is no file p/q/two.go",
 		"p/doc.go:2: there is no file b.md")
 }
 

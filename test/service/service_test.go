@@ -47,8 +47,10 @@ func TestInstalledDocumentation(t *testing.T) {
 	}
 	install := func(arguments ...string) {
 		c := exec.Command("../../packaging/install", arguments...)
-		c.Env = append(os.Environ(), "BUILD="+bin, "DESTDIR="+root, "PREFIX=/usr", "LIBDIR=/usr/lib", "MANDIR=/usr/share/man", "SYSCONFDIR=/etc",
-			"USERUNITDIR=/usr/lib/systemd/user", "SYSTEMUNITDIR=/usr/lib/systemd/system", "SYSUSERSDIR=/usr/lib/sysusers.d", "UDEVRULESDIR=/usr/lib/udev/rules.d")
+		c.Env = append(os.Environ(), "BUILD="+bin, "DESTDIR="+root, "PREFIX=/usr", "LIBDIR=/usr/lib", "MANDIR=/usr/share/man",
+			"SYSCONFDIR=/etc",
+			"USERUNITDIR=/usr/lib/systemd/user", "SYSTEMUNITDIR=/usr/lib/systemd/system", "SYSUSERSDIR=/usr/lib/sysusers.d",
+			"UDEVRULESDIR=/usr/lib/udev/rules.d")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

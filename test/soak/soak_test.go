@@ -107,7 +107,8 @@ func (s *soak) run(length time.Duration) {
 			return
 		}
 		table = append(table, now)
-		s.t.Logf("round %d: %+v; %d connections, %d programs, %d killed", i, now, s.connects.Load(), s.programs.Load(), s.kills.Load())
+		s.t.Logf("round %d: %+v; %d connections, %d programs, %d killed", i, now, s.connects.Load(), s.programs.Load(),
+			s.kills.Load())
 	}
 	s.flat(table[2:])
 	if err := pair.Stop(); err != nil {
@@ -121,7 +122,8 @@ func (s *soak) run(length time.Duration) {
 func (s *soak) traffic(ctx context.Context, round uint64, length time.Duration) {
 	end := time.Now().Add(length)
 	var wg sync.WaitGroup
-	for i, work := range []func(context.Context, *rand.Rand) error{s.connection, s.connection, s.program, s.program, s.look} {
+	for i, work := range []func(context.Context, *rand.Rand) error{s.connection, s.connection, s.program, s.program,
+		s.look} {
 		r := rand.New(rand.NewPCG(s.seed, round<<8|uint64(i)))
 		wg.Go(func() {
 			for time.Now().Before(end) && !s.t.Failed() {
@@ -153,7 +155,8 @@ func (s *soak) either(r *rand.Rand) (server, client *lab.Node) {
 // look reads what urdmad tells of itself, in all its ways.
 func (s *soak) look(_ context.Context, r *rand.Rand) error {
 	n := s.nodes[r.IntN(2)]
-	kinds := [][]string{{"status"}, {"show", "qp"}, {"show", "mr", "--json"}, {"show", "connection"}, {"show", "client"}, {"capture", "-o", "/dev/null"}}
+	kinds := [][]string{{"status"}, {"show", "qp"}, {"show", "mr", "--json"}, {"show", "connection"}, {"show", "client"},
+		{"capture", "-o", "/dev/null"}}
 	argv := kinds[r.IntN(len(kinds))]
 	if argv[0] != "capture" {
 		_, err := n.Urdma(argv...)
@@ -178,7 +181,8 @@ func (s *soak) program(_ context.Context, r *rand.Rand) error {
 	case 0:
 		argv = []string{"rping", "-p", port, "-V", "-C", fmt.Sprint(1 + r.IntN(2000))}
 	default:
-		argv = []string{lab.Perftest[r.IntN(len(lab.Perftest))], "-R", "-F", "-p", port, "-n", fmt.Sprint(5 + r.IntN(3000)), "-s", size}
+		argv = []string{lab.Perftest[r.IntN(len(lab.Perftest))], "-R", "-F", "-p", port, "-n", fmt.Sprint(5 + r.IntN(3000)),
+			"-s", size}
 	}
 	pair := lab.Pair{ServerNode: server, ClientNode: client, Server: argv, Client: append(argv, client.Address)}
 	if argv[0] == "rping" {
@@ -238,7 +242,8 @@ func (s *soak) settled(table [][2]usage) (now [2]usage) {
 		done := true
 		for i, n := range s.nodes {
 			now[i] = s.usage(n)
-			done = done && s.clients(n) == 1 && (len(table) == 0 || now[i].Descriptors <= table[0][i].Descriptors && now[i].Mappings <= table[0][i].Mappings)
+			done = done && s.clients(n) == 1 && (len(table) == 0 || now[i].Descriptors <= table[0][i].Descriptors &&
+				now[i].Mappings <= table[0][i].Mappings)
 		}
 		if done {
 			return now

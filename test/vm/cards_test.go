@@ -39,7 +39,8 @@ var models = []card{
 	{"e1000", "e1000", 1, nil},
 	{"e1000e", "e1000e", 1, nil},
 	{"igb", "igb", 1, nil},
-	{"vmxnet3", "vmxnet3", 1, map[string]string{"kill -9, start again": "QEMU 7.2 aborts"}}, // an assertion of its own, at the card's reset
+	// an assertion of its own, at the card's reset
+	{"vmxnet3", "vmxnet3", 1, map[string]string{"kill -9, start again": "QEMU 7.2 aborts"}},
 }
 
 const (
@@ -79,7 +80,8 @@ func newCardMachine(t *testing.T) (m *cardMachine) {
 	run("ip", "address", "add", hostAddress+"/24", "dev", "cards")
 	run("ip", "link", "set", "cards", "up")
 	socket := filepath.Join(m.host.Directory(), "monitor")
-	args := []string{"-machine", "q35,vmport=off,kernel-irqchip=off", "-device", "intel-iommu,intremap=off,caching-mode=on,aw-bits=48",
+	args := []string{"-machine", "q35,vmport=off,kernel-irqchip=off", "-device",
+		"intel-iommu,intremap=off,caching-mode=on,aw-bits=48",
 		"-monitor", "unix:" + socket + ",server=on,wait=off"}
 	for _, c := range models {
 		name, _, _ := strings.Cut(c.device, ",")
@@ -95,7 +97,8 @@ func newCardMachine(t *testing.T) (m *cardMachine) {
 		}
 		run(append([]string{"ip", "tuntap", "add", tap, "mode", "tap"}, kind...)...)
 		run("ip", "link", "set", tap, "mtu", "9000", "master", "cards", "up")
-		args = append(args, "-netdev", netdev, "-device", fmt.Sprintf("%s,netdev=%s,id=nic%d,mac=02:00:00:00:00:%02x,romfile=,addr=%#x", c.device, tap, i, 0x10+i, 0x10+i))
+		args = append(args, "-netdev", netdev, "-device",
+			fmt.Sprintf("%s,netdev=%s,id=nic%d,mac=02:00:00:00:00:%02x,romfile=,addr=%#x", c.device, tap, i, 0x10+i, 0x10+i))
 		m.cards = append(m.cards, c)
 	}
 	m.boot(m.initrd(), "", args...)
@@ -115,8 +118,10 @@ func newCardMachine(t *testing.T) (m *cardMachine) {
 
 // serve starts urdmad on the host, with a protocol.
 func (m *cardMachine) serve(protocol string) error {
-	if err := m.host.Change("ports", []any{lab.Config{"vdev": "net_af_packet0,iface=cards", "ipv4_address": hostAddress + "/24", "protocol": protocol},
-		lab.Config{"vdev": "net_tap0,iface=tagged", "ipv4_address": hostTagged + "/24", "vlan": vlan, "kernel_interface": "vlan"}}); err != nil {
+	if err := m.host.Change("ports", []any{lab.Config{"vdev": "net_af_packet0,iface=cards", "ipv4_address": hostAddress +
+		"/24", "protocol": protocol},
+		lab.Config{"vdev": "net_tap0,iface=tagged", "ipv4_address": hostTagged + "/24", "vlan": vlan,
+			"kernel_interface": "vlan"}}); err != nil {
 		return err
 	}
 	if err := m.host.StartDaemon(); err != nil {
@@ -223,7 +228,8 @@ func (m *cardMachine) launch(i int, settings lab.Config, user string) error {
 
 // stop ends it by a signal.
 func (m *cardMachine) stop(signal string) error {
-	out, err := m.try(30, "pkill -"+signal+" -x urdmad; while pgrep -x urdmad >/dev/null; do sleep 0.1; done; tail -5 /tmp/log")
+	out, err := m.try(30, "pkill -"+signal+
+		" -x urdmad; while pgrep -x urdmad >/dev/null; do sleep 0.1; done; tail -5 /tmp/log")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -232,7 +238,8 @@ func (m *cardMachine) stop(signal string) error {
 
 // until waits for a text in what show port says.
 func (m *cardMachine) until(what, text string) error {
-	out, err := m.try(30, "export XDG_RUNTIME_DIR=/tmp/u; until urdma show port --json | grep -qF '"+text+"'; do sleep 0.1; done")
+	out, err := m.try(30, "export XDG_RUNTIME_DIR=/tmp/u; until urdma show port --json | grep -qF '"+text+
+		"'; do sleep 0.1; done")
 	if err != nil {
 		log, _ := m.try(10, "urdma show port --json; cat /tmp/log")
 		return fmt.Errorf("waiting until %s: %w: %s\n%s", what, err, out, log)
@@ -374,7 +381,8 @@ func (m *cardMachine) filter(i int) error {
 	}
 	own, err := m.received()
 	if err == nil && (others-before >= frames || own-others < frames) {
-		err = fmt.Errorf("of %d frames each, %d for another station and %d for its own were received", frames, others-before, own-others)
+		err = fmt.Errorf("of %d frames each, %d for another station and %d for its own were received", frames, others-before,
+			own-others)
 	}
 	return err
 }
@@ -398,7 +406,8 @@ func (m *cardMachine) unbound(i int) error {
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(lab.Patience); !strings.Contains(c.Output(), "ping data"); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(lab.Patience); !strings.Contains(c.Output(),
+		"ping data"); time.Sleep(50 * time.Millisecond) {
 		if !c.Running() || time.Now().After(end) {
 			return fmt.Errorf("no rping: %s", c.Output())
 		}
@@ -411,8 +420,10 @@ func (m *cardMachine) unbound(i int) error {
 		return err
 	}
 	m.kill("rping")
-	out, err := m.try(20, "pgrep -x urdmad && ls /sys/bus/pci/devices/"+pci(i)+"/driver/module /sys/bus/pci/devices/"+pci(i)+"/net /sys/bus/pci/devices/"+pci(i)+"/virtio*/net; "+
-		"grep -q takes /tmp/log && [ $(readlink -f /sys/bus/pci/devices/"+pci(i)+"/driver) != /sys/bus/pci/drivers/vfio-pci ]")
+	out, err := m.try(20, "pgrep -x urdmad && ls /sys/bus/pci/devices/"+pci(i)+"/driver/module /sys/bus/pci/devices/"+
+		pci(i)+"/net /sys/bus/pci/devices/"+pci(i)+"/virtio*/net; "+
+		"grep -q takes /tmp/log && [ $(readlink -f /sys/bus/pci/devices/"+pci(i)+
+		"/driver) != /sys/bus/pci/drivers/vfio-pci ]")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -427,8 +438,10 @@ func TestCards(t *testing.T) {
 		name string
 		do   func(i int) error
 	}{
-		{"rping", m.rping}, {"ib_write_bw", m.bandwidth}, {"RoCEv2", m.roce}, {"capture", m.capture}, {"other stations' frames filtered", m.filter},
-		{"link down and up", m.cable}, {"kill -9, start again", m.killed}, {"MTU 9,000, huge pages", m.jumbo}, {"an ordinary user", m.ordinary},
+		{"rping", m.rping}, {"ib_write_bw", m.bandwidth}, {"RoCEv2", m.roce}, {"capture", m.capture},
+		{"other stations' frames filtered", m.filter},
+		{"link down and up", m.cable}, {"kill -9, start again", m.killed}, {"MTU 9,000, huge pages", m.jumbo},
+		{"an ordinary user", m.ordinary},
 		{kernelStep, m.shared}, {"VLAN", m.tagged}, {"unbound while in use", m.unbound},
 	}
 	head := "| |"

@@ -59,8 +59,10 @@ func TestInterworking(t *testing.T) {
 				})
 			}
 			section(name, "rxe, over "+name, w, func(b *table, m *machine) { b.lines(m, rxePrograms()) })
-			section(name+" by perftest", "rxe, over "+name+": perftest", w, func(b *table, m *machine) { b.lines(m, perftests()) })
-			section(name+" of 9,000 bytes", "rxe, over "+name+", at an MTU of 9,000", w.Jumbo(), func(b *table, m *machine) { b.lines(m, jumboPrograms()) })
+			section(name+" by perftest", "rxe, over "+name+": perftest", w,
+				func(b *table, m *machine) { b.lines(m, perftests()) })
+			section(name+" of 9,000 bytes", "rxe, over "+name+", at an MTU of 9,000", w.Jumbo(),
+				func(b *table, m *machine) { b.lines(m, jumboPrograms()) })
 			section(name+" that are lost", "rxe, over "+name+": losses, outages, ends", w, func(b *table, m *machine) {
 				b.disturbed(m)
 				b.ends(m)
@@ -104,7 +106,8 @@ func (b *table) ends(m *machine) {
 // disturbed has packets lost, and the link go away.
 func (b *table) disturbed(m *machine) {
 	for _, loss := range []string{"1%", "5%"} {
-		for _, line := range []string{"ib_write_bw -s 65536 -n 50", "ib_read_bw -s 65536 -n 50", "ib_send_bw -s 65536 -n 50", "ib_atomic_bw -n 200 -A FETCH_AND_ADD"} {
+		for _, line := range []string{"ib_write_bw -s 65536 -n 50", "ib_read_bw -s 65536 -n 50", "ib_send_bw -s 65536 -n 50",
+			"ib_atomic_bw -n 200 -A FETCH_AND_ADD"} {
 			p := byNumber(line)
 			p.name += ", " + loss + " of the packets lost each way"
 			if !strings.Contains(p.name, *only) {

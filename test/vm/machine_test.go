@@ -82,10 +82,13 @@ func newHost(t *testing.T, wire lab.Wire) *machine {
 func (m *machine) boot(initrd, offloads string, args ...string) {
 	t := m.t
 	t.Helper()
-	qemu, err := m.host.Start(append([]string{emulator, "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg,thread=multi",
-		"-cpu", "max,la57=off", "-smp", "2", "-m", "2048", "-no-reboot", "-kernel", filepath.Join(m.dir, "vmlinuz"), "-initrd", initrd,
+	qemu, err := m.host.Start(append([]string{emulator, "-nodefaults", "-no-user-config", "-display", "none", "-accel",
+		"tcg,thread=multi",
+		"-cpu", "max,la57=off", "-smp", "2", "-m", "2048", "-no-reboot", "-kernel", filepath.Join(m.dir, "vmlinuz"),
+		"-initrd", initrd,
 		"-append", "console=ttyS0 quiet nokaslr mitigations=off nowatchdog audit=0 tsc=reliable clocksource=tsc no_timer_check random.trust_cpu=on panic=-1 intel_iommu=on iommu=pt rdinit=/init address=" + address + "/24",
-		"-netdev", "tap,id=net0,ifname=veth0,script=no,downscript=no", "-device", "virtio-net-pci,netdev=net0,romfile=" + offloads,
+		"-netdev", "tap,id=net0,ifname=veth0,script=no,downscript=no", "-device", "virtio-net-pci,netdev=net0,romfile=" +
+			offloads,
 		"-device", "virtio-rng-pci", "-serial", "stdio"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +116,8 @@ func (m *machine) start(seconds int, line string) (*lab.Process, error) {
 
 // startAt is start by another address of the machine.
 func (m *machine) startAt(address string, seconds int, line string) (*lab.Process, error) {
-	return m.host.Start("bash", "-c", `exec 3<>/dev/tcp/$0/99 && printf '%s\n' "$1" >&3 && cat <&3`, address, fmt.Sprintf("%d %s", seconds, line))
+	return m.host.Start("bash", "-c", `exec 3<>/dev/tcp/$0/99 && printf '%s\n' "$1" >&3 && cat <&3`, address,
+		fmt.Sprintf("%d %s", seconds, line))
 }
 
 // ended waits for the end of what start started.
@@ -274,7 +278,8 @@ func (m *machine) killed(kernelServes, server bool) error {
 	}
 	host.Kill()
 	defer m.kill("rping") // which hears of the end, but does not always end itself
-	for end := time.Now().Add(seconds * time.Second); guest.Running() && !strings.Contains(guest.Output(), "DISCONNECT EVENT"); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(seconds * time.Second); guest.Running() &&
+		!strings.Contains(guest.Output(), "DISCONNECT EVENT"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("the program in the machine hears nothing of the end: %s", guest.Output())
 		}
@@ -285,7 +290,8 @@ func (m *machine) killed(kernelServes, server bool) error {
 func both(client string, clientErr error, server string, serverErr error) (string, error) {
 	out := client + "\n" + server
 	if clientErr != nil || serverErr != nil {
-		return out, fmt.Errorf("client: %v\n%s\nserver: %v\n%s", clientErr, lab.Tail(client, 12), serverErr, lab.Tail(server, 12))
+		return out, fmt.Errorf("client: %v\n%s\nserver: %v\n%s", clientErr, lab.Tail(client, 12), serverErr,
+			lab.Tail(server, 12))
 	}
 	return out, nil
 }

@@ -27,7 +27,8 @@ func (m *cardMachine) serveDHCP(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, argv := range [][]string{{filepath.Join(m.dir, "busybox"), "udhcpd", "-f", "-I", hostAddress, conf}, {"iperf3", "-s"}} {
+	for _, argv := range [][]string{{filepath.Join(m.dir, "busybox"), "udhcpd", "-f", "-I", hostAddress, conf},
+		{"iperf3", "-s"}} {
 		if _, err := m.host.Start(argv...); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,8 @@ func (m *cardMachine) shared(i int) (err error) {
 	if err := m.launch(i, lab.Config{"ipv4_address": "0.0.0.0/24", "kernel_interface": kernelInterface}, ""); err != nil {
 		return err
 	}
-	if out, err := m.try(60, "dhclient -4 -1 -v -lf /tmp/leases -pf /tmp/dhclient.pid "+kernelInterface+" >/tmp/dhclient 2>&1; s=$?; cat /tmp/dhclient; exit $s"); err != nil {
+	if out, err := m.try(60, "dhclient -4 -1 -v -lf /tmp/leases -pf /tmp/dhclient.pid "+kernelInterface+
+		" >/tmp/dhclient 2>&1; s=$?; cat /tmp/dhclient; exit $s"); err != nil {
 		log, _ := m.try(10, "XDG_RUNTIME_DIR=/tmp/u urdma show port; ip address; tail /tmp/log")
 		return fmt.Errorf("dhclient: %w: %s\n%s", err, out, log)
 	}
@@ -78,7 +80,8 @@ func (m *cardMachine) shared(i int) (err error) {
 		return fmt.Errorf("iperf3 beside RDMA: %w", err)
 	}
 	m.t.Logf("iperf3 through the kernel's interface: %s alone, %s beside ib_write_bw", alone, beside)
-	if out, err := m.try(30, "dhclient -r -lf /tmp/leases -pf /tmp/dhclient.pid "+kernelInterface+" >/dev/null 2>&1"); err != nil {
+	if out, err := m.try(30, "dhclient -r -lf /tmp/leases -pf /tmp/dhclient.pid "+kernelInterface+
+		" >/dev/null 2>&1"); err != nil {
 		return fmt.Errorf("dhclient -r: %w: %s", err, out)
 	}
 	if err := m.until("the address is given back", `"address": "0.0.0.0/24"`); err != nil {

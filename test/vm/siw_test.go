@@ -26,7 +26,8 @@ func siwPrograms() []program {
 		{name: "rping", server: "rping -s -a @ -C 20 -V", client: "rping -c -a @ -C 20 -V"},
 		{name: "rping, 4,096 bytes", server: "rping -s -a @ -C 10 -V -S 4096", client: "rping -c -a @ -C 10 -V -S 4096"},
 		{name: "rping, 65,535 bytes", server: "rping -s -a @ -C 10 -V -S 65535", client: "rping -c -a @ -C 10 -V -S 65535"},
-		{name: "ucmatose, the server sends first", server: "ucmatose -b @ -C 10 -S 4000", client: "ucmatose -s @ -C 10 -S 4000"},
+		{name: "ucmatose, the server sends first", server: "ucmatose -b @ -C 10 -S 4000",
+			client: "ucmatose -s @ -C 10 -S 4000"},
 		{name: "rdma_server, rdma_client", server: "rdma_server", client: "rdma_client -s @"},
 	}
 	for _, p := range []string{"ib_write", "ib_read", "ib_send"} {
@@ -38,16 +39,19 @@ func siwPrograms() []program {
 		}
 		all = append(all, perftest(p+"_bw", "-s 65536 -n 20 -q 16"))
 	}
-	all = append(all, program{name: "qperf -cm 1 rc_lat", server: "qperf", client: "qperf @ -cm 1 -t 1 rc_lat quit", tcp: 19765})
+	all = append(all, program{name: "qperf -cm 1 rc_lat", server: "qperf", client: "qperf @ -cm 1 -t 1 rc_lat quit",
+		tcp: 19765})
 	vector := func(mode, name string, wants ...string) { all = append(all, vectorOf(mode, name, wants...)) }
-	vector("ops", "messages of no bytes, private data both ways", "text 'server-data'", "private data 12 bytes 'client-data'", "read 4000: status=success")
+	vector("ops", "messages of no bytes, private data both ways", "text 'server-data'",
+		"private data 12 bytes 'client-data'", "read 4000: status=success")
 	for _, n := range []int{0, 1, 56, 57, 196, 255} {
 		vector(fmt.Sprint("private-", n), fmt.Sprintf("%d bytes of private data each way", n), "as sent")
 	}
 	vector("reject", "reject with private data", "REJECTED", "private data 9 bytes 'not-today'")
 	vector("imm", "immediate data is refused at the sender")
 	vector("inv", "Send with Invalidate of memory that can't be, a Terminate")
-	vector("window", "Send with Invalidate of a memory window", "write 64 by a window: status=success", "flags=0x8", "Flushed")
+	vector("window", "Send with Invalidate of a memory window", "write 64 by a window: status=success", "flags=0x8",
+		"Flushed")
 	vector("bad-write", "Write with a wrong key, a Terminate", "Flushed")
 	vector("bad-read", "Read with a wrong key, a Terminate", "read bad key: status=")
 	vector("bounds-write", "Write past the end, a Terminate")
@@ -58,5 +62,7 @@ func siwPrograms() []program {
 }
 
 // short are the programs that run with each of siw's settings.
-var short = []string{"rping", "rping, 65,535 bytes", "ucmatose, the server sends first", "ib_write_bw -s 65536 -n 20", "ib_read_bw -s 65536 -n 20",
-	"ib_send_lat -s 2 -n 20", "messages of no bytes, private data both ways", "reject with private data", "Read with a wrong key, a Terminate"}
+var short = []string{"rping", "rping, 65,535 bytes", "ucmatose, the server sends first", "ib_write_bw -s 65536 -n 20",
+	"ib_read_bw -s 65536 -n 20",
+	"ib_send_lat -s 2 -n 20", "messages of no bytes, private data both ways", "reject with private data",
+	"Read with a wrong key, a Terminate"}

@@ -69,7 +69,8 @@ func checkBounds(t *testing.T, name, way string) {
 	packages, returns := 0, 0
 	_, err := fmt.Sscanf(way, "%d packages, %d returns", &packages, &returns)
 	if err != nil || packages > mostPackages || returns > mostReturns {
-		t.Errorf("%s: %d packages and %d returns, at most %d and %d: %v", name, packages, returns, mostPackages, mostReturns, err)
+		t.Errorf("%s: %d packages and %d returns, at most %d and %d: %v", name, packages, returns, mostPackages, mostReturns,
+			err)
 	}
 }
 
@@ -136,11 +137,13 @@ func message(t *testing.T, o enginetest.Options) (post, arrival []record.Step) {
 }
 
 // aside are packages that a way does not count: clocks, rings, values.
-var aside = map[string]bool{"clock": true, "due": true, "events": true, "fault": true, "mailbox": true, "places": true, "ring": true}
+var aside = map[string]bool{"clock": true, "due": true, "events": true, "fault": true, "mailbox": true, "places": true,
+	"ring": true}
 
 // ends are where a way ends: a port or socket receives or sends, a ring is written to,
 // memory is looked up, a timer is set.
-var ends = map[string]bool{"netif Poll": true, "netif Alloc": true, "netif Send": true, "mpa readable": true, "mpa receive": true, "mpa send": true,
+var ends = map[string]bool{"netif Poll": true, "netif Alloc": true, "netif Send": true, "mpa readable": true,
+	"mpa receive": true, "mpa send": true,
 	"ring Push": true, "ring PublishCons": true, "mem Lookup": true, "clock Set": true}
 
 // node is a visit of a package, and the visits that it makes.
@@ -156,7 +159,8 @@ func text(steps []record.Step) string {
 	all := map[string]bool{}
 	var b strings.Builder
 	visits := write(&b, tree(steps), 0, all)
-	return fmt.Sprintf("%d packages, %d returns; in all %d packages, %d visits\n%s", packages, returns, len(all), visits, &b)
+	return fmt.Sprintf("%d packages, %d returns; in all %d packages, %d visits\n%s", packages, returns, len(all), visits,
+		&b)
 }
 
 func tree(steps []record.Step) *node {

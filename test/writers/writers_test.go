@@ -36,7 +36,8 @@ func build(t *testing.T) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "writers")
-	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary}, files...)
+	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary},
+		files...)
 	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -141,7 +142,8 @@ func TestWritersOfAnOrdinaryUser(t *testing.T) {
 func TestWritersSharedMalloc(t *testing.T) {
 	for _, kind := range []string{"malloc", "aligned"} {
 		t.Run(kind, func(t *testing.T) {
-			trial{uid: os.Getuid(), seconds: length() / 5, urdma: []string{"--share-malloc"}, program: []string{"--kind", kind}}.run(t)
+			trial{uid: os.Getuid(), seconds: length() / 5, urdma: []string{"--share-malloc"},
+				program: []string{"--kind", kind}}.run(t)
 		})
 	}
 }

@@ -21,12 +21,16 @@ func TestInstall(t *testing.T) {
 	}
 	set["make deps"] = set["build"] + set["demo"] + set["test"] + set["mpi"]
 	for program, pkg := range map[string]string{
-		"rping": "rdmacm-utils", "ib_write_bw": "perftest", "ibv_devinfo": "ibverbs-utils", "ip": "iproute2", "nsenter": "util-linux",
-		"sysctl": "procps", "tshark": "tshark", "ping": "iputils-ping", "fio": "fio", "qperf": "qperf", "gdb": "gdb", "valgrind": "valgrind",
-		"gcc": "gcc", "fi_pingpong": "libfabric-bin", "ucx_perftest": "ucx-utils", "dpdk-testpmd": "dpdk-dev", "mpirun": "openmpi-bin",
-		"mpicc": "libopenmpi-dev", "mpiexec.mpich": "mpich", "NPopenmpi": "netpipe-openmpi", "hpcc": "hpcc",
-		"mkdocs": "mkdocs", "mandoc": "mandoc", "sockperf": "sockperf", "munged": "munge", "slurmctld": "slurmctld", "slurmd": "slurmd",
-		"srun": "slurm-client", "salloc": "slurm-client", "sbatch": "slurm-client",
+		"rping": "rdmacm-utils", "ib_write_bw": "perftest", "ibv_devinfo": "ibverbs-utils", "ip": "iproute2",
+		"nsenter": "util-linux",
+		"sysctl":  "procps", "tshark": "tshark", "ping": "iputils-ping", "fio": "fio", "qperf": "qperf", "gdb": "gdb",
+		"valgrind": "valgrind",
+		"gcc":      "gcc", "fi_pingpong": "libfabric-bin", "ucx_perftest": "ucx-utils", "dpdk-testpmd": "dpdk-dev",
+		"mpirun": "openmpi-bin",
+		"mpicc":  "libopenmpi-dev", "mpiexec.mpich": "mpich", "NPopenmpi": "netpipe-openmpi", "hpcc": "hpcc",
+		"mkdocs": "mkdocs", "mandoc": "mandoc", "sockperf": "sockperf", "munged": "munge", "slurmctld": "slurmctld",
+		"slurmd": "slurmd",
+		"srun":   "slurm-client", "salloc": "slurm-client", "sbatch": "slurm-client",
 	} {
 		how := labtest.Install(program)
 		if packages := set[strings.TrimPrefix(how, ".ci/deps ")]; !strings.Contains(packages, " "+pkg+" ") {
