@@ -1,11 +1,10 @@
-// Package clock has the time that urdmad's packages are given, and timers that run
-// by it. It reads no clock: the poll loop reads one, once a turn, and passes the
-// time on, so that tests can pass a virtual one.
+// Package clock has the time that urdmad's packages are given, and timers. It reads no clock: the poll loop
+// reads one once per turn and passes the time on, so that tests can use a virtual clock.
 package clock
 
 import "math"
 
-// Time is a point on, or a distance along, a monotonic clock, in nanoseconds.
+// Time is a time of a monotonic clock, or a duration, in nanoseconds.
 type Time int64
 
 // Never is later than every time.

@@ -2,29 +2,28 @@ package clock
 
 import "container/heap"
 
-// Timer calls a function once at the time it is set to. Each belongs to one
-// Timers from the first Set on.
+// Timer calls a function once at a set time. From the first Set on, it belongs to one Timers.
 type Timer struct {
 	fn    func()
 	at    Time
-	index int // 1 + position in the heap; 0 = not set
+	index int // 1 + index in the heap; 0: not set
 }
 
 // NewTimer returns a timer that is not set.
 func NewTimer(fn func()) *Timer { return &Timer{fn: fn} }
 
-// Timers are the timers of one thread. The zero value has none set.
+// Timers are the timers of one thread. The zero value is empty.
 type Timers struct {
 	heap timerHeap
-	soon []func() // of which the first ran are called already
+	soon []func() // functions given to Soon; the first ran of them were called already
 	ran  int
 }
 
-// Soon has fn run before any timer, at the next Run or RunSoon.
+// Soon makes fn run before any timer, at the next Run or RunSoon.
 func (s *Timers) Soon(fn func()) { s.soon = append(s.soon, fn) }
 
-// RunSoon calls what Soon was given, and what that gives it, and returns how many
-// calls it made, which are bounded: the rest waits for the next time.
+// RunSoon calls the functions given to Soon, including those that they add, and returns how many it called.
+// Their number is bounded; the others wait for the next call.
 func (s *Timers) RunSoon() (n int) {
 	const most = 256
 	for s.ran < len(s.soon) && n < most {
@@ -40,8 +39,7 @@ func (s *Timers) RunSoon() (n int) {
 	return n
 }
 
-// Set has t run at a time, in place of the one it was set to before; Never
-// stops it.
+// Set makes t run at a time, which replaces an earlier one; Never stops it.
 func (s *Timers) Set(t *Timer, at Time) {
 	switch {
 	case at == Never:
@@ -57,22 +55,20 @@ func (s *Timers) Set(t *Timer, at Time) {
 	}
 }
 
-// Hasten has t run no later than at. A timer that runs too early looks at what
-// it is for and is set again, so a deadline that moves back costs nothing here.
+// Hasten makes t run no later than at. A timer that runs too early finds nothing due and is set again, so a
+// deadline that moves later costs nothing here.
 func (s *Timers) Hasten(t *Timer, at Time) {
 	if at != Never && (t.index == 0 || at < t.at) {
 		s.Set(t, at)
 	}
 }
 
-// mostTimers bounds the timers that one Run calls: thousands of connections may die at
-// the same time.
+// mostTimers bounds the timers that one Run calls: thousands of connections may time out at once.
 const mostTimers = 256
 
-// Run calls the timers that are due, earliest first, and returns how many. It
-// calls no more than were set when it began: one that sets itself to the
-// present again does not hold up the turn but waits for the next. So do those beyond
-// mostTimers.
+// Run calls the timers that are due, earliest first, and returns how many. It calls at most as many as were
+// set when it began, so a timer that sets itself to the present time again waits for the next turn. It
+// calls at most mostTimers; the others wait too.
 func (s *Timers) Run(now Time) (n int) {
 	n = s.RunSoon()
 	for limit := min(len(s.heap), mostTimers); limit > 0 && len(s.heap) > 0 && s.heap[0].at <= now; limit-- {
@@ -83,7 +79,7 @@ func (s *Timers) Run(now Time) (n int) {
 	return n
 }
 
-// Next is when the next timer is due, or Never; what Soon was given is due always.
+// Next returns when the next timer is due, or Never; functions given to Soon are due at once.
 func (s *Timers) Next() Time {
 	if len(s.soon) > s.ran {
 		return 0
@@ -94,7 +90,7 @@ func (s *Timers) Next() Time {
 	return s.heap[0].at
 }
 
-// timerHeap orders timers by time, for container/heap.
+// timerHeap orders timers by time; it implements heap.Interface.
 type timerHeap []*Timer
 
 func (h timerHeap) Len() int           { return len(h) }
@@ -104,14 +100,14 @@ func (h timerHeap) Swap(i, j int) {
 	h[i].index, h[j].index = i+1, j+1
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (h *timerHeap) Push(x any) {
 	t := x.(*Timer)
 	*h = append(*h, t)
 	t.index = len(*h)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (h *timerHeap) Pop() any {
 	old := *h
 	t := old[len(old)-1]

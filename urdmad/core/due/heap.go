@@ -1,15 +1,15 @@
-// Package due orders the entries of a table by when something is to be done about
-// them, so that looking for what is due costs nothing for all the others.
+// Package due orders the entries of a table by the time at which they are due, so that finding the due
+// entries does not cost time for the others.
 package due
 
-// Entry says when it is due, in nanoseconds, and remembers where it stands.
+// Entry has the time at which it is due, in nanoseconds, and stores its index in the heap.
 type Entry interface {
 	Due() int64
 	Stands(index int)
 }
 
-// Heap is for container/heap; the first entry is due first. An entry whose time
-// changes is put right by heap.Fix at the index it was told last.
+// Heap implements heap.Interface; the first entry is due first. After an entry's time changes, call
+// heap.Fix with its stored index.
 type Heap[E Entry] []E
 
 func (h Heap[E]) Len() int           { return len(h) }
@@ -20,14 +20,14 @@ func (h Heap[E]) Swap(i, j int) {
 	h[j].Stands(j)
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (h *Heap[E]) Push(x any) {
 	e := x.(E)
 	e.Stands(len(*h))
 	*h = append(*h, e)
 }
 
-// Pop is heap.Interface's. What is taken out is forgotten.
+// Pop implements heap.Interface. It clears the removed element.
 func (h *Heap[E]) Pop() any {
 	old := *h
 	last := len(old) - 1

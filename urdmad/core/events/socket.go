@@ -1,10 +1,9 @@
-// Package events sends event messages to clients: completion events,
-// asynchronous events and rdma_cm events, each kind on a socket of its own
-// (docs/ARCHITECTURE.md).
+// Package events sends event messages to clients: completion events, asynchronous events and rdma_cm
+// events, each kind on its own socket (docs/ARCHITECTURE.md).
 //
-// A Socket never blocks urdmad: what the client's end does not take waits, up to
-// a bound, and is tried again later. Sockets and the Sender belong
-// to the worker's thread. The package must not know what a message says.
+// A Socket never blocks urdmad: messages that the client's end does not accept wait, up to a bound, and are
+// retried. Sockets and the Sender belong to the worker's thread. The package must not know the contents of
+// messages.
 package events
 
 import (
@@ -21,15 +20,14 @@ type Socket struct {
 	fd      int
 	quota   *Quota
 	backlog [][]byte
-	queued  bool // in Sender.retry
+	queued  bool // it is in Sender.retry
 	closed  bool
 }
 
-// Quota bounds the memory that the events of one client take while they wait.
-// Sockets share it.
+// Quota counts the memory of one client's waiting events. Several Sockets share it.
 type Quota struct{ used int }
 
-// MaxBytes is how much that is, with what keeping a message costs.
+// MaxBytes bounds that memory, including the overhead of each message.
 const (
 	MaxBytes     = 4 << 20
 	messageBytes = 64
@@ -52,14 +50,13 @@ func (q *Quota) give(msg []byte) {
 	}
 }
 
-// MaxBacklog bounds the messages that a client which never reads can pile up;
-// past it events are dropped, as a full kernel queue would.
+// MaxBacklog bounds the messages that wait for a client which does not read; further events are dropped, as
+// by a full queue of the kernel.
 const MaxBacklog = 1 << 16
 
-// A client may have thousands of sockets that it does not read, and one happening may be
-// told on thousands. A turn sends atOnce messages; the others wait. Each retryEvery
-// sockets on which some wait are tried, in turn: up to so many messages in all, and so
-// many sockets that take none.
+// A client may have thousands of sockets that it does not read, and one event may be sent to thousands of
+// sockets. A turn sends at most atOnce messages; the others wait. Every retryEvery, sockets with waiting
+// messages are tried in turn: up to a bound on messages, and a bound on sockets that accept none.
 const (
 	atOnce        = 512
 	retryEvery    = clock.Millisecond
@@ -67,12 +64,11 @@ const (
 	retryMessages = 256
 )
 
-// NewSocket owns fd, a SOCK_SEQPACKET socket, on which no send blocks. What waits
-// counts against the quota; nil is none.
+// NewSocket takes ownership of fd, a SOCK_SEQPACKET socket; no send on it blocks. Waiting messages are
+// charged to the quota; nil: no quota.
 func NewSocket(fd int, q *Quota) *Socket { return &Socket{fd: fd, quota: q} }
 
-// Pair makes a socket and the client's end of it, on which messages travel one at a
-// time. Both may block.
+// Pair creates a socket and the client's end of it, which preserve message boundaries. Both are blocking.
 func Pair() (ours, theirs int, err error) {
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -81,41 +77,41 @@ func Pair() (ours, theirs int, err error) {
 	return p[0], p[1], nil
 }
 
-// Pending is how many events the client has not taken yet.
+// Pending returns how many events the client has not received yet.
 func (s *Socket) Pending() int { return len(s.backlog) }
 
-// Close closes the socket: the client's end hangs up.
+// Close closes the socket, so that the client's end sees the end of the stream.
 func (s *Socket) Close() {
 	if !s.closed {
 		s.closed = true
 		for len(s.backlog) > 0 {
 			s.drop()
 		}
-		_ = unix.Close(s.fd) // a close that fails leaves nothing to do
+		_ = unix.Close(s.fd) // an error of close needs no action
 	}
 }
 
-// drop forgets the oldest message.
+// drop removes the oldest message.
 func (s *Socket) drop() {
 	s.quota.give(s.backlog[0])
 	s.backlog[0] = nil
 	s.backlog = s.backlog[1:]
 }
 
-// send reports whether the message is off our hands: sent, or never to be
-// (the client has closed its end).
+// send reports whether the message is done: sent, or never to be sent because the client has closed its
+// end.
 func (s *Socket) send(msg []byte) bool {
 	err := unix.Sendto(s.fd, msg, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 	return err != unix.EAGAIN && err != unix.ENOBUFS && err != unix.EINTR
 }
 
-// Sender sends on any number of sockets and repeats what they did not take.
+// Sender sends on any number of sockets and retries messages that they did not accept.
 type Sender struct {
 	clock *clock.Clock
-	retry []*Socket // with a backlog
+	retry []*Socket // sockets with waiting messages
 	timer *clock.Timer
 	turn  clock.Time
-	sent  int // in that turn
+	sent  int // messages sent in that turn
 }
 
 // NewSender returns a Sender whose retries run on c.
@@ -125,7 +121,7 @@ func NewSender(c *clock.Clock) *Sender {
 	return s
 }
 
-// Send sends one event message; to is nil where the client wants none.
+// Send sends one event message; to is nil if the client wants none.
 func (s *Sender) Send(to *Socket, msg []byte) {
 	if to == nil || to.closed {
 		return
@@ -143,7 +139,7 @@ func (s *Sender) Send(to *Socket, msg []byte) {
 	}
 }
 
-// mayNow reports whether this turn sends one more message.
+// mayNow reports whether this turn may send one more message.
 func (s *Sender) mayNow() bool {
 	if s.turn != s.clock.Now {
 		s.turn, s.sent = s.clock.Now, 0

@@ -1,5 +1,5 @@
-// Package fault turns a fault at an address that another process can take away
-// (truncated, unmapped, poisoned) from the end of the process into a value.
+// Package fault recovers from a memory fault at an address that another process can make invalid (by
+// truncating or unmapping a file, or by poisoned memory), which would otherwise end the process.
 package fault
 
 import (
@@ -7,13 +7,12 @@ import (
 	"runtime/debug"
 )
 
-// Guard runs fn and reports whether it touched memory that isn't there, and
-// where: a client truncated or punched its file, or unmapped what urdmad shares
-// with it. Any other panic goes on. Any goroutine may call it. A call costs some
-// 10 ns and a caught fault 4 µs, so one frame suits a turn. What fn had done before
-// the fault stays done.
+// Guard runs fn and reports whether it accessed invalid memory, and the address: a client has truncated its
+// file, or punched a hole into it, or unmapped memory shared with urdmad. Other panics are passed on. Any
+// goroutine may call it. A call costs some 10 ns and a caught fault 4 µs, so one call per turn is
+// acceptable. Effects of fn before the fault remain.
 func Guard(fn func()) (addr uintptr, faulted bool) {
-	debug.SetPanicOnFault(true) // is the goroutine's, and so asked for each time
+	debug.SetPanicOnFault(true) // a setting of the goroutine, so it is set in each call
 	defer func() {
 		if r := recover(); r != nil {
 			if addr, faulted = address(r); !faulted {
@@ -25,9 +24,9 @@ func Guard(fn func()) (addr uintptr, faulted bool) {
 	return 0, false
 }
 
-// address tells a memory fault from other recovered values. A nil dereference is
-// not one: the runtime gives addresses below 4,096 no Addr method, so a bug of
-// ours isn't blamed on a client.
+// address distinguishes a memory fault from other recovered values. A nil dereference is not one: for
+// addresses below 4,096 the runtime's error has no Addr method, so no bug of ours is attributed to a
+// client.
 func address(recovered any) (addr uintptr, ok bool) {
 	if _, isRuntime := recovered.(runtime.Error); !isRuntime {
 		return 0, false

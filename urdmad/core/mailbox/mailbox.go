@@ -1,4 +1,4 @@
-// Package mailbox hands values from any goroutine to the worker's thread.
+// Package mailbox passes values from any goroutine to the worker's thread.
 package mailbox
 
 import (
@@ -6,15 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// Box is a queue that any goroutine may put into and one thread empties. The
-// zero value is empty.
+// Box is a queue to which any goroutine may append and which one thread empties. The zero value is empty.
 type Box[T any] struct {
 	full atomic.Bool
 	mu   sync.Mutex
 	q    []T
 }
 
-// Put appends v. The caller wakes the thread that takes.
+// Put appends v. The caller must wake the thread that calls Take.
 func (m *Box[T]) Put(v T) {
 	m.mu.Lock()
 	m.q = append(m.q, v)
@@ -22,10 +21,10 @@ func (m *Box[T]) Put(v T) {
 	m.full.Store(true)
 }
 
-// Full reports whether Take would return anything; one load.
+// Full reports whether Take would return any value; it costs one atomic load.
 func (m *Box[T]) Full() bool { return m.full.Load() }
 
-// Take returns all values put so far; a load and no lock when there are none.
+// Take returns all values put so far. If there are none, it costs one atomic load and takes no lock.
 func (m *Box[T]) Take() []T {
 	if !m.full.Load() {
 		return nil

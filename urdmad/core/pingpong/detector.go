@@ -1,45 +1,45 @@
-// Package pingpong notices that two programs answer each other's messages at once (TCP of Linux
-// calls that pingpong mode). While they do, an acknowledgement, or the completion of a message,
-// waits a moment for the answer and arrives along with it. A program that has the completion
-// first often spins on memory for the answer and never yields; one that still waits for the
-// completion polls, and polling yields. Where programs and workers share cores, that halves the
-// switches between them (bench/floor has the numbers).
+// Package pingpong detects that two programs answer each other's messages at once (Linux's TCP calls that
+// pingpong mode). While they do, an acknowledgement, or the completion of a message, is delayed for a
+// moment until the answer and delivered together with it. A program that gets the completion first often
+// spins on memory for the answer and never yields; a program that still waits for the completion polls, and
+// polling yields. If programs and workers share cores, the delay halves the switches between them
+// (bench/floor has the numbers).
 package pingpong
 
 import "urdma/urdmad/core/clock"
 
 const (
-	toBegin = 4 // quick answers in a row
-	toEnd   = 2 // waits in a row that no answer ended
+	toBegin = 4 // consecutive quick answers that begin delaying
+	toEnd   = 2 // consecutive delays without an answer that end it
 )
 
-// Detector learns how soon messages of one direction are answered by messages of the other. The
-// zero Detector has seen none.
+// Detector measures how soon messages of one direction are answered by messages of the other. The zero
+// Detector has seen none.
 type Detector struct {
-	Delay clock.Time // how long a quick answer takes at most, and so how long something may wait
+	Delay clock.Time // longest time of a quick answer, and so the longest delay
 
 	on       bool
-	asked    bool // by a message at askedAt, which no other has answered yet
+	asked    bool // a message sent at askedAt is not answered yet
 	askedAt  clock.Time
-	quick    int // answers in a row
-	needless int // waits in a row, while on
+	quick    int // consecutive quick answers
+	needless int // consecutive needless delays, while on
 }
 
-// On reports whether something should wait for an answer.
+// On reports whether acknowledgements or completions should be delayed.
 func (d *Detector) On() bool { return d.on }
 
-// Asked notes a message that may be answered.
+// Asked records a message that may be answered.
 func (d *Detector) Asked(now clock.Time) {
 	if d.asked && now-d.askedAt <= d.Delay {
 		return
 	}
 	if d.asked {
-		d.quick = 0 // nobody has answered the last
+		d.quick = 0 // the last message was not answered
 	}
 	d.asked, d.askedAt = true, now
 }
 
-// Answered notes a message in the other direction. It reports whether waiting begins.
+// Answered records a message in the other direction. It reports whether delaying begins.
 func (d *Detector) Answered(now clock.Time) (begins bool) {
 	if !d.asked {
 		return false
@@ -56,10 +56,10 @@ func (d *Detector) Answered(now clock.Time) (begins bool) {
 	return true
 }
 
-// Useful notes that something has waited, and an answer came.
+// Useful records that a delay ended with an answer.
 func (d *Detector) Useful() { d.needless = 0 }
 
-// Needless notes that something has waited, and no answer came. Waiting ends if that happens again.
+// Needless records that a delay ended without an answer. Delaying ends after two such delays in a row.
 func (d *Detector) Needless() {
 	if d.needless++; d.needless >= toEnd {
 		d.on, d.quick = false, 0

@@ -1,9 +1,9 @@
-// Package places bounds what strangers may have wait here: connections that have asked for
-// nothing yet, requests that a listener has no room for. Where all places are taken, a
-// newcomer gets the one that the source with the most of them has had longest. So nobody
-// keeps others out by waiting, and whoever takes many places loses his own.
+// Package places bounds what unauthenticated peers can make urdmad keep: connections without a request, and
+// requests that wait for a listener. If all places are taken, a new one replaces the oldest place of the
+// source address that has most places. So no source can keep others out by waiting, and a source that takes
+// many places loses its own.
 //
-// It knows neither what waits nor the time.
+// The package knows neither what waits nor the time.
 package places
 
 import (
@@ -14,44 +14,44 @@ import (
 	"urdma/urdmad/core/due"
 )
 
-// Places are those of one kind.
+// Places are the places of one kind.
 type Places struct {
 	most    int
 	taken   int
-	number  int64 // of the newest place
+	number  int64 // number of the newest place
 	sources map[netip.Prefix]*source
-	order   due.Heap[*source] // the one that gives up a place next is first
+	order   due.Heap[*source] // the source that loses a place next is first
 }
 
-// source is one whose things wait here.
+// source is a source address with its places.
 type source struct {
 	prefix netip.Prefix
 	places list.List // of *Place, the oldest first
-	index  int       // in Places.order
+	index  int       // index in Places.order
 }
 
-// Due is due.Entry's: the more places, and the older the oldest, the sooner.
+// Due implements due.Entry: a source with more places, or with an older oldest place, is due sooner.
 func (s *source) Due() int64 {
 	return s.places.Front().Value.(*Place).number - int64(s.places.Len())<<40
 }
 
-// Stands is due.Entry's.
+// Stands implements due.Entry.
 func (s *source) Stands(i int) { s.index = i }
 
-// Place is taken until Leave.
+// Place is taken until Leave is called.
 type Place struct {
 	all    *Places
 	of     *source
 	number int64
-	entry  *list.Element // of of.places; nil once left
+	entry  *list.Element // element in of.places; nil after Leave
 	evict  func()
 }
 
-// New returns as many places as that.
+// New returns a Places with the given number of places.
 func New(most int) *Places { return &Places{most: most, sources: map[netip.Prefix]*source{}} }
 
-// Take gives a place to what comes from an address. If all are taken, the evict of another
-// is called, which has lost its place.
+// Take gives a place to a source address. If all are taken, it removes another place and calls that place's
+// evict.
 func (p *Places) Take(from netip.Addr, evict func()) *Place {
 	if p.taken == p.most {
 		victim := p.order[0].places.Front().Value.(*Place)
@@ -75,7 +75,7 @@ func (p *Places) Take(from netip.Addr, evict func()) *Place {
 	return place
 }
 
-// Leave gives a place back. Of nil, and of one that was given back, nothing happens.
+// Leave gives a place back. It does nothing for nil, and for a place that was given back or evicted.
 func (place *Place) Leave() {
 	if place == nil || place.entry == nil {
 		return
@@ -93,9 +93,9 @@ func (place *Place) Leave() {
 	}
 }
 
-// sourceOf is what counts as one source: an address, or the 64 bits of an IPv6 network
-// of which one host may have every address. All hosts of a link share those of
-// link-local addresses.
+// sourceOf returns the prefix that counts as one source: an IPv4 address, or the /64 network of an IPv6
+// address, in which one host may have every address. So all hosts of a link are one source for link-local
+// addresses.
 func sourceOf(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is6() && !a.IsLinkLocalUnicast() {

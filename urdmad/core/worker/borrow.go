@@ -2,14 +2,14 @@ package worker
 
 import "sync"
 
-// place is who runs the loop: the worker, but while it sleeps anybody who has
-// something short to do there. Waking a thread to do it, and being woken by that one
-// in turn, costs ten times what is to be done.
+// place is the right to run the loop. The worker has it, except while it sleeps: then another thread with a
+// short task may take it. Waking the worker for the task, and being woken by it, would cost ten times as
+// much as the task.
 type place struct {
-	queue sync.Mutex // borrowers stand in line here, so that mu is free or the worker's
-	mu    sync.Mutex // of the loop
+	queue sync.Mutex // borrowers wait here, so that mu is free or the worker's
+	mu    sync.Mutex // held while the loop runs
 	idle  bool       // the worker sleeps; under mu
-	until Time       // and means to sleep until then
+	until Time       // the planned end of that sleep
 }
 
 func (p *place) free(until Time) {
@@ -22,11 +22,10 @@ func (p *place) take() {
 	p.idle = false
 }
 
-// Borrow calls fn in the worker's place if the worker sleeps, and reports whether
-// it did. fn says whether there is work for the worker now, and until when there
-// is none. It must not wait for anything: packets may be waiting. A worker that has
-// been woken goes before all who stand in line: locks alone would let them overtake
-// it for a millisecond.
+// Borrow calls fn in place of the worker if the worker sleeps, and reports whether it did. fn returns
+// whether there is work for the worker now, and the time until which there is none. fn must not block:
+// packets may be waiting. A worker that was woken goes before all waiting borrowers: with mutexes alone
+// they could delay it by a millisecond.
 func (w *Worker) Borrow(fn func(now Time) (work bool, deadline Time)) bool {
 	w.place.queue.Lock()
 	defer w.place.queue.Unlock()
@@ -40,8 +39,7 @@ func (w *Worker) Borrow(fn func(now Time) (work bool, deadline Time)) bool {
 	return done
 }
 
-// borrow calls fn if the worker sleeps, and reports whether it did, and whether the
-// worker must not sleep on.
+// borrow calls fn if the worker sleeps. It reports whether it did, and whether the worker must wake up.
 func (p *place) borrow(fn func(now Time) (work bool, deadline Time)) (done, wake bool) {
 	if !p.mu.TryLock() {
 		return false, false
@@ -53,7 +51,7 @@ func (p *place) borrow(fn func(now Time) (work bool, deadline Time)) (done, wake
 	return true, p.use(fn)
 }
 
-// use calls fn and reports whether the worker must not sleep on.
+// use calls fn and reports whether the worker must wake up.
 func (p *place) use(fn func(now Time) (work bool, deadline Time)) (wake bool) {
 	work, deadline := fn(Now())
 	if deadline < p.until {

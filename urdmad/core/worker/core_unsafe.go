@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// currentCore is the core the calling thread runs on, -1 if the kernel won't
-// say. It can't block, so the raw form is right.
+// currentCore returns the core on which the calling thread runs, -1 if the kernel doesn't say. The call
+// can't block, so it is a raw system call.
 func currentCore() int32 {
 	var core uint32
 	if _, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&core)), 0, 0); errno != 0 {

@@ -1,33 +1,31 @@
 package worker
 
-// step is what a worker does between two turns.
+// step is the action of a worker between two turns.
 type step uint8
 
 const (
-	stepTurn  step = iota // go on at once
-	stepYield             // give the core away once
-	stepSleep             // wait for something to happen
+	stepTurn  step = iota // continue at once
+	stepYield             // yield the core once
+	stepSleep             // wait for an event
 )
 
-// ladder decides the next step from what the last ones were and took. It reads
-// no clock.
+// ladder decides the next step from the results and durations of the last ones. It reads no clock.
 type ladder struct {
 	policy   *Policy
 	busyAt   Time // start of the last turn with work
-	spinTill Time // no yield before, because the last one met nobody
-	hogTill  Time // no yield before, because the last one met a hog, or could not meet the thread that waits
-	hogPause Time // how long the next hog is avoided
+	spinTill Time // no yield before this time, because the last one let no other thread run
+	hogTill  Time // no yield before this time, because the last one met a hog, or did not run the waiting thread
+	hogPause Time // how long to avoid the next hog
 	nap      Time // length of the next nap
-	misses   int  // yields in a row that met nobody, since somebody was seen to want the core
+	misses   int  // consecutive yields that let no other thread run although one wants the core
 }
 
 func newLadder(p *Policy, now Time) ladder {
 	return ladder{policy: p, busyAt: now, hogPause: p.HogPause, nap: p.Nap}
 }
 
-// next is asked after each turn: when it began, whether it found work, and
-// until when nothing is due. For stepSleep, until is when to wake at the
-// latest.
+// next is called after each turn with its start, whether it found work, and the deadline until which
+// nothing is due. For stepSleep, until is the latest time to wake up.
 func (l *ladder) next(now Time, busy bool, deadline Time) (do step, until Time) {
 	if busy {
 		l.busyAt, l.nap = now, l.policy.Nap
@@ -48,7 +46,7 @@ func (l *ladder) next(now Time, busy bool, deadline Time) (do step, until Time) 
 	return stepSleep, min(deadline, now+l.longest(now))
 }
 
-// longest is the bound of a sleep.
+// longest returns the greatest end of a sleep.
 func (l *ladder) longest(now Time) Time {
 	if now-l.busyAt < l.policy.Idle {
 		return l.policy.MaxSleep
@@ -56,7 +54,7 @@ func (l *ladder) longest(now Time) Time {
 	return max(l.policy.MaxSleep, l.policy.IdleSleep)
 }
 
-// yielded learns from a yield whether the core is shared, and with what kind of thread.
+// yielded concludes from a yield's duration whether the core is shared, and with what kind of thread.
 func (l *ladder) yielded(before, after Time) {
 	took := after - before
 	l.spinTill = 0
@@ -73,18 +71,17 @@ func (l *ladder) yielded(before, after Time) {
 		l.hogPause = min(2*l.hogPause, l.policy.HogPauseMost)
 		return
 	}
-	// One good yield right after the pause may be luck; good ones for as long
-	// as the pause lasted are not.
+	// One short yield right after the pause may be chance; if yields are short for as long as the pause
+	// lasted, the hog is gone.
 	if after-l.hogTill > l.hogPause {
 		l.hogPause = l.policy.HogPause
 	}
 }
 
-// missed: somebody wants the core and the yield did not give it away. That happens
-// within a scheduling group, too: a yield forfeits one slice, and the thread that wants the
-// core may have forfeited several more. So the next yields follow at once; if they
-// don't meet it either, no yield will, and for a while the worker sleeps as soon as
-// it has nothing to do.
+// missed records that a thread wants the core and the yield did not run it. That happens within a
+// scheduling group, too: a yield forfeits one slice, and the waiting thread may have forfeited several
+// more. So the next yields follow at once. If they don't run it either, no yield will, and for a while the
+// worker sleeps as soon as it has nothing to do.
 func (l *ladder) missed(now Time) {
 	l.spinTill = 0
 	if l.misses++; l.misses >= l.policy.Misses {
@@ -93,8 +90,7 @@ func (l *ladder) missed(now Time) {
 	}
 }
 
-// napUntil bounds a sleep from which no port can wake the worker, and makes the
-// next such nap longer.
+// napUntil bounds a sleep from which no port can wake the worker, and makes the next such nap longer.
 func (l *ladder) napUntil(now, until Time) Time {
 	until = min(until, now+l.nap)
 	l.nap = min(2*l.nap, l.policy.NapMost)

@@ -2,34 +2,34 @@ package worker
 
 import "urdma/urdmad/core/clock"
 
-// Machine is what giving a core away and sleeping come to on this machine, as
-// Measure found it. Zero times were not found.
+// Machine has the durations of yields and sleeps on this machine, from Measure. A zero time was not
+// measured.
 type Machine struct {
-	Clock Time // a reading of the clock
-	Yield Time // a yield that let nobody else run, the clock read before and after
+	Clock Time // reading the clock
+	Yield Time // a yield that let no other thread run, including two readings of the clock
 	Sleep Time // a sleep of 1 ns
 	Wake  Time // from a write to an eventfd until the thread that waits for it runs
-	// KeepsCore: a thread that comes from a sleep keeps its core however often it
-	// yields. Linux before 6.6 (CFS) owes it time, and lets it have that first.
+	// KeepsCore: a thread that has just slept keeps its core however often it yields. Linux before 6.6
+	// (CFS) owes it run time, and runs it first.
 	KeepsCore bool
 }
 
-// What DefaultPolicy and urdma.json's defaults suppose: that a yield which let
-// nobody run is at most half of Alone, and a sleep at most twice MinSleep. Where
-// they are longer, these are the proportions that the limits keep to them.
+// DefaultPolicy and urdma.json's defaults assume that a yield which lets no other thread run takes at most
+// half of Alone, and a sleep at most twice MinSleep. If they take longer, these are the ratios of the
+// limits to them.
 const (
-	aloneOfYield = 3  // the least of a yield that lets somebody run is about as much
-	yieldOfSleep = 10 // Yield and Crowd
+	aloneOfYield = 3  // about the shortest duration of a yield that lets another thread run
+	yieldOfSleep = 10 // for Yield and Crowd
 )
 
-// What is longer was not the machine but somebody who had the core.
+// Longer durations were caused by another thread that had the core.
 const (
 	longestYield = 10 * clock.Microsecond
 	longestSleep = 500 * clock.Microsecond
 )
 
-// On is the policy with its limits made longer where m is slow, and fewer vain
-// yields beside somebody who wants the core where none will ever meet him.
+// On returns the policy adapted to m: with longer limits if m is slow, and with fewer failed yields before
+// a sleep if yields never run a waiting thread.
 func (p Policy) On(m Machine) Policy {
 	if yield := min(m.Yield, longestYield); 2*yield > p.Alone {
 		p.Alone = aloneOfYield * yield

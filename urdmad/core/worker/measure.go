@@ -12,15 +12,14 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Measure finds out what this machine is like, in about 10 ms. What others do
-// meanwhile changes little: of sleeps and wake-ups the shortest counts, and of
-// yields only those that let nobody run. The last question is put on one core, the
-// one given, or any if that is negative.
+// Measure measures this machine, in about 10 ms. Other load has little influence: the shortest sleep and
+// wake-up count, and only those yields that let no other thread run. KeepsCore is measured on the given
+// core, or on any if that is negative.
 func Measure(core int) Machine {
 	found := make(chan Machine)
-	go func() { // the thread has settings of its own, so it ends with this function
-		runtime.LockOSThread()                             // and never unlock
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // as a worker's
+	go func() { // the thread's settings differ from others, so it ends with this function
+		runtime.LockOSThread()                             // without unlocking, so that the thread ends
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the same as a worker's
 		if core < 0 {
 			core = int(currentCore())
 		}
@@ -39,8 +38,8 @@ func measureClock() Time {
 	return (Now() - before) / readings
 }
 
-// measureYield is the median of yields after which the same thread went on, as
-// the kernel counts its switches; 0 if there were hardly any.
+// measureYield returns the median duration of yields after which the same thread continued, by the kernel's
+// count of context switches; 0 if there were almost none.
 func measureYield() Time {
 	const enough, least = 64, 8
 	var t thread
@@ -61,7 +60,7 @@ func measureYield() Time {
 	return single[len(single)/2]
 }
 
-// contextSwitches are those of the calling thread (getrusage(2)).
+// contextSwitches returns the calling thread's number of context switches (getrusage(2)).
 func contextSwitches() int64 {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &r) != nil {
@@ -70,7 +69,7 @@ func contextSwitches() int64 {
 	return r.Nvcsw + r.Nivcsw
 }
 
-// shortest of some runs of what says how long it took.
+// shortest returns the shortest duration of several runs of once.
 func shortest(once func() Time) Time {
 	least := once()
 	for range 15 {
@@ -85,8 +84,7 @@ func sleepOnce() Time {
 	return Now() - before
 }
 
-// measureWake has a second thread answer, and takes half of the way there and
-// back.
+// measureWake lets a second thread answer, and returns half of the round trip.
 func measureWake() Time {
 	there, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
@@ -117,7 +115,7 @@ func measureWake() Time {
 	return least / 2
 }
 
-// give adds one to an eventfd, take waits until it is not 0.
+// give adds one to an eventfd; take waits until it is not 0.
 func give(fd int) {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
@@ -129,25 +127,24 @@ func take(fd int) {
 	again(func() error { _, err := unix.Read(fd, count[:]); return err })
 }
 
-// again repeats a call that a signal interrupted.
+// again repeats a call that was interrupted by a signal.
 func again(call func() error) {
 	for call() == unix.EINTR {
 	}
 }
 
-// The kernel lets a yield pass over a thread that it owes 4 ms (Linux before 6.6,
-// eight processors; less with fewer), and owes it what another has had while it
-// slept.
+// A yield does not run a thread to which the kernel prefers the caller by up to 4 ms (Linux before 6.6,
+// eight processors; less with fewer): the run time that the other thread had while the caller slept.
 const (
 	owed  = 8 * time.Millisecond
-	tries = 100 // where yields do let others run, a few in a row may not
+	tries = 100 // if yields do let others run, a few consecutive ones may not
 
-	leastPs = 3 // PrepareRuntime's least
+	leastPs = 3 // the least number of Ps after PrepareRuntime
 )
 
-// keepsCore sleeps while a partner has the core, then yields to it. The partner
-// counts its turns: one more, and it has run. With fewer Ps than these two and others
-// of the process may want, it might not be the kernel that keeps the partner waiting.
+// keepsCore sleeps while a partner has the core, then yields to it. The partner counts its turns, which
+// shows whether it has run. With fewer Ps than these two and others of the process may need, the Go runtime
+// rather than the kernel might delay the partner.
 func keepsCore(core int) bool {
 	if runtime.GOMAXPROCS(0) < leastPs {
 		return false
@@ -166,7 +163,7 @@ func keepsCore(core int) bool {
 	before := p.turns.Load()
 	time.Sleep(owed)
 	if p.turns.Load() == before {
-		return false // somebody else had the core
+		return false // a third thread had the core
 	}
 	end := Now() + 5*clock.Millisecond
 	for range tries {
@@ -181,7 +178,7 @@ func keepsCore(core int) bool {
 
 // partner is a thread that polls and yields as a program does.
 type partner struct {
-	ready chan error // nil: it runs
+	ready chan error // receives nil when it runs
 	turns atomic.Uint64
 	stop  atomic.Bool
 }
@@ -193,15 +190,15 @@ func (p *partner) run(core int) {
 	if err != nil {
 		return
 	}
-	defer restore() // the process's first thread never ends
+	defer restore() // restored because the process's first thread does not end
 	var t thread
 	for !p.stop.Load() {
 		p.turns.Add(1)
-		t.yield() // no signal can make the raw form give its P to a collection
+		t.yield() // not raw: raw, no signal could make it give its P to a garbage collection
 	}
 }
 
-// pin binds the calling thread to one core until restore.
+// pin binds the calling thread to one core until restore is called.
 func pin(core int) (restore func(), err error) {
 	var set, before unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -211,6 +208,6 @@ func pin(core int) (restore func(), err error) {
 	return func() { _ = unix.SchedSetaffinity(0, &before) }, unix.SchedSetaffinity(0, &set)
 }
 
-// rawYield keeps the P, so that only the kernel decides who runs. Signals of the
-// runtime find the thread in the call, where it can't be preempted: not for long loops.
+// rawYield keeps the P, so that only the kernel decides which thread runs. Signals of the runtime find the
+// thread in the system call, where it can't be preempted: don't use it in long loops.
 func rawYield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -7,55 +7,47 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Time is nanoseconds of the worker's monotonic clock, which starts at 0 when
-// the process does.
+// Time is nanoseconds of the worker's monotonic clock, CLOCK_MONOTONIC.
 type Time = clock.Time
 
-// Policy says how a worker shares its core. DefaultPolicy has the values that
-// bench/floor chose; its README says why.
+// Policy is how a worker shares its core. DefaultPolicy has values measured with bench/floor; its README
+// has the reasons.
 type Policy struct {
-	// Yield is how long after the last work the worker yields its core after
-	// each empty turn, before it sleeps.
+	// Yield is how long after the last work the worker yields its core after each empty turn, before it
+	// sleeps.
 	Yield Time
-	// A yield shorter than Alone met nobody who wants the core: the next one
-	// comes after Spin of empty turns.
+	// A yield shorter than Alone let no other thread run: the next one follows after empty turns for Spin.
 	Alone, Spin Time
-	// A yield longer than Hog met a program that spins on memory and doesn't
-	// give the core back. For HogPause, doubling to HogPauseMost while it
-	// recurs, the worker sleeps instead of yielding: a wake-up preempts such a
-	// program, a yield waits for the scheduler's tick.
+	// A yield longer than Hog ran a program that spins on memory and doesn't yield. For HogPause, doubling
+	// up to HogPauseMost while that recurs, the worker sleeps instead of yielding: a wake-up preempts such
+	// a program, while a yield waits for the scheduler's tick.
 	Hog, HogPause, HogPauseMost Time
-	// Crowd is how long the worker sleeps instead of yielding after Misses yields in
-	// a row met nobody although somebody wants the core.
+	// Crowd is how long the worker sleeps instead of yielding after Misses consecutive yields let no other
+	// thread run although one wants the core.
 	Crowd  Time
 	Misses int
-	// MinSleep is what falling asleep and waking costs: nearer deadlines are
-	// waited for awake.
+	// MinSleep is the duration of falling asleep and waking up: the worker stays awake for nearer
+	// deadlines.
 	MinSleep Time
-	// MaxSleep bounds every sleep, so that a watchdog sees the worker move. After
-	// Idle without work IdleSleep does, if it is longer, and such a sleep lets go of
-	// the P: while the worker holds it, Go's monitor interrupts the sleep some 40
-	// times a second. The first message afterwards takes 30 µs longer.
+	// MaxSleep bounds every sleep, so that a watchdog sees that the worker is alive. After Idle without
+	// work, IdleSleep is the bound if it is longer, and such a sleep releases the P: otherwise Go's monitor
+	// interrupts the sleep some 40 times a second. The first message afterwards takes 30 µs longer.
 	MaxSleep, Idle, IdleSleep Time
-	// Nap is the first sleep when a port has no interrupt; it doubles to
-	// NapMost.
+	// Nap is the length of the first sleep if a port has no interrupt; it doubles up to NapMost.
 	Nap, NapMost Time
-	// SleepSlice is the EEVDF slice asked for while sleeping (see
-	// sched_setattr(2), Linux 6.12; 0 leaves it alone). A short one lets the
-	// wake-up preempt. It is given back before the next yield: a yield forfeits
-	// a slice, so a short one would return the core to the one who yields.
+	// SleepSlice is the EEVDF slice requested while sleeping (see sched_setattr(2), Linux 6.12; 0 leaves it
+	// unchanged). With a short slice the wake-up preempts. The normal slice is restored before the next
+	// yield: a yield forfeits a slice, so with a short one the core would return to the yielding thread.
 	SleepSlice Time
-	// Slice and Nice hold for the whole life of the thread; 0 leaves them as
-	// inherited.
+	// Slice and Nice apply for the whole life of the thread; 0 leaves them as inherited.
 	Slice Time
 	Nice  int
-	// Core pins the thread; negative leaves it to the kernel.
+	// Core is the core to which the thread is pinned; negative: not pinned.
 	Core int
 }
 
-// DefaultPolicy is what bench/floor chose for a machine with few cores. A client
-// and a daemon with a core each measured 0.12 µs a hop with it; more than two
-// cores have not been tried.
+// DefaultPolicy returns the policy measured with bench/floor for a machine with few cores. With it, a
+// client and a daemon with a core each took 0.12 µs per hop; more than two cores have not been tested.
 func DefaultPolicy() Policy {
 	return Policy{
 		Yield:        50 * clock.Microsecond,
@@ -77,7 +69,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// ErrPolicy is wrapped by every complaint about a Policy.
+// ErrPolicy is wrapped by every error about a Policy.
 var ErrPolicy = errors.New("worker policy")
 
 func (p *Policy) validate() error {

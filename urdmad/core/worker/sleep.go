@@ -9,13 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell is what wakes a sleeping worker from inside the process and by kick
-// sockets.
+// bell wakes a sleeping worker, from inside the process or by kick sockets.
 //
-// Wake stores rung and then loads asleep; the worker stores asleep and then
-// loads rung (both sequentially consistent in Go), so that one of the two sees
-// the other: no wake-up is slept over, and a worker that is awake costs Wake no
-// system call.
+// Wake stores rung and then loads asleep; the worker stores asleep and then loads rung (both sequentially
+// consistent in Go), so that at least one of the two sees the other's store. So no wake-up is lost, and
+// Wake needs no system call while the worker is awake.
 type bell struct {
 	rung   atomic.Bool
 	asleep atomic.Bool
@@ -62,11 +60,11 @@ func (b *bell) wake() {
 	if !b.closed {
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)
-		_, _ = unix.Write(b.event, one[:]) // a full counter wakes as well
+		_, _ = unix.Write(b.event, one[:]) // fails if the counter is full, which also wakes
 	}
 }
 
-// fallAsleep announces the sleep; false means somebody rang.
+// fallAsleep announces the sleep; false means that the bell was rung.
 func (b *bell) fallAsleep() bool {
 	b.asleep.Store(true)
 	if b.rung.Swap(false) {
@@ -76,7 +74,7 @@ func (b *bell) fallAsleep() bool {
 	return true
 }
 
-// wait blocks until the bell, a kick, one of fds or the time. hold: keep the P where
+// wait blocks until a wake-up, a kick, an event of fds, or the end of length. hold asks to keep the P if
 // that is allowed. It reports whether something other than time ended the sleep.
 func (b *bell) wait(fds []int, length Time, hold bool) (woken bool) {
 	b.fds = append(b.fds[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN},
@@ -100,13 +98,11 @@ func (b *bell) wait(fds []int, length Time, hold bool) (woken bool) {
 	return true
 }
 
-// ppoll sleeps. The form of call that lets go of the P is always right, but on
-// the way back the thread has to find a P again: 58 µs to the first message
-// after idling instead of 26 µs, and more processor time. Where PrepareRuntime
-// reserved a P for each worker, it is kept. The collector doesn't wait for us
-// then either, because ppoll, unlike read, ends at the signal by which the
-// runtime preempts a thread, and the runtime repeats that signal every 100 µs
-// until it is heard. EINTR is a wake-up like any other.
+// ppoll sleeps. The form of the call that releases the P is always allowed, but afterwards the thread must
+// acquire a P again: 58 µs to the first message after idling instead of 26 µs, and more processor time. If
+// PrepareRuntime reserved a P for each worker, the P is kept. The garbage collector doesn't wait for the
+// worker then either: the runtime preempts a thread by a signal, which it repeats every 100 µs, and ppoll,
+// unlike read, ends at a signal. EINTR counts as a wake-up.
 func (b *bell) ppoll(timeout *unix.Timespec, hold bool) (int, error) {
 	if hold && reserved.Load() {
 		return ppollHolding(b.fds, timeout)
@@ -114,8 +110,8 @@ func (b *bell) ppoll(timeout *unix.Timespec, hold bool) (int, error) {
 	return unix.Ppoll(b.fds, timeout, nil)
 }
 
-// drainKicks empties the kick sockets that have something. One whose client is
-// gone leaves the set, or it would keep the worker awake for ever.
+// drainKicks reads the kick sockets that are ready. A socket whose client has closed it is removed from the
+// set, or it would keep the worker awake for ever.
 func (b *bell) drainKicks() {
 	n, _ := unix.EpollWait(b.kicks, b.ready, 0)
 	for i := range max(n, 0) {

@@ -6,23 +6,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stats is a snapshot of what a worker has done since it started.
+// Stats is a snapshot of a worker's counters since its start.
 type Stats struct {
 	Turns       uint64 `counter:"turns"`
 	BusyTurns   uint64 `counter:"busy_turns"`
 	Yields      uint64 `counter:"yields"`
 	Sleeps      uint64 `counter:"sleeps"`
-	Hogs        uint64 `counter:"hogs"`  // yields that met a program which keeps the core
-	Wakes       uint64 `counter:"wakes"` // sleeps ended by Wake, a kick or a port, not by time
+	Hogs        uint64 `counter:"hogs"`  // yields that ran a program which does not yield the core
+	Wakes       uint64 `counter:"wakes"` // sleeps ended by Wake, a kick or a port rather than by time
 	AsleepNs    uint64 `counter:"asleep_ns"`
 	YieldedNs   uint64 `counter:"yielded_ns"`
-	LongestGap  Time   `counter:"longest_gap_ns"` // between the starts of two turns without a yield or sleep between
-	MinorFaults uint64 `counter:"minor_faults"`   // pages that the thread touched first, or that a client took away
-	MajorFaults uint64 `counter:"major_faults"`   // pages that it waited for: swapped out
+	LongestGap  Time   `counter:"longest_gap_ns"` // between the starts of two consecutive turns without a yield or sleep
+	MinorFaults uint64 `counter:"minor_faults"`   // first accesses to pages, or to pages that a client had removed
+	MajorFaults uint64 `counter:"major_faults"`   // accesses that waited for swapped-out pages
 }
 
-// counters is the worker's own copy; publish shows it to others. A turn touches
-// only plain memory.
+// counters is the worker's own copy, in plain memory; publish makes it visible to others.
 type counters struct {
 	now    Stats
 	shown  [11]atomic.Uint64
@@ -76,8 +75,8 @@ func (c *counters) snapshot() Stats {
 		AsleepNs: v(6), YieldedNs: v(7), LongestGap: Time(v(8)), MinorFaults: v(9), MajorFaults: v(10)}
 }
 
-// faults are how many page faults the calling thread has had. Asking costs less
-// than a microsecond, so it is done when counts are shown and not in each turn.
+// faults returns how many page faults the calling thread has had. It takes less than a microsecond, so it
+// is called when counters are published rather than in each turn.
 func faults() (minor, major uint64) {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &r) != nil {

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// thread is the locked OS thread of a worker and how the kernel schedules it.
+// thread is a worker's locked OS thread and its scheduling parameters.
 type thread struct {
-	attr      unix.SchedAttr // as the worker wants it while it is awake
-	fair      bool           // SCHED_OTHER or SCHED_BATCH: slices mean something
+	attr      unix.SchedAttr // the scheduling attributes while the worker is awake
+	fair      bool           // SCHED_OTHER or SCHED_BATCH: slices have an effect
 	shortened bool
-	refused   error  // what the kernel did not allow; the worker runs without
-	short     uint64 // the slice while asleep, ns; 0: the same
+	refused   error  // settings that the kernel refused; the worker runs without them
+	short     uint64 // slice while asleep, ns; 0: the same as awake
 }
 
-// setUp locks the caller to its thread and applies the policy to it.
+// setUp locks the caller to its thread and applies the policy.
 func (t *thread) setUp(p *Policy) error {
 	runtime.LockOSThread()
-	// Timed sleeps are to end when they should: the default slack is 50 µs.
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil { // a seccomp profile
+	// Timed sleeps must end on time: the default slack is 50 µs.
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil { // fails under some seccomp profiles
 		t.refused = fmt.Errorf("worker: PR_SET_TIMERSLACK, so timed sleeps end up to 50 µs late: %w", err)
 	}
 	if p.Core >= 0 {
@@ -47,9 +47,9 @@ func (t *thread) classify(p *Policy) error {
 	t.attr = *attr
 	t.fair = attr.Policy == unix.SCHED_NORMAL || attr.Policy == unix.SCHED_BATCH
 	if !t.fair {
-		return nil // an administrator chose a class; leave it
+		return nil // an administrator chose the class; it is not changed
 	}
-	if attr.Runtime != 0 { // 0: such threads have no slice of their own (before Linux 6.12)
+	if attr.Runtime != 0 { // 0: threads have no slice of their own (before Linux 6.12)
 		t.short = uint64(p.SleepSlice)
 	}
 	if p.Nice == 0 && p.Slice == 0 {
@@ -73,8 +73,8 @@ func (t *thread) classify(p *Policy) error {
 	return nil
 }
 
-// shorten asks for the sleeper's slice, or gives it back. A refusal changes
-// nothing that matters: the wake-up is then a little later.
+// shorten sets the slice for sleeping, or restores the normal one. If the kernel refuses, wake-ups are only
+// a little later.
 func (t *thread) shorten(on bool) {
 	if !t.fair || t.short == 0 || t.shortened == on {
 		return
@@ -89,31 +89,29 @@ func (t *thread) shorten(on bool) {
 	t.shortened = on
 }
 
-// yield gives the core away once. The blocking form of the call lets the
-// garbage collector go on while another process has the core.
+// yield yields the core once. It is not a raw system call, so that the garbage collector can continue while
+// another process has the core.
 func (t *thread) yield() {
 	_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
 
-// reserved says that there is a P for every worker and that the runtime may
-// interrupt a sleeping one.
+// reserved says that there is a P for every worker and that the runtime may interrupt a sleeping worker.
 var reserved atomic.Bool
 
-// rarely is the percentage of garbage beside what is in use, as GOGC counts it, and
-// mostGarbage bounds it where more is in use than a single worker and its ports take.
+// rarely is the GOGC percentage for one worker; mostGarbage bounds the garbage if more memory is in use
+// than a single worker and its ports need.
 const (
 	rarely      = 800
 	mostGarbage = 64 << 20
 )
 
-// PrepareRuntime sets Go's runtime up for this many workers; call it once, before
-// they run. GOMAXPROCS and GOGC in the environment win.
+// PrepareRuntime configures Go's runtime for this many workers; call it once, before they run. GOMAXPROCS
+// and GOGC in the environment take precedence.
 //
-// GOMAXPROCS grows so that a worker that comes back from a sleep doesn't compete
-// for a P with the daemon's other goroutines: beside two busy ones on two cores
-// that cost 330 µs in the median, and with it 27 µs. Collections get rare,
-// because each stops the workers until every other thread of the process has
-// had a core.
+// GOMAXPROCS is increased so that a worker that ends a sleep doesn't compete for a P with the daemon's
+// other goroutines: with two busy goroutines on two cores, a wake-up took 330 µs in the median without
+// this, and 27 µs with it. Garbage collections become rare, because each stops the workers until every
+// other thread of the process has been scheduled.
 func PrepareRuntime(workers int) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+workers+1))
@@ -125,9 +123,9 @@ func PrepareRuntime(workers int) {
 	reserved.Store(signals && runtime.GOMAXPROCS(0) > workers)
 }
 
-// LimitGarbage is for when all that stays for ever is there, above all the buffers of ports
-// and workers: eight times those would be hundreds of megabytes with several workers. GOGC in
-// the environment wins.
+// LimitGarbage is called when all permanent memory is allocated, above all the buffers of ports and
+// workers: garbage of eight times that would be hundreds of megabytes with several workers. GOGC in the
+// environment takes precedence.
 func LimitGarbage() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -138,7 +136,7 @@ func LimitGarbage() {
 	debug.SetGCPercent(garbagePercent(live[0].Value.Uint64()))
 }
 
-// garbagePercent is at least as much as is in use.
+// garbagePercent returns the GOGC percentage, at least 100, for this much memory in use.
 func garbagePercent(live uint64) int {
 	return int(max(100, min(rarely, mostGarbage*100/max(1, live))))
 }

@@ -8,16 +8,15 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Loop is what a worker runs. All calls come on the worker's thread.
+// Loop is the poll loop that a worker runs. All calls come on the worker's thread.
 type Loop interface {
-	// Turn does what there is to do at now. busy means there was something;
-	// deadline is when the next timer is due.
+	// Turn does the work that is available at now. busy means that there was some; deadline is when the
+	// next timer is due.
 	Turn(now Time) (busy bool, deadline Time)
-	// PrepareSleep asks others to wake the worker from now on (sleeping flags,
-	// interrupts) and then looks once more: ok is false when work has appeared,
-	// and then everything is undone already. Otherwise out is fds with the
-	// descriptors to wait for appended, and timed says that some source of work
-	// can't wake anybody, so the sleep must be short.
+	// PrepareSleep requests wake-ups from now on (sleeping flags, interrupts) and then looks for work once
+	// more. ok is false if there is work; then the requests are already undone. Otherwise out is fds with
+	// the descriptors to wait for appended, and timed says that some source of work can't wake the worker,
+	// so the sleep must be short.
 	PrepareSleep(fds []int) (out []int, timed, ok bool)
 	// Woke undoes PrepareSleep after each sleep.
 	Woke()
@@ -25,16 +24,16 @@ type Loop interface {
 
 // Hooks are optional calls on the worker's thread.
 type Hooks struct {
-	Begin func() error     // before the first turn, for rte_thread_register and the like
+	Begin func() error     // before the first turn, for example for rte_thread_register
 	End   func()           // after the last turn
 	Moved func(core int32) // the worker now runs on this core (-1: unknown)
-	// Crowded reports whether somebody who waits for the worker is known to want
-	// this core. It is asked after a yield that met nobody: a yield meets only
-	// threads of the worker's own scheduling group (sched(7), autogroup).
+	// Crowded reports whether a thread that waits for the worker is known to want this core. It is called
+	// after a yield that let no other thread run: a yield runs only threads of the worker's own scheduling
+	// group (sched(7), autogroup).
 	Crowded func(core int32) bool
 }
 
-// Worker runs one Loop. Make it with New, start it with Start or Run.
+// Worker runs one Loop. Create it with New, start it with Start or Run.
 type Worker struct {
 	loop   Loop
 	policy Policy
@@ -45,24 +44,24 @@ type Worker struct {
 	counts counters
 	fds    []int
 	core   int32
-	coreAt Time // when core was asked for
+	coreAt Time // when core was determined
 	place  place
 
 	stopping atomic.Bool
 	once     sync.Once
-	ready    chan error // what setting up came to
+	ready    chan error // receives the result of the set-up
 	done     chan struct{}
 	err      error
 }
 
-// ErrStarted is returned by a second Run or Start, ErrStopped by Watch and
-// Unwatch of a worker that has ended.
+// ErrStarted is returned by a second Run or Start, ErrStopped by Watch and Unwatch after the worker has
+// ended.
 var (
 	ErrStarted = errors.New("worker: already started")
 	ErrStopped = errors.New("worker: stopped")
 )
 
-// New prepares a worker; it has no thread yet.
+// New creates a worker, which has no thread yet.
 func New(loop Loop, p Policy, h Hooks) (*Worker, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -75,8 +74,8 @@ func New(loop Loop, p Policy, h Hooks) (*Worker, error) {
 		ready: make(chan error, 1), done: make(chan struct{})}, nil
 }
 
-// Start runs the loop in a goroutine on a thread of its own. It returns when the
-// first turn is about to come, or with the error that keeps it from running.
+// Start runs the loop in a goroutine on a thread of its own. It returns just before the first turn, or with
+// the error that prevents the worker from running.
 func (w *Worker) Start() error {
 	err := ErrStarted
 	w.once.Do(func() {
@@ -86,16 +85,15 @@ func (w *Worker) Start() error {
 	return err
 }
 
-// Refused is what the kernel did not allow, by privilege or seccomp; the worker
-// runs without. Call it after Start.
+// Refused returns the settings that the kernel refused, for lack of privilege or by seccomp; the worker
+// runs without them. Call it after Start.
 func (w *Worker) Refused() error { return w.thread.refused }
 
-// Done is closed when the worker has ended, for whatever reason.
+// Done is closed when the worker has ended, for any reason.
 func (w *Worker) Done() <-chan struct{} { return w.done }
 
-// Stop ends the loop after the turn under way and returns when it has ended,
-// with the error that kept it from running, if any. A worker that never ran is
-// only released.
+// Stop ends the loop after the current turn. It returns when the worker has ended, with the error that
+// prevented it from running, if any. A worker that never ran is only released.
 func (w *Worker) Stop() error {
 	w.once.Do(func() {
 		w.bell.close()
@@ -111,31 +109,30 @@ func (w *Worker) requestStop() {
 	w.Wake()
 }
 
-// Wake has the worker take a turn soon; any goroutine may call it. It costs a
-// system call only when the worker sleeps.
+// Wake makes the worker take a turn soon; any goroutine may call it. It makes a system call only if the
+// worker sleeps.
 func (w *Worker) Wake() { w.bell.wake() }
 
-// Watch adds a client's kick socket: whatever arrives on it is read, thrown
-// away and wakes the worker. The caller keeps owning fd and calls Unwatch
-// before closing it.
+// Watch adds a client's kick socket: any data that arrive on it wake the worker, and are discarded. The
+// caller keeps owning fd and calls Unwatch before closing it.
 func (w *Worker) Watch(fd int) error { return w.bell.watch(fd) }
 
-// Unwatch forgets a kick socket. One whose other end was closed has left
-// already; the error says so.
+// Unwatch removes a kick socket. If the other end was closed, the socket is already removed, and an error
+// says so.
 func (w *Worker) Unwatch(fd int) error { return w.bell.unwatch(fd) }
 
-// Stats is at most 1,024 turns old.
+// Stats returns a snapshot that is at most 1,024 turns old.
 func (w *Worker) Stats() Stats { return w.counts.snapshot() }
 
-// Beat grows while the worker lives: at least once in MaxSleep or IdleSleep. A watchdog
-// compares two readings taken further apart than that.
+// Beat returns a number that increases while the worker lives, at least once in MaxSleep or IdleSleep. A
+// watchdog compares two values taken further apart than that.
 func (w *Worker) Beat() uint64 {
 	s := w.counts.snapshot()
 	return s.Turns + s.Yields + s.Sleeps
 }
 
-// main is the worker's goroutine. Its thread has settings of its own by then,
-// so it ends locked and takes the thread with it.
+// main is the worker's goroutine. Its thread has settings of its own, so the goroutine stays locked to it
+// and the thread ends with it.
 func (w *Worker) main() {
 	defer close(w.done)
 	defer w.bell.close()
@@ -210,12 +207,11 @@ func (w *Worker) sleep(until Time) {
 	w.noteCore(Now())
 }
 
-// coreAge is how old the core told to Moved may be while the worker yields:
-// asking costs 0.12 µs and a yielding thread seldom moves.
+// coreAge is the age up to which the core reported by Moved remains valid while the worker yields: asking
+// costs 0.12 µs, and a yielding thread rarely moves.
 const coreAge = 50 * clock.Microsecond
 
-// noteCore looks where the thread runs, which can only have changed while it
-// didn't.
+// noteCore determines the thread's core, which can change only while the thread does not run.
 func (w *Worker) noteCore(now Time) {
 	if w.hooks.Moved == nil {
 		return
