@@ -8,8 +8,7 @@ import (
 	"urdma/wire"
 )
 
-// Connect sends the connection request; ESTABLISHED, REJECTED, UNREACHABLE or
-// CONNECT_ERROR follows.
+// Connect sends the connection request; ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR follows.
 func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 	if id.Datagrams {
 		return m.services.connect(id, p)
@@ -53,8 +52,8 @@ func connectable(qp QueuePair) error {
 	return nil
 }
 
-// fits refuses private data that a message of an id has no room for, on every path of the
-// device: as in the kernel's rdma_cm, peers on this host are no exception.
+// fits returns an error if private data are too long for a message of an id, on any path of the device: as
+// in the kernel's rdma_cm, the limit also applies to peers on this host.
 func (m *Manager) fits(id *ID, op wire.TRPOp, private []byte) error {
 	if most := m.net.MaxPrivate(id.dev, op); len(private) > most {
 		return fmt.Errorf("%d bytes of private data, expected at most %d: %w", len(private), most, einval)
@@ -89,7 +88,7 @@ func (m *Manager) fail(id *ID, kind EventKind, why syscall.Errno) {
 	m.deliver(id, Event{Kind: kind, Err: why})
 }
 
-// abandon gives back what a handshake that did not succeed had.
+// abandon releases everything that a failed handshake used.
 func (m *Manager) abandon(id *ID) {
 	m.net.Set(id.timer, clock.Never)
 	if id.conn != nil {
@@ -99,9 +98,9 @@ func (m *Manager) abandon(id *ID) {
 	id.state = ended
 }
 
-// accepted: the listener accepted our request, from a fresh port.
+// accepted handles the listener's accept, which comes from a new port number.
 func (m *Manager) accepted(id *ID, p *Packet) {
-	if !id.terms.QP.Connectable() { // the client has destroyed it meanwhile
+	if !id.terms.QP.Connectable() { // the client has destroyed the queue pair in the meantime
 		if p.Conn == nil {
 			m.net.Send(FinOf(p))
 		}
@@ -118,7 +117,7 @@ func (m *Manager) accepted(id *ID, p *Packet) {
 	m.deliver(id, Event{Kind: EventEstablished, Param: id.inForce(r)})
 }
 
-// inForce describes what the peer said in its accept, and what is in force now.
+// inForce returns the peer's parameters from its accept, as they are in force now.
 func (id *ID) inForce(r *wire.TRPConnect) Param {
 	return Param{ResponderResources: clamp8(id.terms.IRD), InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(r.Ext.QPN),
 		PrivateData: r.PrivateData}
@@ -126,14 +125,14 @@ func (id *ID) inForce(r *wire.TRPConnect) Param {
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
-// rejected: the listener, or the host itself, said no.
+// rejected handles a reject from the listener or from the peer's host.
 func (m *Manager) rejected(id *ID, r *wire.TRPConnect) {
 	why := r.IRD
 	switch {
 	case why != 0:
 	case len(r.PrivateData) > 0:
 		why = ByConsumer
-	default: // plain peers don't say
+	default: // peers other than urdmad send no reason
 		why = InvalidService
 	}
 	m.abandon(id)

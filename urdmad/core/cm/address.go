@@ -8,11 +8,10 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Bind binds an id to one of our addresses, or to all. Port 0 chooses a free port
-// number. As with the kernel's rdma_cm, a loopback address stands for all of
-// them too: no device has it, and programs advertise the address of the device
-// over which they are reached. :: is all addresses of either family, or of IPv6
-// alone, at which nobody comes, once OptionAFOnly is set.
+// Bind binds an id to one of our addresses, or to all. Port 0 chooses a free port number. As with the
+// kernel's rdma_cm, a loopback address also means all addresses: no device has it, and programs advertise
+// the address of the device over which they are reached. :: means all addresses of both families, or only
+// all IPv6 addresses if OptionAFOnly is set.
 func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	if err := id.in(idle); err != nil {
 		return err
@@ -35,10 +34,10 @@ func (m *Manager) Bind(id *ID, a netip.AddrPort) error {
 	} else if id.local = a; m.numbers.taken(id, a, id.options.reuseAddr) {
 		err = syscall.EADDRINUSE
 	} else {
-		err = m.openDoors(id)
+		err = m.openSockets(id)
 	}
 	if err == nil && !m.numbers.add(id) {
-		m.closeDoors(id)
+		m.closeSockets(id)
 		err = syscall.EADDRINUSE
 	}
 	if err != nil {
@@ -57,16 +56,16 @@ func (m *Manager) choose(id *ID, a netip.Addr) error {
 			break
 		}
 		id.local = netip.AddrPortFrom(a, p)
-		if err := m.openDoors(id); err != syscall.EADDRINUSE { // else a socket has it that is not ours
+		if err := m.openSockets(id); err != syscall.EADDRINUSE { // EADDRINUSE: another program's socket has the number
 			return err
 		}
 	}
 	return syscall.EADDRNOTAVAIL
 }
 
-// Holders are the owners of the ids that keep id from being bound to a.
+// Holders returns the owners of the ids that prevent id from being bound to a.
 func (m *Manager) Holders(id *ID, a netip.AddrPort) (owners []Owner) {
-	ip := a.Addr().WithZone("") // as ids have it
+	ip := a.Addr().WithZone("") // addresses of ids have no zone
 	for _, other := range m.numbers.ids[a.Port()] {
 		if id.conflicts(other, ip, id.options.reuseAddr) {
 			owners = append(owners, other.Owner)
@@ -75,16 +74,16 @@ func (m *Manager) Holders(id *ID, a netip.AddrPort) (owners []Owner) {
 	return owners
 }
 
-// FreePort is a port number of device dev that nobody has.
+// FreePort returns an unused port number of device dev.
 func (m *Manager) FreePort(dev int) (uint16, bool) { return m.numbers.free(nil, m.addrs[dev]) }
 
-// Bound returns where an id is bound; dev is -1 for any.
+// Bound returns the local address of an id; dev is -1 for any.
 func (id *ID) Bound() (local netip.AddrPort, dev int) { return id.local, id.dev }
 
-// isAny reports whether an address stands for all of ours.
+// isAny reports whether an address means all of ours.
 func isAny(a netip.Addr) bool { return a.IsUnspecified() || a.IsLoopback() }
 
-// deviceOf returns the device that has an address of ours: -1 for all of them.
+// deviceOf returns the device that has one of our addresses: -1 for all of them.
 func (m *Manager) deviceOf(a netip.Addr) (int, error) {
 	if isAny(a) {
 		return -1, nil
@@ -97,8 +96,8 @@ func (m *Manager) deviceOf(a netip.Addr) (int, error) {
 	return 0, syscall.ENODEV
 }
 
-// ResolveAddr finds the device and the next hop towards dst; ADDR_RESOLVED or
-// ADDR_ERROR follows. src may be 0.0.0.0; a timeout of 0 is none.
+// ResolveAddr finds the device and the next hop for dst; ADDR_RESOLVED or ADDR_ERROR follows. src may be
+// 0.0.0.0; a timeout of 0 means none.
 func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Time) error {
 	if err := id.in(idle, bound); err != nil {
 		return err
@@ -113,7 +112,7 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 			return err
 		}
 	}
-	m.closeDoors(id) // it will not listen
+	m.closeSockets(id) // it will not listen
 	id.local = netip.AddrPortFrom(r.local, id.local.Port())
 	id.dev, id.peer, id.sameHost, id.state = r.dev, dst, r.sameHost, resolving
 	if r.sameHost {
@@ -126,15 +125,14 @@ func (m *Manager) ResolveAddr(id *ID, src, dst netip.AddrPort, timeout clock.Tim
 	id.resolves++
 	asked := id.resolves
 	m.net.Resolve(r.dev, r.hop, r.peer, func(l Link, ok bool) {
-		if asked == id.resolves { // else it answers what has timed out
+		if asked == id.resolves { // otherwise the resolution has timed out
 			m.net.Soon(func() { m.addrResolved(id, l, ok) })
 		}
 	})
 	return nil
 }
 
-// localHost is the destination, or the local host for the wildcard, as Linux takes
-// it.
+// localHost returns the destination, or the local host for the wildcard address, as Linux does.
 func localHost(dst netip.Addr) netip.Addr {
 	switch dst.WithZone("") {
 	case netip.IPv4Unspecified():
@@ -145,18 +143,18 @@ func localHost(dst netip.Addr) netip.Addr {
 	return dst
 }
 
-// route is the way to a destination.
+// route is the path to a destination.
 type route struct {
 	dev      int
 	peer     netip.Addr // the destination
-	local    netip.Addr // ours
-	hop      netip.Addr // the next, unless sameHost
+	local    netip.Addr // our address
+	hop      netip.Addr // the next hop, unless sameHost
 	sameHost bool
 }
 
-// route chooses the device, the next hop and our address for a destination. An
-// id that is bound to an address keeps to its device, and so does src. A device
-// whose link the destination is on comes before those that would pass it on.
+// route chooses the device, the next hop and our address for a destination. The device is that of the id if
+// it is bound to an address, and that of src. A device on the destination's link is preferred to one with
+// only a gateway.
 func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	src, from, err := m.links.unscope(src)
 	if err != nil {
@@ -179,7 +177,7 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	if (only >= 0 && !isAny(dst) || src.IsLoopback()) && src.Is4() != dst.Is4() {
 		return r, fmt.Errorf("cm: the source %v is of another address family than %v: %w", src, dst, einval)
 	}
-	if dst.IsMulticast() { // nobody to be asked for: members come and go
+	if dst.IsMulticast() { // no resolution: members join and leave
 		r, err = m.routeGroup(only, on, src, dst)
 	} else if own, no := m.deviceOf(dst); no == nil {
 		r, err = m.routeHome(own, only, src, dst)
@@ -193,8 +191,8 @@ func (m *Manager) route(id *ID, src, dst netip.Addr) (r route, err error) {
 	return r, err
 }
 
-// routeGroup is the way to a group: out of the device of src, or the first of the
-// group's family on the link that the program has named.
+// routeGroup returns the route to a group: through the device of src, or the first device of the group's
+// address family on the link that the program has named.
 func (m *Manager) routeGroup(only int, on scope, src, dst netip.Addr) (route, error) {
 	for dev, own := range m.addrs {
 		if only < 0 && own.Is4() == dst.Is4() && on.has(dev) {
@@ -211,7 +209,7 @@ func (m *Manager) routeGroup(only int, on scope, src, dst netip.Addr) (route, er
 	return r, err
 }
 
-// routeAway is the way to another host.
+// routeAway returns the route to another host.
 func (m *Manager) routeAway(only int, on scope, dst netip.Addr) (r route, err error) {
 	if only < 0 && m.links.ambiguous(on, dst) {
 		return r, fmt.Errorf("cm: several devices have links with addresses like %v, and the address names none by %%INTERFACE: %w", dst, einval)
@@ -225,15 +223,15 @@ func (m *Manager) routeAway(only int, on scope, dst netip.Addr) (r route, err er
 		if hop == dst {
 			return route{dev: dev, local: own, hop: hop}, nil
 		}
-		if err != nil { // the first of those that know a way to everywhere
+		if err != nil { // the first device with a default route
 			r, err = route{dev: dev, local: own, hop: hop}, nil
 		}
 	}
 	return r, err
 }
 
-// routeHome is the way to ourselves: dst is the address of device own, or a
-// loopback address, of the first device then; only is the device of src.
+// routeHome returns the route to ourselves: dst is the address of device own, or a loopback address, which
+// belongs to the first device; only is the device of src.
 func (m *Manager) routeHome(own, only int, src, dst netip.Addr) (route, error) {
 	r := route{dev: max(own, 0), local: dst, sameHost: true}
 	if only >= 0 {
@@ -266,7 +264,7 @@ func (m *Manager) addrError(id *ID, why syscall.Errno) {
 	m.deliver(id, Event{Kind: EventAddrError, Err: why})
 }
 
-// ResolveRoute answers at once: the address's next hop is the route.
+// ResolveRoute succeeds at once: the next hop of the address is the route.
 func (m *Manager) ResolveRoute(id *ID) error {
 	if err := id.in(resolved); err != nil {
 		return err

@@ -1,20 +1,16 @@
-// Package cm is rdma_cm inside urdmad: the ids that clients create, the
-// listeners, and the handshake of TRP (docs/WIRE.md chapter 3) that turns two
-// ids into a connection. The library of a client is a shim in front of it, as
+// Package cm implements rdma_cm in urdmad: the ids that clients create, the listeners, and the handshake of
+// TRP (docs/WIRE.md chapter 3) that connects two ids. A client's library is a thin layer in front of it, as
 // librdmacm is in front of the kernel.
 //
-// network.go says what the package needs of the outside, event.go what it tells
-// its clients. manager.go holds the ids and the tables, address.go binds and
-// resolves, packet.go takes the handshake's packets, active.go connects,
-// passive.go listens, accepts and rejects, samehost.go joins two ids of one
-// urdmad, end.go hears of connections that were established or ended.
+// network.go has the interface to the network, event.go the events to clients. manager.go has the ids and
+// the tables. address.go binds and resolves addresses. packet.go handles the handshake's packets. active.go
+// connects. passive.go listens, accepts and rejects. samehost.go connects two ids of one urdmad. end.go
+// handles established and ended connections.
 //
-// The package is pure: requests, packets and the time come in, and everything
-// it brings about goes out through Network and Channel. It knows no engine,
-// socket, control message or ring. All calls come on one thread, the worker's.
-// Errors are syscall.Errno values, which the control protocol carries to the
-// client.
+// The package is pure: its input is requests, packets and the time, and all its effects go through Network
+// and Channel. It must not know engines, sockets, control messages or rings. All calls come on the worker's
+// thread. Errors are syscall.Errno values, which the control protocol sends to the client.
 //
-// A request to a port number whose listener has just left is not refused but left to be
-// repeated (number.go): perftest listens anew for each connection.
+// A request to a port number whose listener has just closed is not refused: the peer repeats it
+// (number.go). perftest creates a new listener for each connection.
 package cm

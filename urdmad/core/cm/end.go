@@ -6,16 +6,16 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// EndReason says how a connection ended.
+// EndReason is the reason why a connection ended.
 type EndReason uint8
 
 // Reasons of Manager.Closed.
 const (
-	EndOrderly EndReason = iota // by one of the two sides, or by a Terminate
+	EndOrderly EndReason = iota // ended by one of the two sides, or by a Terminate
 	EndSilent                   // the peer was silent for too long
 )
 
-// Established: the peer of a passive id acknowledged our accept.
+// Established handles the first acknowledgement by the peer of a passive id that accepted.
 func (m *Manager) Established(id *ID) {
 	if id.state != accepting {
 		return
@@ -28,7 +28,7 @@ func (m *Manager) Established(id *ID) {
 		InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(id.offered.ext.QPN)}})
 }
 
-// Closed: the connection of an id is over.
+// Closed handles the end of an id's connection.
 func (m *Manager) Closed(id *ID, why EndReason) {
 	m.net.Set(id.timer, clock.Never)
 	was := id.state
@@ -52,8 +52,8 @@ func (m *Manager) Closed(id *ID, why EndReason) {
 	}
 }
 
-// Disconnect ends an id's connection in good order; DISCONNECTED follows. On a
-// request that was not answered it is a reject.
+// Disconnect ends an id's connection gracefully; DISCONNECTED follows. For an unanswered request it sends a
+// reject.
 func (m *Manager) Disconnect(id *ID) error {
 	switch id.state {
 	case connected, accepting:
@@ -80,11 +80,10 @@ func (m *Manager) Disconnect(id *ID) error {
 	return id.in(connected, accepting, requested, ended)
 }
 
-// enterTimeWait has TIMEWAIT_EXIT follow once the connection is over and the
-// program has said that it is done with it, as in the kernel's, where both sides
-// disconnect before either enters that state. It does so whatever the device is
-// shown as: rdma_get_cm_event(3) promises it of every connection, and programs
-// keep an id until it comes.
+// enterTimeWait makes TIMEWAIT_EXIT follow once the connection has ended and the program has disconnected
+// too, as in the kernel, where both sides disconnect before either enters that state. It does so whatever
+// kind of device is emulated: rdma_get_cm_event(3) promises the event for every connection, and programs
+// keep an id until it arrives.
 func (m *Manager) enterTimeWait(id *ID) {
 	if id.over && id.left && !id.destroyed {
 		m.net.Set(id.timer, m.net.Now()+id.timeWait())

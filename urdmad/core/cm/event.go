@@ -34,51 +34,50 @@ func (k EventKind) String() string { return eventNames[k] }
 // Event is an rdma_cm event.
 type Event struct {
 	Kind        EventKind
-	ID          *ID           // whose event it is; a listener's for a request
-	Child       *ID           // of a request: the id that it made
+	ID          *ID           // the id of the event; for a request the listener
+	Child       *ID           // the new id of a request
 	Err         syscall.Errno // 0: none
-	Reason      uint16        // of a refusal, in InfiniBand's numbers: of a REJ, or the status of a SIDR_REP
+	Reason      uint16        // of a refusal, in InfiniBand's numbers: reason of a REJ, or status of a SIDR_REP
 	Dev         int           // -1: any
 	Local, Peer netip.AddrPort
 	Param       Param
 }
 
-// Reasons of Event for a request that was rejected (InfiniBand vol. 1). A reject has them in the
-// place of IRD.
+// Reasons of Event for a rejected request (InfiniBand vol. 1). A reject packet has the reason in the field
+// of IRD.
 const (
 	Unsupported    = 5
-	InvalidService = 8 // nobody listens
+	InvalidService = 8 // there is no listener
 	Stale          = 10
 	ByConsumer     = 28 // the program refuses
 )
 
-// Param is what of struct rdma_conn_param the two sides tell each other.
-// Private data in an event is the manager's: a receiver that keeps it copies it.
+// Param has the values of struct rdma_conn_param that the two sides exchange. Private data in an event
+// belong to the manager: a receiver must copy them to keep them.
 type Param struct {
-	ResponderResources uint8 // Reads served at once
-	InitiatorDepth     uint8 // Reads that may be open
+	ResponderResources uint8 // Reads accepted at a time
+	InitiatorDepth     uint8 // outstanding Reads
 	RNRRetryCount      uint8
 	RetryCount         uint8
-	QPN                uint32 // the peer's in events; of an id with datagrams also our own
-	QKey               uint32 // likewise; with datagrams only
+	QPN                uint32 // in events the peer's; for an id with datagrams also our own
+	QKey               uint32 // as QPN; only with datagrams
 	PrivateData        []byte
 }
 
-// Channel is an rdma_cm event channel; ids are compared by it.
+// Channel is an rdma_cm event channel. Channels are compared by ==.
 type Channel interface {
-	// Deliver hands an event to the channel's client. The channel doesn't keep
-	// e.
+	// Deliver delivers an event to the channel's client. The channel doesn't keep e.
 	Deliver(e *Event)
 }
 
-// Owner keeps the ids that appear by themselves: the passive side of a
-// connection request belongs to the client that listens.
+// Owner owns ids that it did not create: the passive side of a connection request belongs to the client
+// that listens.
 type Owner interface {
 	// Adopt takes a new id, or refuses it.
 	Adopt(id *ID) bool
 }
 
-// deliver fills in the id that an event is about and delivers it on id's channel.
+// deliver fills in the id that an event is about, and delivers the event on id's channel.
 func (m *Manager) deliver(id *ID, e Event) {
 	if id.destroyed || id.Channel == nil || m.silent {
 		return
@@ -91,7 +90,6 @@ func (m *Manager) deliver(id *ID, e Event) {
 	id.Channel.Deliver(&e)
 }
 
-// Silence stops all events: urdmad is about to hang up on every client, one
-// after the other, and the first to go must not look to the others like a peer
-// that disconnected in good order.
+// Silence stops all events. urdmad calls it before it closes all client sessions, one after the other,
+// because the other clients must not take the first ends for peers that disconnected gracefully.
 func (m *Manager) Silence() { m.silent = true }

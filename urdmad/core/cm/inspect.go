@@ -4,7 +4,7 @@ import (
 	"net/netip"
 )
 
-// Side says which side of a connection an id is.
+// Side is the side of a connection that an id is.
 type Side uint8
 
 // Sides of an id.
@@ -14,27 +14,26 @@ const (
 	SidePassive
 )
 
-// View is an id as looking inside shows it.
+// View is an id as shown by inspection.
 type View struct {
 	State            string
 	Listening        bool
 	Side             Side
 	Dev              int            // -1: any
-	Local, Peer      netip.AddrPort // not valid: none
-	Backlog, Pending int            // a listener's
+	Local, Peer      netip.AddrPort // invalid: none
+	Backlog, Pending int            // of a listener
 	Tries            int            // repetitions of the handshake's last message
 	QP               QueuePair
 	Conn             Conn
 }
 
-// StateNames are the states of an id by name; package inspect has the same list
-// for its readers.
+// StateNames are the names of an id's states; package inspect has the same list for its readers.
 var StateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving", resolved: "resolved", routed: "routed",
 	listening: "listening", connecting: "connecting", requested: "requested", accepting: "accepting",
 	connected: "connected", ended: "ended"}
 
-// View copies what is to be shown, on the worker's thread. QP is nil when the
-// client has destroyed it, Conn when there is none.
+// View returns what inspection shows; call it on the worker's thread. QP is nil if the client has destroyed
+// it, Conn if there is none.
 func (id *ID) View() View {
 	v := View{State: StateNames[id.state], Listening: id.state == listening, Dev: id.dev, Local: id.local, Peer: id.peer,
 		Backlog: id.queue.backlog, Pending: id.queue.pending, Tries: id.tries, Conn: id.conn}
@@ -50,6 +49,6 @@ func (id *ID) View() View {
 	return v
 }
 
-// ListenerAt is the id that listens to requests for an address and port number
-// of ours, or nil; on the worker's thread.
+// ListenerAt returns the id that listens at one of our addresses and a port number, or nil; call it on the
+// worker's thread.
 func (m *Manager) ListenerAt(a netip.AddrPort) *ID { return m.listener(a) }

@@ -18,20 +18,20 @@ type state uint8
 const (
 	idle state = iota
 	bound
-	resolving // address
-	resolved  // address
+	resolving // ResolveAddr is in progress
+	resolved  // ResolveAddr succeeded
 	routed
 	listening
 	connecting
 	requested // a passive id whose CONNECT_REQUEST was delivered
-	accepting // accepted, the peer's first packet has not come
+	accepting // accepted, the peer's first packet has not arrived
 	connected
 	ended
 )
 
 // ID is an rdma_cm id.
 type ID struct {
-	Handle  uint32 // the owner's name for it
+	Handle  uint32 // the owner's number for it
 	Channel Channel
 	Owner   Owner
 	nature
@@ -39,107 +39,107 @@ type ID struct {
 	state state
 	binding
 	peer     netip.AddrPort
-	resolves int // how often its peer was asked for
+	resolves int // number of resolutions
 	timer    *clock.Timer
 	repetition
 	destroyed bool
 	options   options
-	left      bool // the program asked for the connection's end
+	left      bool // the program has ended the connection
 	over      bool // DISCONNECTED was delivered
 
-	queue  queue // a listener's
-	parent *ID   // a passive id's listener
+	queue  queue // of a listener
+	parent *ID   // the listener of a passive id
 	peerID *ID   // the other end, on the same host
 
 	conn    Conn
-	terms   Start           // what conn starts with, as far as it is settled
-	offered request         // active: what we ask for; passive: what the peer does
-	answer  wire.TRPConnect // passive
+	terms   Start           // the parameters for Conn.Start, as far as they are known
+	offered request         // active: our request; passive: the peer's
+	answer  wire.TRPConnect // passive: our accept or reject
 	proof   proof           // passive
-	key     requestKey      // passive: in Manager.incoming while it lives
+	key     requestKey      // passive: key in Manager.incoming while the id lives
 }
 
-// QueuePair is what the id connects, nil before the program has named it.
+// QueuePair returns the queue pair of the id, nil before the program has set it.
 func (id *ID) QueuePair() QueuePair { return id.terms.QP }
 
-// RNRRetry is how often a peer is to try for a receive of the id's queue pair, as its
-// program has said.
+// RNRRetry returns how often a peer is to retry for a receive of the id's queue pair, as set by its
+// program.
 func (id *ID) RNRRetry() uint8 { return id.terms.RNRRetry }
 
-// binding is what an id is bound to.
+// binding is the address of an id.
 type binding struct {
 	dev     int // -1: any
 	local   netip.AddrPort
 	boundAt clock.Time
-	doors   bool // see doors.go
+	sockets bool // it has listening sockets (sockets.go)
 }
 
-// repetition is that of the handshake's last message.
+// repetition is the state of repeating the handshake's last message.
 type repetition struct {
 	tries int
-	begun clock.Time // when its first request, or accept, was sent
-	alive clock.Time // active: when the peer last said that its program is still to answer
+	begun clock.Time // when the first request or accept was sent
+	alive clock.Time // active: when the peer last said that its program has not answered yet
 }
 
-// nature is of what kind an id is.
+// nature is the kind of an id.
 type nature struct {
-	// Datagrams: it is of a port space whose queue pairs are of type UD (service.go).
+	// Datagrams: its port space is for queue pairs of type UD (service.go).
 	Datagrams bool
 	sameHost  bool // the peer is an id of this urdmad
 }
 
-// request is what a connection request says.
+// request is the content of a connection request.
 type request struct {
 	isn      wire.PSN
 	ird, ord uint16
 	private  []byte
 	ext      wire.TRPExtension
-	token    uint32 // active: what the listener wants to hear again, 0 for nothing
+	token    uint32 // active: the token that the listener asked us to return, 0 for none
 }
 
-// queue is what waits at a listener.
+// queue counts the requests that wait at a listener.
 type queue struct {
 	backlog  int
 	pending  int // children that were neither accepted nor rejected
 	unproved int // children whose peer has not proved its address, see ID.countUnproved
 }
 
-// requestKey recognises another copy of a request.
+// requestKey identifies a request, so that its copies are recognised.
 type requestKey struct {
 	dev  int
 	from netip.AddrPort
 	isn  wire.PSN
 }
 
-// Config of a Manager. Addresses, here and in all calls, are not IPv4-mapped. Those
-// that programs give may have a zone; none that the manager gives has one.
+// Config configures a Manager. Addresses, here and in all calls, are not IPv4-mapped. Addresses from
+// programs may have a zone; addresses from the manager have none.
 type Config struct {
 	Network  Network
 	Log      *slog.Logger
-	Addrs    []netip.Addr // ours, by device number
-	Scopes   []uint32     // see scope.go; by device number, those left out are 0
+	Addrs    []netip.Addr // our addresses, by device number
+	Scopes   []uint32     // by device number, see scope.go; missing entries are 0
 	Timeout  clock.Time   // how long a handshake is tried
 	MaxDepth uint16       // limit of IRD and ORD
-	Secret   [16]byte     // random; what tokens are made of
-	// Expected, if not nil, is asked when a request comes to a port number where
-	// nobody listens: whether somebody is about to. The peer then asks again.
+	Secret   [16]byte     // random key for tokens
+	// Expected, if not nil, reports whether a listener is about to come to a port number without one that
+	// gets a request. Then the request is not refused, and the peer repeats it.
 	Expected func(port uint16) bool
-	// Shared is nil where no other worker has port numbers.
+	// Shared is nil if no other worker uses port numbers.
 	Shared Shared
 }
 
-// Manager holds every id of an urdmad.
+// Manager has all ids of a urdmad.
 type Manager struct {
 	net      Network
 	log      *slog.Logger
 	addrs    []netip.Addr
 	links    links
 	numbers  portNumbers
-	incoming map[requestKey]*ID      // passive ids by the request that made them
+	incoming map[requestKey]*ID      // passive ids by their request
 	refused  map[requestKey]*refusal // rejects to repeat
-	leaving  map[*ID]struct{}        // destroyed listeners, see leaveDoors
-	waiting  *places.Places          // of requests, see arrivedRequest
-	silent   bool                    // see Silence
+	leaving  map[*ID]struct{}        // destroyed listeners, see closeSocketsLater
+	waiting  *places.Places          // for waiting requests, see arrivedRequest
+	silent   bool                    // Silence was called
 	maxDepth uint16
 	timeout  clock.Time
 	tokens   tokens
@@ -147,7 +147,7 @@ type Manager struct {
 	Stats    Stats
 }
 
-// Stats counts what happened to connections.
+// Stats counts events of connections.
 type Stats struct {
 	Requested   uint64 `counter:"requested"`
 	Accepted    uint64 `counter:"accepted"`
@@ -167,7 +167,7 @@ func New(c Config) *Manager {
 	return m
 }
 
-// SetTimeout changes how long handshakes are tried, those under way included.
+// SetTimeout changes how long handshakes are tried, including those in progress.
 func (m *Manager) SetTimeout(t clock.Time) { m.timeout = t }
 
 // Create returns a new id on a channel.
@@ -177,8 +177,8 @@ func (m *Manager) Create(owner Owner, ch Channel) *ID {
 	return id
 }
 
-// Destroy forgets an id. A connection it has ends; a request it has not
-// answered is rejected.
+// Destroy removes an id. If it has a connection, the connection ends; if it has an unanswered request, the
+// request is rejected.
 func (m *Manager) Destroy(id *ID) {
 	if id.destroyed {
 		return
@@ -192,9 +192,9 @@ func (m *Manager) Destroy(id *ID) {
 	}
 	m.net.Set(id.timer, clock.Never)
 	if id.state == listening {
-		m.leaveDoors(id)
+		m.closeSocketsLater(id)
 	} else {
-		m.closeDoors(id)
+		m.closeSockets(id)
 	}
 	if id.conn != nil {
 		id.conn.Disconnect()
@@ -205,10 +205,10 @@ func (m *Manager) Destroy(id *ID) {
 	id.state = ended
 }
 
-// Migrate moves an id's further events to another channel.
+// Migrate directs an id's further events to another channel.
 func (m *Manager) Migrate(id *ID, ch Channel) { id.Channel = ch }
 
-// tick is an id's timer.
+// tick is an id's timer function.
 func (m *Manager) tick(id *ID) {
 	switch id.state {
 	case resolving:
@@ -222,16 +222,16 @@ func (m *Manager) tick(id *ID) {
 	case accepting:
 		m.retryAccept(id)
 	case ended:
-		m.closeDoors(id)
+		m.closeSockets(id)
 		m.deliver(id, Event{Kind: EventTimewaitExit})
 	}
 }
 
-// after runs fn once a time has passed.
+// after calls fn after a time.
 func (m *Manager) after(d clock.Time, fn func()) { m.net.Set(clock.NewTimer(fn), m.net.Now()+d) }
 
-// Len is how many entries the tables have: bound ids, requests and rejects not
-// yet forgotten, and port numbers kept for a listener.
+// Len returns the number of entries in the tables: bound ids, requests and rejects that are kept, and port
+// numbers reserved for a listener.
 func (m *Manager) Len() int {
 	return len(m.numbers.ids) + len(m.incoming) + len(m.refused) + len(m.services.replies) +
 		len(m.numbers.reserved) + len(m.leaving)
@@ -239,7 +239,7 @@ func (m *Manager) Len() int {
 
 const einval = syscall.EINVAL
 
-// in refuses what can't be done in the id's state.
+// in returns an error unless the id is in one of the states.
 func (id *ID) in(states ...state) error {
 	if slices.Contains(states, id.state) {
 		return nil
@@ -257,10 +257,10 @@ const (
 	maxRetry   = 1 * clock.Second
 )
 
-// retryAfter is the pause after so many repetitions.
+// retryAfter returns the pause after a number of repetitions.
 func retryAfter(tries int) clock.Time { return min(firstRetry<<min(tries, 10), maxRetry) }
 
-// timeSpent is how long so many repetitions have taken together.
+// timeSpent returns the total duration of a number of repetitions.
 func timeSpent(tries int) (t clock.Time) {
 	for i := range tries {
 		t += retryAfter(i)
@@ -268,12 +268,12 @@ func timeSpent(tries int) (t clock.Time) {
 	return t
 }
 
-// mostPatience is how long a peer's program may take to answer: its host holds an id
-// and a port number of ours by saying that the request has come.
+// mostPatience is the longest time for a peer's program to answer: by saying that the request has arrived,
+// its host keeps an id and a port number of ours in use.
 const mostPatience = 3600 * clock.Second
 
-// retry sets an id's timer for the next repetition; false if its time is up. A
-// peer's program may take its time, as long as its host answers.
+// retry sets an id's timer for the next repetition; false if its time is over. A peer's program may take
+// longer to answer as long as its host responds.
 func (m *Manager) retry(id *ID) bool {
 	id.tries++
 	now := m.net.Now()

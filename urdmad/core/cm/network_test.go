@@ -59,7 +59,7 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		if o.maxDepth == 0 {
 			o.maxDepth = 16
 		}
-		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}, doors: map[uint16]int{}}
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}, sockets: map[uint16]int{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
 			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}, Expected: o.expected})
 		w.hosts = append(w.hosts, h)
@@ -152,13 +152,13 @@ func (h *host) Listen(id *cm.ID, _ int) error {
 	if h.foreign[local.Port()] {
 		return syscall.EADDRINUSE
 	}
-	h.doors[local.Port()]++
+	h.sockets[local.Port()]++
 	return nil
 }
 
 func (h *host) Unlisten(id *cm.ID, _ int) {
 	local, _ := id.Bound()
-	h.doors[local.Port()]--
+	h.sockets[local.Port()]--
 }
 
 func (h *host) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
@@ -177,7 +177,7 @@ type host struct {
 	timeout clock.Time       // of handshakes
 	conns   map[uint16]*conn // by our port number
 	qpns    wire.QPN
-	doors   map[uint16]int            // port numbers where connections come in
+	sockets map[uint16]int            // port numbers where connections come in
 	foreign map[uint16]bool           // and those of other programs' sockets
 	cut     bool                      // nothing arrives any more
 	slow    map[netip.Addr]clock.Time // neighbours that take their time to resolve

@@ -12,27 +12,26 @@ const (
 	lastEphemeral  = 65535
 )
 
-// portNumbers are rdma_cm's port numbers, which are UDP's, and the ids that have
-// them.
+// portNumbers has rdma_cm's port numbers, which are UDP port numbers, with their ids.
 type portNumbers struct {
 	net      Network
 	addrs    []netip.Addr
-	ids      map[uint16][]*ID        // bound to a number
+	ids      map[uint16][]*ID        // the ids bound to a number
 	reserved map[uint16]*clock.Timer // see reserve
 	// expected is Config.Expected, or nil.
 	expected func(port uint16) bool
 	shared   Shared // or nil
-	next     uint16 // where the search for a free number goes on
+	next     uint16 // where the search for a free number continues
 }
 
-// Shared are port numbers that an urdmad's workers share: each has those that it took.
+// Shared has the port numbers that the workers of a urdmad share: each worker has those that it took.
 type Shared interface {
-	// Take gives this worker a number, until as many Gives; false if another has it.
+	// Take reserves a number for this worker until as many calls of Give; false if another worker has it.
 	Take(number uint16) bool
 	Give(number uint16)
 	// Elsewhere reports whether another worker has a number, or had it a moment ago.
 	Elsewhere(number uint16) bool
-	// Chooses reports whether this worker may choose a number: no two may choose one.
+	// Chooses reports whether this worker may choose a number for an id: no other worker may.
 	Chooses(number uint16) bool
 }
 
@@ -42,14 +41,14 @@ func newPortNumbers(c *Config) portNumbers {
 		next: firstEphemeral}
 }
 
-// elsewhere is Shared's.
+// elsewhere is Shared.Elsewhere, if there are other workers.
 func (n *portNumbers) elsewhere(port uint16) bool { return n.shared != nil && n.shared.Elsewhere(port) }
 
-// maxSharing is how many ids may have one port number: all are looked at for each request.
+// maxSharing bounds the ids with the same port number: each request examines all of them.
 const maxSharing = 1024
 
-// add gives an id the number of its local address; false if another worker has that, or
-// too many ids.
+// add gives an id the port number of its local address; false if another worker has the number, or if too
+// many ids have it.
 func (n *portNumbers) add(id *ID) bool {
 	port := id.local.Port()
 	if len(n.ids[port]) >= maxSharing {
@@ -62,7 +61,7 @@ func (n *portNumbers) add(id *ID) bool {
 	return true
 }
 
-// remove takes it back.
+// remove undoes add.
 func (n *portNumbers) remove(id *ID) {
 	port := id.local.Port()
 	list := n.ids[port]
@@ -92,8 +91,8 @@ func (n *portNumbers) taken(id *ID, a netip.AddrPort, reuse bool) bool {
 	return false
 }
 
-// conflicts reports whether two ids can't have one port number, id at address a.
-// Two that may reuse addresses share it until one of them listens.
+// conflicts reports whether two ids can't have the same port number, with id at address a. If both may
+// reuse addresses, they may share the number until one of them listens.
 func (id *ID) conflicts(other *ID, a netip.Addr, reuse bool) bool {
 	b := other.local.Addr()
 	switch {
@@ -105,14 +104,13 @@ func (id *ID) conflicts(other *ID, a netip.Addr, reuse bool) bool {
 	return a == b || isAny(a) || isAny(b)
 }
 
-// isDual reports whether an id at an address has its number in both families.
+// isDual reports whether an id at an address uses its number in both address families.
 func (id *ID) isDual(a netip.Addr) bool { return a.Is6() && isAny(a) && !id.options.afOnly }
 
-// free chooses a port number that neither an id nor a connection has. The id may
-// be nil.
+// free chooses a port number that no id and no connection has. The id may be nil.
 func (n *portNumbers) free(id *ID, a netip.Addr) (uint16, bool) {
 	if id == nil {
-		id = &ID{} // nobody's: no option is set
+		id = &ID{} // an id without options
 	}
 	for range lastEphemeral - firstEphemeral + 1 {
 		p := n.next
@@ -139,15 +137,14 @@ func (n *portNumbers) carriesData(port uint16) bool {
 	return false
 }
 
-// Programs that serve one connection after another destroy the listening id and
-// create the next (perftest does), and a peer's request may fall in between.
-// Others tell their peer the port number before they listen (qperf up to 0.4.11).
-// For this long a port number does not refuse once its listener has left, or since
-// an id was bound to it; the peer asks again. ib_write_bw sleeps a second in
-// between.
+// A program that serves one connection after another destroys the listening id and creates the next
+// (perftest does), and a peer's request may arrive in between. Other programs tell their peer the port
+// number before they listen (qperf up to 0.4.11). So for listenerGrace after its listener has closed, or
+// after an id was bound to it, a port number does not refuse requests, and the peer repeats them.
+// ib_write_bw sleeps for a second in between.
 const listenerGrace = 2 * clock.Second
 
-// reserve: the listener has left a port number.
+// reserve reserves a port number whose listener has closed.
 func (n *portNumbers) reserve(port uint16) {
 	t := n.reserved[port]
 	if t == nil {
@@ -157,12 +154,12 @@ func (n *portNumbers) reserve(port uint16) {
 	n.net.Set(t, n.net.Now()+listenerGrace)
 }
 
-// isReserved reports whether a listener may come, or come back, to a port number.
+// isReserved reports whether a listener may come, or return, to a port number.
 func (n *portNumbers) isReserved(port uint16) bool {
 	return n.reserved[port] != nil || n.mayListen(port) || n.expected != nil && n.expected(port)
 }
 
-// mayListen reports whether an id was bound to a port number a moment ago.
+// mayListen reports whether an id was bound to a port number less than listenerGrace ago.
 func (n *portNumbers) mayListen(port uint16) bool {
 	for _, id := range n.ids[port] {
 		if id.state == bound && n.net.Now()-id.boundAt < listenerGrace {

@@ -7,19 +7,18 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Option is an option of level RDMA_OPTION_ID (rdma_set_option(3)), numbered as
-// in rdma_cma.h.
+// Option is an option of level RDMA_OPTION_ID (rdma_set_option(3)), numbered as in rdma_cma.h.
 type Option uint32
 
 // Options of an id.
 const (
-	OptionTOS        Option = 0 // the byte of the IP header, of what a connection sends
-	OptionReuseAddr  Option = 1 // may be bound where another is that has it set too and doesn't listen
-	OptionAFOnly     Option = 2 // :: is the addresses of IPv6 alone
+	OptionTOS        Option = 0 // TOS of a connection's packets
+	OptionReuseAddr  Option = 1 // the address may be shared with an id that has this option too and doesn't listen
+	OptionAFOnly     Option = 2 // :: means only IPv6 addresses
 	OptionAckTimeout Option = 3 // see Start.AckTimeout
 )
 
-// options are what SetOption said.
+// options are the values from SetOption.
 type options struct {
 	reuseAddr, afOnly bool
 	ackTimeout        uint8
@@ -27,11 +26,11 @@ type options struct {
 	trafficClass      uint8
 }
 
-// maxAckTimeout is what the 5 bits of an InfiniBand time-out hold.
+// maxAckTimeout is the greatest value of an InfiniBand time-out, which has 5 bits.
 const maxAckTimeout = 31
 
-// SetOption sets an option; ENOSYS if there is none of that number. When it may
-// be set is as in the kernel's cma.c.
+// SetOption sets an option; ENOSYS if there is none of that number. The states in which it may be set are
+// those of the kernel's cma.c.
 func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	p := &id.options
 	switch o {
@@ -58,22 +57,21 @@ func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	return nil
 }
 
-// TrafficClass is what OptionTOS has set. Packets of RoCEv2 carry it, no others of ours.
+// TrafficClass returns the value of OptionTOS. Only packets of RoCEv2 carry it.
 func (id *ID) TrafficClass() uint8 { return id.options.trafficClass }
 
-// keep settles what of a connection's terms the id's program says.
+// keep stores the parameters of a connection that the id's program has given.
 func (id *ID) keep(qp QueuePair, p *Param) {
 	t := &id.terms
 	t.QP, t.RNRRetry, t.RetryCount = qp, p.RNRRetryCount, p.RetryCount
 	t.AckTimeoutSet, t.AckTimeout = id.options.ackTimeoutSet, id.options.ackTimeout
 }
 
-// packetLifeTime is how long a packet may be on its way, as an InfiniBand
-// time-out: what the kernel's rdma_cm assumes where no subnet manager says it.
+// packetLifeTime is the assumed lifetime of packets, as an InfiniBand time-out: the value of the kernel's
+// rdma_cm without a subnet manager.
 const packetLifeTime = 18
 
-// timeWait is how long the queue pair of a connection that has ended is not used
-// again.
+// timeWait returns how long the queue pair of an ended connection is not reused.
 func (id *ID) timeWait() clock.Time {
 	t := uint8(packetLifeTime)
 	if id.options.ackTimeoutSet {

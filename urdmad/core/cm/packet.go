@@ -7,8 +7,8 @@ import (
 	"urdma/wire"
 )
 
-// Receive takes a packet of the handshake from the network; body is what
-// follows its header, and nobody else's.
+// Receive handles a packet of the handshake from the network; body follows its header, and nobody else uses
+// it.
 func (m *Manager) Receive(p *Packet, body []byte) {
 	if err := p.Connect.Parse(body); err != nil {
 		m.log.Debug("bad handshake packet", "from", p.Peer.String(), "error", err)
@@ -47,8 +47,8 @@ func (m *Manager) Receive(p *Packet, body []byte) {
 	}
 }
 
-// Arrived takes a packet of the handshake that came by a connection of its own, or one of
-// ids for datagrams whose answers are no longer than questions.
+// Arrived handles a message of the handshake that arrived on a connection of its own, or a message for
+// datagram ids whose answer is no longer than the question.
 func (m *Manager) Arrived(p *Packet) {
 	if p.TRP.Op == wire.OpResolve || p.TRP.Op == wire.OpResolved {
 		m.services.receive(p, minRequest(p), false)
@@ -67,8 +67,7 @@ func (m *Manager) Arrived(p *Packet) {
 	}
 }
 
-// answered returns the connection whose request an accept, reject or retry
-// answers, or nil.
+// answered returns the connection whose request is answered by an accept, reject or retry, or nil.
 func (m *Manager) answered(p *Packet) Conn {
 	c := m.net.ConnAt(p.Dev, p.Local.Port())
 	if c == nil || c.PeerAddr() != p.Peer.Addr() || p.TRP.Ack != c.ISN() {
@@ -77,8 +76,7 @@ func (m *Manager) answered(p *Packet) Conn {
 	return c
 }
 
-// invalid answers a packet with values that can't be kept to (docs/WIRE.md
-// chapter 3, rule 6).
+// invalid answers a packet with unusable values (docs/WIRE.md chapter 3, rule 6).
 func (m *Manager) invalid(p *Packet) {
 	switch p.TRP.Op {
 	case wire.OpRequest:
@@ -91,20 +89,20 @@ func (m *Manager) invalid(p *Packet) {
 	}
 }
 
-// FinOf makes the fin that answers the accept of a connection that nobody here
-// wants any more (docs/WIRE.md chapter 3, rule 8).
+// FinOf returns the fin that answers the accept of a connection that was given up here (docs/WIRE.md
+// chapter 3, rule 8).
 func FinOf(accept *Packet) *Packet {
 	return &Packet{Dev: accept.Dev, Link: accept.Link, Local: accept.Local, Peer: accept.Peer,
 		TRP: wire.TRP{Op: wire.OpFin, PSN: accept.TRP.Ack, Ack: accept.TRP.PSN, Cookie: accept.Connect.Ext.Cookie}}
 }
 
-// rejectOf makes the reject of a request that no program has seen.
+// rejectOf returns the reject of a request that no program has seen.
 func rejectOf(request *Packet, why uint16) *Packet {
 	return &Packet{Dev: request.Dev, Link: request.Link, Local: request.Local, Peer: request.Peer,
 		TRP: wire.TRP{Op: wire.OpReject, Ack: request.TRP.PSN}, Connect: wire.TRPConnect{IRD: why}}
 }
 
-// request takes a connection request, an IP packet of so many bytes.
+// request handles a connection request, in an IP packet of size bytes.
 func (m *Manager) request(p *Packet, size int) {
 	key := requestKey{p.Dev, p.Peer, p.TRP.PSN}
 	if id := m.incoming[key]; id != nil {
@@ -119,26 +117,26 @@ func (m *Manager) request(p *Packet, size int) {
 	}
 	parent := m.listener(p.Local)
 	if parent != nil && parent.Datagrams {
-		parent = nil // it takes no connections
+		parent = nil // it is not a listener for connections
 	}
 	switch {
 	case parent == nil && m.numbers.isReserved(p.Local.Port()):
-		return // the peer asks again
+		return // the peer repeats the request
 	case parent == nil:
 		m.Stats.Refused++
 		m.net.Send(rejectOf(p, InvalidService))
-	case parent.queue.pending >= parent.queue.backlog: // the peer asks again
+	case parent.queue.pending >= parent.queue.backlog: // the peer repeats the request
 	case m.tokens.prove(p, m.net.Now()):
 		m.newRequest(parent, key, p, proof{proved: true})
 	case !parent.crowded():
 		m.newRequest(parent, key, p, proof{received: size})
-	case p.Connect.Ext.Capabilities&wire.CapRetry != 0: // others ask again
+	case p.Connect.Ext.Capabilities&wire.CapRetry != 0: // peers without CapRetry repeat the request
 		m.Stats.Retried++
 		m.net.Send(m.tokens.retry(p, p.TRP.PSN, m.net.Now()))
 	}
 }
 
-// newRequest gives a listener a child with a connection from a fresh port.
+// newRequest gives a listener a child with a connection from a new port number.
 func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet, f proof) {
 	port, ok := m.numbers.free(nil, p.Local.Addr())
 	if !ok {
@@ -171,7 +169,7 @@ func (m *Manager) newChild(parent *ID, p *Packet, open func(child *ID) (Conn, er
 	return child
 }
 
-// packet makes a packet of the handshake for id's peer.
+// packet returns a packet of the handshake for id's peer.
 func (id *ID) packet(t wire.TRP, c wire.TRPConnect) *Packet {
 	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: netip.AddrPortFrom(id.local.Addr(), id.conn.Port()), Peer: id.peer,
 		TRP: t, Connect: c, Conn: id.conn}

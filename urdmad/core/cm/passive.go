@@ -9,11 +9,11 @@ import (
 	"urdma/wire"
 )
 
-// defaultBacklog is what the kernel takes for a backlog of 0 (max_backlog of rdma_ucm).
+// defaultBacklog is the kernel's backlog for the value 0 (max_backlog of rdma_ucm).
 const defaultBacklog = 1024
 
-// Listen makes a bound id take connection requests. An id that is not bound is
-// bound to all addresses and a free port number.
+// Listen makes a bound id accept connection requests. An unbound id is first bound to all addresses and a
+// free port number.
 func (m *Manager) Listen(id *ID, backlog int) error {
 	if id.state == idle {
 		if err := m.Bind(id, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
@@ -42,22 +42,21 @@ func (m *Manager) listener(a netip.AddrPort) *ID {
 	return nil
 }
 
-// hears reports whether requests for an address of ours come to a listener. A
-// wildcard of IPv4 hears ::1 as well, which is as good a name for this machine.
+// hears reports whether requests for one of our addresses belong to a listener. A listener at the IPv4
+// wildcard address also gets those for ::1, which is another name for this machine.
 func (id *ID) hears(a netip.Addr) bool {
 	own := id.local.Addr()
 	return own == a || isAny(own) && (own.Is4() == a.Is4() || own.Is4() && a.IsLoopback() || own.Is6() && !id.options.afOnly)
 }
 
-// child makes a passive id.
+// child creates a passive id.
 func (m *Manager) child(parent *ID, dev int, local, peer netip.AddrPort) *ID {
 	id := m.Create(parent.Owner, parent.Channel)
 	id.state, id.dev, id.local, id.peer, id.parent = requested, dev, local, peer, parent
 	return id
 }
 
-// announce delivers CONNECT_REQUEST; false if the listener's owner refuses the
-// child.
+// announce delivers CONNECT_REQUEST; false if the listener's owner refuses the child.
 func (m *Manager) announce(child *ID) bool {
 	if !child.Owner.Adopt(child) {
 		return false
@@ -65,17 +64,17 @@ func (m *Manager) announce(child *ID) bool {
 	child.parent.queue.pending++
 	m.Stats.Requested++
 	o := &child.offered
-	// The peer's ORD is what we must be able to serve, and the reverse.
+	// The peer's ORD is what we must accept, and the reverse.
 	m.deliver(child.parent, Event{Kind: EventConnectRequest, Child: child, Param: Param{PrivateData: o.private,
 		ResponderResources: clamp8(o.ord), InitiatorDepth: clamp8(o.ird), QPN: uint32(o.ext.QPN)}})
 	return true
 }
 
-// decided: the request no longer counts against the listener's backlog.
+// decided records that the request no longer counts against the listener's backlog.
 func (id *ID) decided() { id.parent.queue.pending-- }
 
-// retransmitted: the request that made id came again. Either the client has not
-// answered yet, or our answer was lost.
+// retransmitted handles a copy of the request for which id was created. Either the client has not answered
+// yet, or our answer was lost.
 func (m *Manager) retransmitted(id *ID) {
 	if id.proof.proved {
 		id.uncountUnproved()
@@ -88,8 +87,8 @@ func (m *Manager) retransmitted(id *ID) {
 	}
 }
 
-// stillWaits tells a requester that its request has come and that the program is
-// to answer yet. To peers that don't know it nothing can say so.
+// stillWaits tells a requester that its request has arrived and that the program has not answered yet. It
+// does nothing for peers that don't know this message.
 func (m *Manager) stillWaits(id *ID) {
 	q := m.tokens.retry(id.packet(wire.TRP{}, wire.TRPConnect{}), id.offered.isn, m.net.Now())
 	if id.proof.spend(q) {
@@ -98,8 +97,7 @@ func (m *Manager) stillWaits(id *ID) {
 	}
 }
 
-// Accept accepts a connection request; ESTABLISHED follows when the peer's
-// first acknowledgement arrives.
+// Accept accepts a connection request; ESTABLISHED follows when the peer's first acknowledgement arrives.
 func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	if id.Datagrams {
 		return m.services.accept(id, p)
@@ -132,8 +130,7 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	return nil
 }
 
-// acceptRemote opens the connection, which the peer's first packet establishes,
-// and sends the accept.
+// acceptRemote opens the connection, which is established by the peer's first packet, and sends the accept.
 func (m *Manager) acceptRemote(id *ID) {
 	t := &id.terms
 	t.PeerPort, t.PeerISN, t.Extension, t.Passive = id.peer.Port(), id.offered.isn, id.offered.ext, true
@@ -199,15 +196,15 @@ func (m *Manager) reject(id *ID, private []byte) {
 	id.conn = nil
 }
 
-// rejectPacket comes from the port number asked, as where nobody listens.
+// rejectPacket returns a reject, whose source is the port number of the request, as without a listener.
 func (id *ID) rejectPacket(why uint16, private []byte) *Packet {
 	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, Conn: id.conn,
 		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{IRD: why, PrivateData: private}}
 }
 
-// requestOver: a passive id that accepted is at its end. Its peer, if all accepts
-// were lost, may still ask for the connection, and that is not a new request. One
-// that had its accept long ago asks no more, and takes no room in what we remember.
+// requestOver handles the end of a passive id that had accepted. If all accepts were lost, its peer may
+// still repeat the request, which must not count as a new one. A peer that got its accept long ago repeats
+// nothing, and is not remembered.
 func (m *Manager) requestOver(id *ID) {
 	if m.incoming[id.key] != id {
 		return
@@ -216,7 +213,7 @@ func (m *Manager) requestOver(id *ID) {
 	m.remember(id.key, id.refusal(id.rejectPacket(Stale, nil)), id.begun+m.timeout)
 }
 
-// maxRefused bounds what a flood of requests can make us remember.
+// maxRefused bounds the memory for rejects during a flood of requests.
 const maxRefused = 4096
 
 // refusal is a reject with the request that it answers.
@@ -228,7 +225,7 @@ type refusal struct {
 
 func (id *ID) refusal(reject *Packet) *refusal { return &refusal{reject, id.offered, id.proof} }
 
-// remember keeps a reject for as long as the peer may ask again.
+// remember keeps a reject for as long as the peer may repeat its request.
 func (m *Manager) remember(key requestKey, reject *refusal, until clock.Time) {
 	if len(m.refused) >= maxRefused || until <= m.net.Now() {
 		return

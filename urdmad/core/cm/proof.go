@@ -8,23 +8,22 @@ import (
 	"urdma/wire"
 )
 
-// This file keeps forged addresses from costing much: the host at the address, and
-// the listener whose backlog they take (docs/WIRE.md chapter 3, "Proof of an
-// address").
+// This file limits the damage by forged source addresses: to the host at the address, and to the listener's
+// backlog (docs/WIRE.md chapter 3, "Proof of an address").
 
-// amplification is how many bytes go to an address that is not proved for each
-// that seems to come from it, as in QUIC (RFC 9000 section 8.1).
+// amplification is how many bytes may be sent to an unproved address for each byte that seems to come from
+// it, as in QUIC (RFC 9000 section 8.1).
 const amplification = 3
 
-// overhead is what stands before a packet's TRP header: IP and UDP headers.
+// overhead returns the length of the IP and UDP headers before a packet's TRP header.
 func overhead(p *Packet) int { return wire.IPLen(p.Local.Addr()) + wire.UDPLen }
 
-// finSize is kept back for the fin of a connection that was accepted and is given
+// finSize returns the number of bytes reserved for the fin of a connection that is accepted and then given
 // up.
 func finSize(p *Packet) int { return overhead(p) + wire.TRPExtLen }
 
-// minRequest is how large an IP packet a request is made, so that the longest
-// accept may answer it at once, and a short one be repeated.
+// minRequest returns the length to which a request's IP packet is padded, so that the longest accept may
+// answer it at once, and a short one may be repeated.
 func minRequest(p *Packet) int {
 	longest := overhead(p) + wire.TRPLen + wire.ConnectLen + wire.TRPExtensionLen + wire.MaxPrivateData
 	return (longest + finSize(p) + amplification - 1) / amplification
@@ -32,20 +31,20 @@ func minRequest(p *Packet) int {
 
 func sizeOf(p *Packet) int { return overhead(p) + wire.TRPLen + p.Connect.Len() }
 
-// proof is what is known of the address that a request seems to come from.
+// proof is the state of proving the address from which a request seems to come.
 type proof struct {
 	proved         bool
-	counted        bool // in the listener's unproved
-	received, sent int  // bytes of IP packets, as long as it is not proved
+	counted        bool // the id counts in the listener's unproved
+	received, sent int  // bytes of IP packets while the address is unproved
 }
 
-// heard notes a copy of the request.
+// heard records a copy of the request.
 func (f *proof) heard(n int, proved bool) {
 	f.received += n
 	f.proved = f.proved || proved
 }
 
-// spend counts a packet's bytes if so many may be sent.
+// spend counts a packet's bytes if they may be sent.
 func (f *proof) spend(p *Packet) bool {
 	n := sizeOf(p)
 	if !f.proved && f.sent+n+finSize(p) > amplification*f.received {
@@ -55,8 +54,8 @@ func (f *proof) spend(p *Packet) bool {
 	return true
 }
 
-// answer sends what answers a request, or, where that is too much for an address
-// that is not proved, asks for proof.
+// answer sends the answer to a request. If the answer is too long for an unproved address, it asks for
+// proof instead.
 func (f *proof) answer(m *Manager, r *request, p *Packet) {
 	switch {
 	case f.spend(p):
@@ -73,15 +72,15 @@ func (r *request) knowsRetry() bool {
 	return r.ext.Capabilities&wire.CapRetry != 0
 }
 
-// tokenTime is how long tokens are made alike. One is good in the next such
-// time as well.
+// tokenTime is the length of the periods in which tokens are made from the same value. A token is also
+// valid in the next period.
 const tokenTime = 16 * clock.Second
 
-// tokens makes and knows them.
+// tokens creates and verifies tokens.
 type tokens struct{ secret [16]byte }
 
-// of is the token of a request: only a host that receives packets at the sender's address
-// can know it. Nothing is remembered of it. It is never 0.
+// of returns the token of a request: only a host that receives packets at the sender's address can know it.
+// Tokens are not stored. A token is never 0.
 func (x *tokens) of(p *Packet, isn wire.PSN, period clock.Time) uint32 {
 	b := make([]byte, 0, 64)
 	b = append(b, x.secret[:]...)
@@ -94,14 +93,14 @@ func (x *tokens) of(p *Packet, isn wire.PSN, period clock.Time) uint32 {
 	return max(1, binary.BigEndian.Uint32(sum[:]))
 }
 
-// prove reports a request with the token that it was sent.
+// prove reports whether a request has the token that was sent to its sender.
 func (x *tokens) prove(p *Packet, now clock.Time) bool {
 	echo, period := p.Connect.Ext.Echo, now/tokenTime
 	return echo != 0 && (echo == x.of(p, p.TRP.PSN, period) || echo == x.of(p, p.TRP.PSN, period-1))
 }
 
-// retry asks the sender of the request with this ISN for proof. near names both
-// ends: it is the request, or another answer to it.
+// retry returns the packet that asks the sender of the request with this ISN for proof. near has the
+// addresses of both ends: it is the request, or another answer to it.
 func (x *tokens) retry(near *Packet, isn wire.PSN, now clock.Time) *Packet {
 	q := &Packet{Dev: near.Dev, Link: near.Link, Local: near.Local, Peer: near.Peer,
 		TRP: wire.TRP{Op: wire.OpRetry, Ack: isn}, Connect: wire.TRPConnect{HasExt: true}}
@@ -109,12 +108,12 @@ func (x *tokens) retry(near *Packet, isn wire.PSN, now clock.Time) *Packet {
 	return q
 }
 
-// minUnproved is how many handshakes of addresses that are not proved a listener
-// has under way at least, however small its backlog.
+// minUnproved is the least number of handshakes with unproved addresses that a listener allows, however
+// small its backlog.
 const minUnproved = 16
 
-// crowded reports a listener that takes only requests whose address is proved:
-// half of its backlog is taken, or as many were accepted and have not answered.
+// crowded reports whether a listener accepts only requests with proved addresses: half of its backlog is
+// used, or as many handshakes with unproved addresses are in progress.
 func (id *ID) crowded() bool {
 	half := (id.queue.backlog + 1) / 2
 	return id.queue.pending >= half || id.queue.unproved >= max(half, minUnproved)
@@ -126,8 +125,7 @@ func (id *ID) countUnproved() {
 	id.parent.queue.unproved++
 }
 
-// uncountUnproved: the peer of a passive id has proved its address, or the id is at its
-// end.
+// uncountUnproved undoes that: the peer of a passive id has proved its address, or the id has ended.
 func (id *ID) uncountUnproved() {
 	if id.proof.counted {
 		id.proof.counted = false
@@ -135,11 +133,11 @@ func (id *ID) uncountUnproved() {
 	}
 }
 
-// StillWaits: the peer's host has our request, and its program is still to answer.
+// StillWaits records that the peer's host has our request and its program has not answered yet.
 func (m *Manager) StillWaits(id *ID) { id.alive = m.net.Now() }
 
-// retried: the listener wants to hear a token. One that we have shown means that it
-// took our request and its program is still to answer.
+// retried handles the listener's request for a token. If we have already sent this token, the listener has
+// accepted our request and its program has not answered yet.
 func (m *Manager) retried(id *ID, token uint32) {
 	switch token {
 	case 0:

@@ -8,11 +8,10 @@ import (
 	"urdma/wire"
 )
 
-// This file connects two ids of one urdmad: the handshake's messages become
-// calls.
+// This file connects two ids of one urdmad: the messages of the handshake are function calls.
 
-// connectSameHost is the request's arrival. Once the listener's program has it, nothing
-// is repeated.
+// connectSameHost passes the request to the listener. Once the listener's program has it, nothing is
+// repeated.
 func (m *Manager) connectSameHost(id *ID) {
 	if id.state != connecting || id.peerID != nil {
 		return
@@ -23,10 +22,10 @@ func (m *Manager) connectSameHost(id *ID) {
 		return
 	}
 	if parent != nil && parent.Datagrams {
-		parent = nil // it takes no connections
+		parent = nil // it is not a listener for connections
 	}
 	if parent == nil && m.numbers.isReserved(id.peer.Port()) || parent != nil && parent.queue.pending >= parent.queue.backlog {
-		return // and asks again, as a request on the wire would be repeated
+		return // the request is repeated, as it would be on a network
 	}
 	m.net.Set(id.timer, clock.Never)
 	m.show(id.dev, id.local, id.peer, wire.OpRequest, wire.TRPConnect{IRD: id.offered.ird, ORD: id.offered.ord,
@@ -48,8 +47,7 @@ func (m *Manager) connectSameHost(id *ID) {
 	m.net.Set(id.timer, id.begun+max(m.timeout, mostPatience))
 }
 
-// connectSibling goes on with a listener of another worker of this urdmad, as if it were
-// another host's.
+// connectSibling continues with a listener of another worker of this urdmad, as if it were on another host.
 func (m *Manager) connectSibling(id *ID) {
 	m.becomeSibling(id)
 	if m.fits(id, wire.OpRequest, id.offered.private) != nil {
@@ -65,9 +63,8 @@ func (m *Manager) connectSibling(id *ID) {
 	m.sendRequest(id)
 }
 
-// becomeSibling has an id take the peer for one of another worker, who is reached by the device
-// of his own address: another's may speak another protocol. A loopback address is none
-// that packets can have.
+// becomeSibling makes an id treat its peer as an id of another worker, reached through the device that has
+// the peer's address: another device may use another protocol. Packets can't have a loopback address.
 func (m *Manager) becomeSibling(id *ID) {
 	if dev, err := m.deviceOf(id.peer.Addr()); err == nil && dev >= 0 {
 		id.dev = dev
@@ -80,7 +77,7 @@ func (m *Manager) becomeSibling(id *ID) {
 	}
 }
 
-// acceptSameHost is the accept's arrival: both sides are connected.
+// acceptSameHost passes the accept to the active side: both sides are connected.
 func (m *Manager) acceptSameHost(id *ID) {
 	peer := id.peerID
 	if peer.state != connecting || !peer.terms.QP.Connectable() {
@@ -109,7 +106,7 @@ func (m *Manager) acceptSameHost(id *ID) {
 
 func (id *ID) end() End { return End{ID: id, Dev: id.dev, Local: id.local, Peer: id.peer} }
 
-// rejectSameHost tells the id that asked, if it still waits.
+// rejectSameHost passes the reject to the active side, if it still waits.
 func (m *Manager) rejectSameHost(id *ID) {
 	m.show(id.dev, id.local, id.peer, wire.OpReject, id.answer, nil)
 	peer := id.peerID
@@ -118,14 +115,14 @@ func (m *Manager) rejectSameHost(id *ID) {
 	})
 }
 
-// ifConnecting carries an answer to the id that asked, if it still waits.
+// ifConnecting calls fn, which passes an answer to the active side, if that still waits.
 func (id *ID) ifConnecting(fn func()) {
 	if id.state == connecting {
 		fn()
 	}
 }
 
-// show lets captures see a message of the handshake.
+// show shows captures a message of the handshake.
 func (m *Manager) show(dev int, from, to netip.AddrPort, op wire.TRPOp, c wire.TRPConnect, qp QueuePair) {
 	m.net.Show(&Packet{Dev: dev, Local: from, Peer: to, TRP: wire.TRP{Op: op}, Connect: c}, qp)
 }

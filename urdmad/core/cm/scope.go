@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// This file has link-local addresses of IPv6, which a program gives with the index of
-// the interface whose link it means (sin6_scope_id of ipv6(7)): that is the interface
-// below a device, Config.Scopes. Within an urdmad the device says the link, so that
-// addresses have no zone. Groups of the link (ff02::/16) are given likewise.
+// This file handles IPv6 link-local addresses, which a program gives with the index of an interface
+// (sin6_scope_id of ipv6(7)). That is the interface below a device, Config.Scopes. Within a urdmad the
+// device identifies the link, so addresses have no zone. Link-local groups (ff02::/16) are handled in the
+// same way.
 
-// links are the devices by their links.
+// links are the devices with their links.
 type links struct {
-	addrs  []netip.Addr // ours, by device number
+	addrs  []netip.Addr // our addresses, by device number
 	scopes []uint32
 }
 
-// scope limits devices to those on the link that a program has named; of 0 to none.
+// scope limits devices to those on the link that a program has named; index 0 sets no limit.
 type scope struct {
 	of    *links
 	index uint32
@@ -34,8 +34,8 @@ func (m *links) scopeOf(dev int) uint32 {
 	return 0
 }
 
-// unscope takes the zone off an address that a program gave. That of an address that
-// is not link-local means nothing. ENODEV: no device is on that link.
+// unscope removes the zone from an address that a program gave. A zone is ignored if the address is not
+// link-local. ENODEV: no device is on that link.
 func (m *links) unscope(a netip.Addr) (netip.Addr, scope, error) {
 	plain := a.WithZone("")
 	if a.Zone() == "" || !a.IsLinkLocalUnicast() && !a.IsLinkLocalMulticast() {
@@ -54,7 +54,7 @@ func (m *links) unscope(a netip.Addr) (netip.Addr, scope, error) {
 	return plain, on, syscall.ENODEV
 }
 
-// either is the link that one of two addresses names; EINVAL if they name two.
+// either returns the link that one of two addresses names; EINVAL if they name different links.
 func (s scope) either(o scope) (scope, error) {
 	switch {
 	case s.index == 0:
@@ -65,8 +65,8 @@ func (s scope) either(o scope) (scope, error) {
 	return s, nil
 }
 
-// ambiguous reports whether several devices have links with an address like dst, and
-// the program has named none.
+// ambiguous reports whether several devices have link-local addresses, dst is one too, and the program has
+// named no link.
 func (m *links) ambiguous(on scope, dst netip.Addr) bool {
 	links := 0
 	for _, own := range m.addrs {

@@ -10,27 +10,26 @@ import (
 	"urdma/wire"
 )
 
-// This file has the ids of port spaces whose queue pairs are of type UD (RDMA_PS_UDP,
-// RDMA_PS_IPOIB). They have no connection: one side asks which queue pair stands
-// behind a port number, and the other's program says it (docs/WIRE.md chapter 10,
-// InfiniBand's service ID resolution).
+// This file has the ids of port spaces whose queue pairs are of type UD (RDMA_PS_UDP, RDMA_PS_IPOIB). They
+// have no connection: one side asks for the queue pair of a port number, and the other side's program
+// answers (docs/WIRE.md chapter 10, InfiniBand's service ID resolution).
 
-// services answers and asks for ids of that kind.
+// services sends and answers the requests of such ids.
 type services struct {
 	m       *Manager
 	asked   uint64
 	secret  [16]byte
-	replies map[requestKey]*Packet // to repeat
+	replies map[requestKey]*Packet // answers that may have to be repeated
 }
 
-// Why there is no queue pair behind a port number; 0: there is one.
+// Why there is no queue pair for a port number; 0: there is one.
 const (
 	nobodyListens = 1
 	saidNo        = 2
-	notYet        = 3 // the program is still to say; only to peers that set CapRetry
+	notYet        = 3 // the program has not answered yet; only sent to peers that set CapRetry
 )
 
-// number draws a request's number, which no stranger can guess.
+// number returns an unpredictable number for a request.
 func (s *services) number() wire.PSN {
 	s.asked++
 	var b [24]byte
@@ -40,7 +39,7 @@ func (s *services) number() wire.PSN {
 	return wire.PSN(binary.BigEndian.Uint32(sum[:]))
 }
 
-// connect asks; ESTABLISHED or UNREACHABLE follows.
+// connect sends a request; ESTABLISHED or UNREACHABLE follows.
 func (s *services) connect(id *ID, p *Param) error {
 	if err := id.in(routed); err != nil {
 		return err
@@ -66,7 +65,7 @@ func (s *services) ask(id *ID) {
 	s.send(p, id.sameHost)
 }
 
-// again is the timer of an id that asks.
+// again is the timer function of an id that waits for an answer.
 func (s *services) again(id *ID) {
 	if !s.m.retry(id) {
 		s.m.fail(id, EventUnreachable, syscall.ETIMEDOUT)
@@ -75,7 +74,7 @@ func (s *services) again(id *ID) {
 	s.ask(id)
 }
 
-// send sends a packet, or hands it to the id of this urdmad that it is for.
+// send sends a packet, or passes it to the id of this urdmad to which it is addressed.
 func (s *services) send(p *Packet, sameHost bool) {
 	if !sameHost {
 		s.m.net.Send(p)
@@ -87,7 +86,7 @@ func (s *services) send(p *Packet, sameHost bool) {
 	s.m.net.Soon(func() { s.receive(&come, sizeOf(p), true) })
 }
 
-// receive takes a packet of size bytes.
+// receive handles a packet of size bytes.
 func (s *services) receive(p *Packet, size int, sameHost bool) {
 	if p.TRP.Op == wire.OpResolve {
 		s.request(p, size, sameHost)
@@ -96,11 +95,11 @@ func (s *services) receive(p *Packet, size int, sameHost bool) {
 	}
 }
 
-// request asks the program that listens. A copy of a request that was answered is
-// answered again; what is asked with fewer bytes than the answer may cost is not.
+// request passes a request to the listening program. A copy of an answered request is answered again. A
+// request that is shorter than its answer may become is dropped.
 func (s *services) request(p *Packet, size int, sameHost bool) {
 	m, key := s.m, requestKey{p.Dev, p.Peer, p.TRP.PSN}
-	if size < minRequest(p) && !sameHost { // there nobody's address is forged, and ends may be of two families
+	if size < minRequest(p) && !sameHost { // within this urdmad no address is forged, and ends may have different address families
 		return
 	}
 	if r := s.replies[key]; r != nil {
@@ -121,7 +120,7 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 		s.send(answerTo(p, wire.TRPConnect{IRD: nobodyListens}), sameHost)
 		return
 	case parent.queue.pending >= parent.queue.backlog:
-		return // the peer asks again
+		return // the peer repeats the request
 	}
 	child := m.child(parent, p.Dev, p.Local, p.Peer)
 	child.Datagrams, child.sameHost, child.terms.Link = true, sameHost, p.Link
@@ -136,7 +135,7 @@ func answerTo(p *Packet, c wire.TRPConnect) *Packet {
 	return &Packet{Dev: p.Dev, Link: p.Link, Local: p.Local, Peer: p.Peer, TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: c}
 }
 
-// accept names the queue pair to the peer that asked.
+// accept sends the queue pair to the peer that asked.
 func (s *services) accept(id *ID, p *Param) error {
 	if err := id.in(requested); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (s *services) reject(id *ID, private []byte) {
 	s.answer(id, wire.TRPConnect{IRD: saidNo, PrivateData: append([]byte(nil), private...)})
 }
 
-// answer sends an answer, and keeps it as long as the peer may ask again.
+// answer sends an answer, and keeps it as long as the peer may repeat its request.
 func (s *services) answer(id *ID, c wire.TRPConnect) {
 	m, key := s.m, id.key
 	id.decided()
@@ -173,14 +172,14 @@ func (s *services) answer(id *ID, c wire.TRPConnect) {
 	s.send(p, id.sameHost)
 }
 
-// reply takes the answer to what an id of ours asked.
+// reply handles the answer to a request of one of our ids.
 func (s *services) reply(p *Packet) {
 	id := s.asker(p)
 	if id == nil {
 		return
 	}
 	r := &p.Connect
-	if r.IRD == notYet && !r.HasExt { // over RoCEv2 a status of InfiniBand's: there is no queue pair
+	if r.IRD == notYet && !r.HasExt { // over RoCEv2 this is a status of InfiniBand: there is no queue pair
 		id.alive = s.m.net.Now()
 		return
 	}

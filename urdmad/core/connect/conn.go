@@ -12,7 +12,7 @@ import (
 	"urdma/wire"
 )
 
-// IDOf is the id that set a connection up; nil for none.
+// IDOf returns the id whose connection c is; nil for none.
 func IDOf(c *qp.Connection) *cm.ID {
 	if c == nil {
 		return nil
@@ -24,8 +24,7 @@ func IDOf(c *qp.Connection) *cm.ID {
 	return k.Owner()
 }
 
-// Common is what every carrier's connection has, of the one behind c; nil for
-// nil.
+// Common returns the part of the connection behind c that all carriers have; nil for nil.
 func Common(c cm.Conn) *qp.Connection {
 	if c == nil {
 		return nil
@@ -33,7 +32,7 @@ func Common(c cm.Conn) *qp.Connection {
 	return c.(interface{ Common() *qp.Connection }).Common()
 }
 
-// wireConn is a TRP connection as cm.Conn.
+// wireConn makes a TRP connection a cm.Conn.
 type wireConn struct {
 	*trp.Conn
 	id *cm.ID
@@ -55,8 +54,8 @@ func (k *wireConn) Start(s cm.Start) {
 		Passive: s.Passive, Patience: patience(&s)})
 }
 
-// patience writes into the queue pair how long a silent peer is waited for, if its
-// program has told the id; 0: it has not.
+// patience writes the time for which a silent peer is tolerated into the queue pair's attributes, and
+// returns it, if the program has set it for the id; 0: it has not.
 func patience(s *cm.Start) clock.Time {
 	if !s.AckTimeoutSet {
 		return 0
@@ -66,8 +65,7 @@ func patience(s *cm.Start) clock.Time {
 	return qp.Patience(a)
 }
 
-// hostConn is an end of a same-host connection as cm.Conn. What belongs to the
-// wire it has not.
+// hostConn makes an end of a same-host connection a cm.Conn. The methods for the wire do nothing.
 type hostConn struct {
 	*samehost.Conn
 	id *cm.ID
@@ -84,20 +82,20 @@ func (k *hostConn) Extension(cm.QueuePair) wire.TRPExtension { return wire.TRPEx
 
 func (k *hostConn) Start(s cm.Start) {
 	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	patience(&s) // to be queried: one urdmad is not silent to itself
+	patience(&s) // only to be queried: a connection within one urdmad is never silent
 	k.Conn.Start(QPOf(s.QP))
 }
 
-// queuePair is a queue pair as cm.QueuePair and qpconnect.QueuePair.
+// queuePair makes a queue pair a cm.QueuePair and a qpconnect.QueuePair.
 type queuePair struct{ *qp.QP }
 
-// Number is cm.QueuePair's.
+// Number implements cm.QueuePair.
 func (q queuePair) Number() wire.QPN { return wire.QPN(q.QPN) }
 
-// Gone is cm.QueuePair's.
+// Gone implements cm.QueuePair.
 func (q queuePair) Gone() bool { return q.Removed() }
 
-// QueuePair is q as the connection manager takes it; nil for nil.
+// QueuePair returns q as a cm.QueuePair; nil for nil.
 func QueuePair(q *qp.QP) cm.QueuePair {
 	if q == nil {
 		return nil
@@ -105,7 +103,7 @@ func QueuePair(q *qp.QP) cm.QueuePair {
 	return queuePair{q}
 }
 
-// QPOf is the queue pair behind q; nil for nil.
+// QPOf returns the queue pair behind q; nil for nil.
 func QPOf(q cm.QueuePair) *qp.QP {
 	if q == nil {
 		return nil

@@ -18,10 +18,9 @@ import (
 	"urdma/wire/ibcm"
 )
 
-// New returns the connection managers of an engine that has no ports yet: that
-// of rdma_cm ids, and that of queue pairs which are connected by number. It
-// fills in the network of the configuration; addresses are those of the ports
-// in the order in which they are added.
+// New returns the connection managers of an engine that has no ports yet: the manager of rdma_cm ids, and
+// that of queue pairs connected by number. It sets the network of the configuration; addresses are those of
+// the ports, in the order in which they are added.
 func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	n := &network{e: e}
 	c.Network = n
@@ -36,8 +35,8 @@ func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	return n.m, n.numbers
 }
 
-// network is an engine's carriers and interfaces as the connection manager sees
-// them, and the manager as they see it.
+// network is the network of the connection manager, with an engine's carriers and interfaces. It is also
+// the handler of these carriers, and passes their calls to the manager.
 type network struct {
 	e       *engine.Engine
 	m       *cm.Manager
@@ -52,7 +51,7 @@ func (n *network) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 	return n.e.Interface(dev).NextHop(dst)
 }
 
-// Resolve answers with a netif.Link, which is what links are here.
+// Resolve implements cm.Network. Links are of type netif.Link.
 func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)) {
 	at := n.e.Interface(dev)
 	at.Resolve(hop, func(l netif.Link, ok bool) {
@@ -64,10 +63,10 @@ func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)
 	})
 }
 
-// Home is cm.Network's.
+// Home implements cm.Network.
 func (n *network) Home(dev int) cm.Link { return n.e.Interface(dev).Link() }
 
-// MaxPrivate is cm.Network's.
+// MaxPrivate implements cm.Network.
 func (n *network) MaxPrivate(dev int, op wire.TRPOp) int {
 	if !n.e.SpeaksRoCE(dev) {
 		return wire.MaxPrivateData
@@ -110,7 +109,7 @@ func (n *network) Listen(id *cm.ID, dev int) error {
 	if err != nil {
 		return err
 	}
-	if err = n.e.MPA.Listen(dev, n.doorOf(id, dev)); err != nil {
+	if err = n.e.MPA.Listen(dev, n.listenAddr(id, dev)); err != nil {
 		give()
 	}
 	return err
@@ -118,22 +117,22 @@ func (n *network) Listen(id *cm.ID, dev int) error {
 
 func (n *network) Unlisten(id *cm.ID, dev int) {
 	if n.e.OverTCP(dev) {
-		n.e.MPA.Unlisten(n.doorOf(id, dev))
+		n.e.MPA.Unlisten(n.listenAddr(id, dev))
 		if o, ok := id.Owner.(socketOwner); ok {
 			o.GiveSocket()
 		}
 	}
 }
 
-// doorOf is where requests for an id come to a device.
-func (n *network) doorOf(id *cm.ID, dev int) netip.AddrPort {
+// listenAddr returns the address at which requests for an id arrive at a device.
+func (n *network) listenAddr(id *cm.ID, dev int) netip.AddrPort {
 	local, _ := id.Bound()
 	return netip.AddrPortFrom(n.e.Interface(dev).IP(), local.Port())
 }
 
-// socketOwner is an id's owner whose sockets are counted.
+// socketOwner is an owner of ids with a limit on its sockets.
 type socketOwner interface {
-	TakeSocket() error // counts one more, or refuses it
+	TakeSocket() error // counts one more socket, or refuses it
 	GiveSocket()       // undoes one TakeSocket
 }
 
@@ -181,7 +180,7 @@ func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm
 	return k, nil
 }
 
-// Adopt is cm.Network's.
+// Adopt implements cm.Network.
 func (n *network) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
 	if k, ok := c.(*packetConn); ok {
 		k.id = id
@@ -197,7 +196,7 @@ func (n *network) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
 	return k, nil
 }
 
-// Withdrawn is cm.Network's.
+// Withdrawn implements cm.Network.
 func (n *network) Withdrawn(c cm.Conn) bool { return c.(interface{ Withdrawn() bool }).Withdrawn() }
 
 func (n *network) ConnAt(dev int, port uint16) cm.Conn {
@@ -208,7 +207,7 @@ func (n *network) ConnAt(dev int, port uint16) cm.Conn {
 	if k, ok := c.Owner.(*wireConn); ok {
 		return k
 	}
-	return &wireConn{c, nil} // by number: it has the port number
+	return &wireConn{c, nil} // a connection by number has the port number
 }
 
 func (n *network) Join(a, b cm.End) (cm.Conn, cm.Conn) {
@@ -223,7 +222,7 @@ func (n *network) end(e cm.End) *hostConn {
 	return k
 }
 
-// Handshake is trp.Handler's.
+// Handshake implements trp.Handler.
 func (n *network) Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte) {
 	p := &cm.Packet{Dev: dev, Link: d.Link, TRP: *t, Local: d.Dst, Peer: d.Src}
 	if !n.numbers.handshake(p, body) {
@@ -231,7 +230,7 @@ func (n *network) Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte
 	}
 }
 
-// Established is qp.Manager's.
+// Established implements qp.Manager.
 func (n *network) Established(c *qp.Connection) {
 	if v := PairOf(c); v != nil {
 		n.numbers.m.Established(v)
@@ -240,7 +239,7 @@ func (n *network) Established(c *qp.Connection) {
 	n.m.Established(IDOf(c))
 }
 
-// Closed is qp.Manager's.
+// Closed implements qp.Manager.
 func (n *network) Closed(c *qp.Connection, why qp.CloseReason) {
 	if v := PairOf(c); v != nil {
 		n.numbers.m.Closed(v, c.QP == nil)

@@ -19,20 +19,18 @@ import (
 	"urdma/wire"
 )
 
-// Numbers changes queue pairs as ibv_modify_qp(3) asks, and has those that enter
-// RTR connected by number.
+// Numbers changes queue pairs as ibv_modify_qp(3) requests, and connects queue pairs by number when they
+// enter RTR.
 type Numbers struct {
 	n     *network
 	m     *qpconnect.Manager
 	addrs []netip.Addr
 }
 
-// Renumber tells those that connect of device dev's new address: both managers have the
-// same list.
+// Renumber applies device dev's new address. Both managers share the list of addresses.
 func (x *Numbers) Renumber(dev int, a netip.Addr) { x.addrs[dev] = a }
 
-// Modify changes a queue pair of a device. Nothing has changed when it returns
-// an error.
+// Modify changes a queue pair of a device. If it returns an error, nothing has changed.
 func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 	if q.Type == abi.QPTypeUD {
 		return x.n.e.Datagrams.Modify(q, dev, mask, a)
@@ -104,7 +102,7 @@ func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
 	return err
 }
 
-// peer is the address that a path leads to (docs/WIRE.md chapter 9).
+// peer returns the address of a path's destination (docs/WIRE.md chapter 9).
 func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
 	gid := netip.AddrFrom16(a.DGID)
 	if a.IsGlobal != 0 && gid.Is4In6() {
@@ -118,13 +116,13 @@ func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
 	return gid, a.IsGlobal != 0 && x.addrs[dev].Is6() && (gid.IsGlobalUnicast() || gid.IsLinkLocalUnicast())
 }
 
-// Pair is that of a queue pair, or nil.
+// Pair returns the pair of a queue pair, or nil.
 func (x *Numbers) Pair(q *qp.QP) *qpconnect.Pair { return x.m.Pair(wire.QPN(q.QPN)) }
 
-// Stats counts what happened.
+// Stats returns the counters.
 func (x *Numbers) Stats() qpconnect.Stats { return x.m.Stats }
 
-// handshake takes a packet of the handshake if it is one by number.
+// handshake handles a packet of the handshake if it is by number; it reports whether it is.
 func (x *Numbers) handshake(p *cm.Packet, body []byte) bool {
 	var owner *qpconnect.Pair
 	if c := x.n.e.TRP.Port(p.Dev).Conn(p.Local.Port()); c != nil {
@@ -148,7 +146,7 @@ func (x *Numbers) handshake(p *cm.Packet, body []byte) bool {
 	return true
 }
 
-// PairOf is the pair that a connection by number belongs to; nil for others.
+// PairOf returns the pair of a connection by number; nil for other connections.
 func PairOf(c *qp.Connection) *qpconnect.Pair {
 	if c == nil {
 		return nil
@@ -157,10 +155,10 @@ func PairOf(c *qp.Connection) *qpconnect.Pair {
 	return v
 }
 
-// Patience is qpconnect.QueuePair's.
+// Patience implements qpconnect.QueuePair.
 func (q queuePair) Patience() clock.Time { return qp.Patience(&q.Attr) }
 
-// Exhaust is qpconnect.QueuePair's.
+// Exhaust implements qpconnect.QueuePair.
 func (q queuePair) Exhaust() {
 	q.FailOldest(abi.StatusRetryExcErr, reason.Silent)
 	q.Flush(reason.Silent)
@@ -169,11 +167,10 @@ func (q queuePair) Exhaust() {
 	}
 }
 
-// PairQP is a pair's queue pair.
+// PairQP returns a pair's queue pair.
 func PairQP(v *qpconnect.Pair) *qp.QP { return v.QP.(queuePair).QP }
 
-// numberNetwork is qpconnect.Network; what it has in common with cm.Network is
-// network's.
+// numberNetwork implements qpconnect.Network; methods in common with cm.Network are those of network.
 type numberNetwork struct{ *network }
 
 func (n *numberNetwork) Random() uint32 { return n.e.TRP.Random() }
@@ -203,8 +200,7 @@ func (n *numberNetwork) Join(a, b *qpconnect.Pair) {
 	}
 }
 
-// end is a pair's end of a connection within this urdmad. Captures name it by
-// port number.
+// end returns a pair's end of a connection within this urdmad. Captures identify it by a port number.
 func (n *numberNetwork) end(v *qpconnect.Pair) *samehost.Conn {
 	at := func(e qpconnect.End) netip.AddrPort { return netip.AddrPortFrom(e.Addr, qpconnect.UDPPort) }
 	c := n.e.SameHost.Open(v.Dev, at(v.Local), at(v.Peer))
@@ -223,7 +219,7 @@ func (n *numberNetwork) Await(v *qpconnect.Pair) {
 	n.e.QPs.Await(q, w)
 }
 
-// numberConn is a TRP connection as qpconnect.Conn.
+// numberConn makes a TRP connection a qpconnect.Conn.
 type numberConn struct{ *trp.Conn }
 
 func (k *numberConn) Port() uint16  { return k.Local.Port() }
@@ -238,15 +234,14 @@ func (k *numberConn) Start(s cm.Start) {
 	(&wireConn{k.Conn, nil}).Start(s)
 }
 
-// Awaiting is the carrier of a queue pair whose connection by number is still to
-// come.
+// Awaiting is the carrier of a queue pair that has no connection by number yet.
 type Awaiting struct {
 	qp.Connection
 	v *qpconnect.Pair
 	m *qpconnect.Manager
 }
 
-// Transmit is qp.Carrier's: what is posted waits.
+// Transmit implements qp.Carrier: posted work waits.
 func (w *Awaiting) Transmit() int {
 	if w.QP.SQ.Outstanding() > 0 {
 		w.m.Waiting(w.v)
@@ -254,17 +249,17 @@ func (w *Awaiting) Transmit() int {
 	return 0
 }
 
-// Failed is qp.Carrier's.
+// Failed implements qp.Carrier.
 func (w *Awaiting) Failed() { w.m.Stop(w.v) }
 
-// Faulted is qp.Carrier's.
+// Faulted implements qp.Carrier.
 func (w *Awaiting) Faulted() bool { return false }
 
-// Detach is qp.Carrier's.
+// Detach implements qp.Carrier.
 func (w *Awaiting) Detach() {
 	w.m.Stop(w.v)
 	w.QP.Detach()
 }
 
-// Serving is qp.Carrier's.
+// Serving implements qp.Carrier.
 func (w *Awaiting) Serving() int { return 0 }

@@ -10,8 +10,8 @@ import (
 	"urdma/wire/ibcm"
 )
 
-// packetConn is a connection over RoCEv2 as cm.Conn. Package roce tells copies of a message
-// apart; cm has requests and replies repeated, with private data that MaxPrivate has room for.
+// packetConn makes a connection over RoCEv2 a cm.Conn. Package roce recognises copies of a message. cm
+// repeats requests and replies, and limits private data to MaxPrivate.
 type packetConn struct {
 	*roce.Conn
 	id *cm.ID
@@ -36,7 +36,7 @@ func (k *packetConn) Start(s cm.Start) {
 	k.Conn.Start(QPOf(s.QP))
 }
 
-// send says what a packet of cm's says.
+// send sends the content of a packet from cm.
 func (k *packetConn) send(n *network, p *cm.Packet) {
 	c := &p.Connect
 	offer := roce.Offer{IRD: c.IRD, ORD: c.ORD, PrivateData: c.PrivateData}
@@ -56,13 +56,13 @@ func (k *packetConn) send(n *network, p *cm.Packet) {
 	}
 }
 
-// AskedFor is roce.Handler's.
+// AskedFor implements roce.Handler.
 func (n *network) AskedFor(c *roce.Conn, m *ibcm.Message, private []byte) {
 	n.packets(nil, c)
 	n.m.Arrived(messageOf(c, wire.OpRequest, m, private))
 }
 
-// Answered is roce.Handler's.
+// Answered implements roce.Handler.
 func (n *network) Answered(c *roce.Conn, m *ibcm.Message) {
 	p := messageOf(c, wire.OpAccept, m, append([]byte(nil), m.Private...))
 	if m.Kind == ibcm.REJ {
@@ -71,13 +71,13 @@ func (n *network) Answered(c *roce.Conn, m *ibcm.Message) {
 	n.m.Arrived(p)
 }
 
-// messageOf is a request or its answer as cm takes it.
+// messageOf converts a request or its answer to a packet for cm.
 func messageOf(c *roce.Conn, op wire.TRPOp, m *ibcm.Message, private []byte) *cm.Packet {
 	return &cm.Packet{Dev: c.Dev, Local: c.Local, Peer: c.Peer, TRP: wire.TRP{Op: op}, Conn: c.Owner.(*packetConn),
 		Connect: wire.TRPConnect{IRD: uint16(m.Responder), ORD: uint16(m.Initiator), PrivateData: private, HasExt: true, Ext: wire.TRPExtension{QPN: m.QPN}}}
 }
 
-// asker is the link that a question for a queue pair of type UD came by.
+// asker is the link by which a question for a queue pair of type UD arrived.
 type asker struct {
 	netif.Link
 	tid uint64
@@ -99,7 +99,7 @@ func (n *network) say(p *cm.Packet) {
 	n.e.RoCE.Say(&q)
 }
 
-// Asked is roce.Handler's.
+// Asked implements roce.Handler.
 func (n *network) Asked(q *roce.Question) {
 	p := &cm.Packet{Dev: q.Dev, Link: asker{q.Link, q.TID}, Local: q.Local, Peer: q.Peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: wire.PSN(q.ID)},
 		Connect: wire.TRPConnect{PrivateData: q.Private}}

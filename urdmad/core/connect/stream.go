@@ -10,9 +10,9 @@ import (
 	"urdma/wire"
 )
 
-// streamConn is a connection over TCP as cm.Conn. Its handshake is a request and a reply
-// that TCP neither loses nor repeats: where cm repeats a request, TCP tells whether the
-// peer's host still answers.
+// streamConn makes a connection over TCP a cm.Conn. Its handshake is a request and a reply, which TCP
+// neither loses nor repeats. When cm repeats a request, TCP's state shows whether the peer's host still
+// answers.
 type streamConn struct {
 	*mpa.Conn
 	id *cm.ID
@@ -31,7 +31,7 @@ func (k *streamConn) PeerAddr() netip.Addr { return k.Peer.Addr() }
 func (k *streamConn) ISN() wire.PSN        { return 0 }
 func (k *streamConn) Acknowledge()         {}
 
-// maxStreamSegment is the longest segment that a urdmad takes over TCP.
+// maxStreamSegment is the greatest length of a segment that a urdmad accepts over TCP.
 const maxStreamSegment = 65532
 
 func (k *streamConn) Extension(q cm.QueuePair) wire.TRPExtension {
@@ -45,7 +45,7 @@ func (k *streamConn) Start(s cm.Start) {
 	k.Conn.Start(mpa.Start{QP: QPOf(s.QP), Passive: s.Passive, Patience: patience(&s)})
 }
 
-// send says what a packet of cm's says.
+// send sends the content of a packet from cm.
 func (k *streamConn) send(n *network, p *cm.Packet) {
 	c := &p.Connect
 	offer := mpa.Offer{IRD: c.IRD, ORD: c.ORD, PrivateData: c.PrivateData, Extension: c.Ext}
@@ -71,8 +71,8 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// packetOf is a request or a reply as cm takes it. A peer of revision 1 says nothing of
-// Reads: it gets as many as siw's default.
+// packetOf converts a request or a reply to a packet for cm. A peer with revision 1 states no number of
+// Reads: it gets siw's default.
 func (n *network) packetOf(c *mpa.Conn, op wire.TRPOp, m *wire.MPA) *cm.Packet {
 	p := &cm.Packet{Dev: c.Dev, Local: c.Local, Peer: c.Peer, TRP: wire.TRP{Op: op}, Conn: c.Owner.(*streamConn)}
 	p.Connect = wire.TRPConnect{IRD: m.IRD, ORD: m.ORD, PrivateData: m.PrivateData}
@@ -87,22 +87,22 @@ func (n *network) packetOf(c *mpa.Conn, op wire.TRPOp, m *wire.MPA) *cm.Packet {
 
 const defaultReads = 16
 
-// Requested is mpa.Handler's.
+// Requested implements mpa.Handler.
 func (n *network) Requested(c *mpa.Conn, m *wire.MPA) {
 	n.stream(nil, c)
 	n.m.Arrived(n.packetOf(c, wire.OpRequest, m))
 }
 
-// Replied is mpa.Handler's.
+// Replied implements mpa.Handler.
 func (n *network) Replied(c *mpa.Conn, m *wire.MPA) {
 	p := n.packetOf(c, wire.OpAccept, m)
-	if m.Reject { // where nobody listens, TCP refuses
+	if m.Reject { // without a listener, TCP refuses the connection
 		p.TRP.Op, p.Connect.IRD = wire.OpReject, cm.ByConsumer
 	}
 	n.m.Arrived(p)
 }
 
-// Refused is mpa.Handler's.
+// Refused implements mpa.Handler.
 func (n *network) Refused(c *mpa.Conn, errno syscall.Errno) { n.m.Refused(IDOf(&c.Connection), errno) }
 
 var _ qp.Carrier = (*mpa.Conn)(nil)

@@ -95,10 +95,9 @@ func (t *Table) PeerLeft(q *QP) bool {
 	return true
 }
 
-// Amidst reports whether sends have begun. On a connection by number that its
-// peer has ended nobody answers them, and no later connection may carry them on:
-// part of them may have been done.
-func (q *QP) Amidst() bool { return !q.SQ.untouched() }
+// SendsBegun reports whether sends have begun. If the peer ends a connection by number then, nobody answers
+// them, and they must not continue on a later connection: parts of them may have been executed.
+func (q *QP) SendsBegun() bool { return !q.SQ.untouched() }
 
 // reset makes the queue pair, whose work was abandoned, as good as new.
 func (q *QP) reset() {

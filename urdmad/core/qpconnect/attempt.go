@@ -16,8 +16,8 @@ const (
 
 func retryAfter(tries int) clock.Time { return min(firstRetry<<min(tries, 10), maxRetry) }
 
-// begin begins an attempt to connect. A packet goes out later in this turn or in
-// the next: a connection that has just ended sends its fin first.
+// begin begins an attempt to connect. It sends a packet later in this turn or in the next: a connection
+// that has just ended must send its fin first.
 func (m *Manager) begin(v *Pair) {
 	v.conn, v.heard, v.challenge, v.tries = nil, 0, 0, 0
 	v.attempt++
@@ -29,13 +29,13 @@ func (m *Manager) begin(v *Pair) {
 	m.net.Set(v.timer, m.net.Now())
 }
 
-// tick is the timer of a pair.
+// tick is the timer function of a pair.
 func (m *Manager) tick(v *Pair) {
 	switch v.state {
 	case Resolving:
 		m.resolve(v)
 	case Waiting:
-		m.meet(v)
+		m.joinLocal(v)
 	case Connecting:
 		v.tries++
 		m.ask(v)
@@ -44,9 +44,8 @@ func (m *Manager) tick(v *Pair) {
 	}
 }
 
-// meet joins a queue pair with its peer in this urdmad, if that one waits for
-// it.
-func (m *Manager) meet(v *Pair) {
+// joinLocal connects a queue pair with its peer in this urdmad, if the peer waits for it.
+func (m *Manager) joinLocal(v *Pair) {
 	o := m.pairs[v.Peer.QPN]
 	if v.state != Waiting || o == nil || o.state != Waiting || o.Local != v.Peer || o.Peer != v.Local {
 		return
@@ -73,7 +72,7 @@ func (m *Manager) resolve(v *Pair) {
 	})
 }
 
-// open makes our end of a connection and asks for the peer's.
+// open creates our end of a connection and sends a request.
 func (m *Manager) open(v *Pair) {
 	c, err := m.net.Open(v)
 	if err != nil {
@@ -102,8 +101,8 @@ func (m *Manager) send(v *Pair, by cm.Link, t wire.TRP, to netip.AddrPort, cooki
 		Connect: wire.TRPConnect{IRD: v.IRD, HasExt: true, Ext: ext}})
 }
 
-// Waiting: the queue pair has something to send and no connection. The first
-// time that has the handshake begin anew, and the queue pair's patience run.
+// Waiting records that the queue pair has something to send and no connection. The first call restarts the
+// handshake and the timer of the queue pair's patience.
 func (m *Manager) Waiting(v *Pair) {
 	if v.waits || v.state == Stopped || v.state == Connected {
 		return
@@ -116,7 +115,7 @@ func (m *Manager) Waiting(v *Pair) {
 	}
 }
 
-// satisfied ends the wait of posted work: there is a connection.
+// satisfied stops that timer: there is a connection.
 func (m *Manager) satisfied(v *Pair) {
 	v.waits = false
 	m.net.Set(v.patience, clock.Never)

@@ -9,29 +9,28 @@ func (m *Manager) connected(v *Pair) {
 	m.Stats.Established++
 }
 
-// Established: the peer's first packet has come to a connection that we
-// accepted.
+// Established handles the peer's first packet on a connection that we accepted.
 func (m *Manager) Established(v *Pair) {
 	if v.state == Accepting {
 		m.connected(v)
 	}
 }
 
-// lose waits for the end of a queue pair whose peer has left amidst its sends. As
-// on InfiniBand nobody answers them, a new life of the peer's included.
+// lose waits for the failure of a queue pair whose peer has ended the connection while sends were in
+// progress. As on InfiniBand nobody answers them, not even if the peer connects again.
 func (m *Manager) lose(v *Pair) {
 	v.state = Lost
 	m.net.Await(v)
 }
 
-// Closed: the connection of a pair is over. again says that its queue pair is in
-// RTR or beyond still, and looks for its peer anew.
+// Closed handles the end of a pair's connection. again says that its queue pair is still in RTR or a later
+// state, and looks for its peer again.
 func (m *Manager) Closed(v *Pair, again bool) {
 	v.conn = nil
 	m.Stats.Ended++
 	switch {
 	case v.state == Stopped:
-	case again && v.QP.Amidst():
+	case again && v.QP.SendsBegun():
 		m.lose(v)
 	case again:
 		m.begin(v)

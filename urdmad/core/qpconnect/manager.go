@@ -12,7 +12,7 @@ import (
 	"urdma/wire"
 )
 
-// UDPPort is where requests by queue pair number go.
+// UDPPort is the destination port of requests by queue pair number.
 const UDPPort = 30034
 
 // End is one side of a connection.
@@ -26,36 +26,36 @@ func (e End) compare(o End) int {
 	return cmp.Or(e.Addr.Compare(o.Addr), cmp.Compare(e.QPN, o.QPN))
 }
 
-// State says how far a pair has come.
+// State is the progress of a pair.
 type State uint8
 
 // States of a pair.
 const (
-	Resolving  State = iota // the neighbour is asked for
-	Waiting                 // for the other queue pair of this urdmad
-	Connecting              // requests go out
-	Accepting               // accepted; the peer's first packet has not come
+	Resolving  State = iota // the neighbour is being resolved
+	Waiting                 // waiting for the other queue pair of this urdmad
+	Connecting              // requests are being sent
+	Accepting               // accepted; the peer's first packet has not arrived
 	Connected
-	Lost    // the peer has left amidst our sends, which fail when nobody has answered for long enough
-	Stopped // forgotten
+	Lost    // the peer ended the connection during our sends, which fail after the usual time-outs
+	Stopped // removed from the tables
 )
 
 var stateNames = [...]string{"resolving", "waiting", "connecting", "accepting", "connected", "lost", "stopped"}
 
 func (s State) String() string { return stateNames[s] }
 
-// Params say which two queue pairs are to be connected, and how.
+// Params say which two queue pairs to connect, and how.
 type Params struct {
 	QP          QueuePair
 	Dev         int
 	Peer        End
-	IRD         uint16 // Reads of the peer that are served at once
+	IRD         uint16 // Reads of the peer that are accepted at a time
 	MinRNRTimer uint8
 	PathMTU     uint8 // enum ibv_mtu
 	RQPSN       wire.PSN
 }
 
-// Pair is a queue pair with the peer that it names.
+// Pair is a queue pair with the peer in its attributes.
 type Pair struct {
 	Params
 	Local   End
@@ -63,39 +63,39 @@ type Pair struct {
 
 	state    State
 	sameHost bool
-	tries    int // repetitions of the last packet
+	tries    int // number of repetitions of the last packet
 	timer    *clock.Timer
-	patience *clock.Timer // of posted work
-	waits    bool         // patience runs
-	attempt  int          // counts attempts, which answers to Resolve name
+	patience *clock.Timer // time-out of posted work
+	waits    bool         // patience is running
+	attempt  int          // number of attempts, which identifies the attempt of an answer to Resolve
 	link     cm.Link
 	conn     Conn   // of the present attempt
 	heard    uint32 // the peer's cookie in its latest request
 
-	peer      netip.AddrPort // where the peer's request or accept came from
+	peer      netip.AddrPort // source of the peer's request or accept
 	peerISN   wire.PSN
-	answered  uint32 // cookie of the request that was accepted
-	challenge uint32 // cookie of a challenge that went out; 0: none did
+	answered  uint32 // cookie of the accepted request
+	challenge uint32 // cookie of a challenge that was sent; 0: none
 }
 
-// State is how far the pair has come.
+// State returns the progress of the pair.
 func (v *Pair) State() State { return v.state }
 
-// Tries is how often the last packet of the handshake was repeated.
+// Tries returns how often the last packet of the handshake was repeated.
 func (v *Pair) Tries() int { return v.tries }
 
 // Config of a Manager.
 type Config struct {
 	Network Network
 	Log     *slog.Logger
-	Addrs   []netip.Addr // ours, by device number
+	Addrs   []netip.Addr // our addresses, by device number
 	Timeout clock.Time   // how long an accept is repeated
-	// Elsewhere reports whether a queue pair at an address of ours is another worker's; nil:
-	// none is.
+	// Elsewhere reports whether a queue pair at one of our addresses belongs to another worker; nil: there
+	// are no others.
 	Elsewhere func(wire.QPN) bool
 }
 
-// Manager holds the pairs of an urdmad.
+// Manager has the pairs of a urdmad.
 type Manager struct {
 	net     Network
 	log     *slog.Logger
@@ -107,7 +107,7 @@ type Manager struct {
 	elsewhere func(wire.QPN) bool
 }
 
-// Stats counts what happened.
+// Stats counts events.
 type Stats struct{ Started, Ignored, Accepted, Established, Challenged, Ended uint64 }
 
 // New returns a Manager without pairs.
@@ -115,7 +115,7 @@ func New(c Config) *Manager {
 	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{}, elsewhere: c.Elsewhere}
 }
 
-// Check says whether Start would find a way to a peer's address.
+// Check returns an error unless Start would find a route to a peer's address.
 func (m *Manager) Check(dev int, peer netip.Addr) error {
 	if slices.Contains(m.addrs, peer) {
 		return nil
@@ -126,7 +126,7 @@ func (m *Manager) Check(dev int, peer netip.Addr) error {
 	return nil
 }
 
-// Start looks for the peer of a queue pair that has entered RTR.
+// Start starts looking for the peer of a queue pair that has entered RTR.
 func (m *Manager) Start(p Params) (*Pair, error) {
 	if err := m.Check(p.Dev, p.Peer.Addr); err != nil {
 		return nil, err
@@ -141,8 +141,7 @@ func (m *Manager) Start(p Params) (*Pair, error) {
 	return v, nil
 }
 
-// Stop forgets a pair that has no connection: its queue pair is in error, was
-// reset or is going away.
+// Stop removes a pair without a connection: its queue pair is in error, was reset or is being destroyed.
 func (m *Manager) Stop(v *Pair) {
 	if v.state == Stopped {
 		return
@@ -164,8 +163,8 @@ func (m *Manager) giveUp(v *Pair) {
 	}
 }
 
-// Pair is that of a queue pair, or nil.
+// Pair returns the pair of a queue pair, or nil.
 func (m *Manager) Pair(n wire.QPN) *Pair { return m.pairs[n] }
 
-// Len is how many pairs there are.
+// Len returns the number of pairs.
 func (m *Manager) Len() int { return len(m.pairs) }

@@ -8,36 +8,33 @@ import (
 	"urdma/wire"
 )
 
-// Network is what the manager makes happen outside; cm.Network says more about
-// the calls that both have.
+// Network carries out the manager's effects; cm.Network describes the methods that both have.
 type Network interface {
 	Now() clock.Time
 	Set(t *clock.Timer, at clock.Time)
 	NextHop(dev int, dst netip.Addr) (hop netip.Addr, ok bool)
 	Resolve(dev int, hop, dst netip.Addr, done func(l cm.Link, ok bool))
 	Send(p *cm.Packet)
-	// Random draws a cookie.
+	// Random returns a random cookie.
 	Random() uint32
 
-	// Await: the pair's queue pair is without a connection from now on. When
-	// it has something to send, the network calls Manager.Waiting; when it fails
-	// or goes away, Manager.Stop.
+	// Await is called when the pair's queue pair has no connection. When the queue pair has something to
+	// send, the network calls Manager.Waiting; when it fails or is destroyed, Manager.Stop.
 	Await(p *Pair)
 	// Open reserves a UDP port number of the pair's device for a connection.
 	Open(p *Pair) (Conn, error)
-	// Join connects two queue pairs of this urdmad, or one with itself, and lets
-	// data flow.
+	// Join connects two queue pairs of this urdmad, or one with itself, and opens the connection for data.
 	Join(a, b *Pair)
 }
 
-// Conn is our end of a connection that the network carries. The network calls
-// Manager.Established and Manager.Closed with its pair.
+// Conn is our end of a connection in the network. The network calls Manager.Established and Manager.Closed
+// with its pair.
 type Conn interface {
 	Port() uint16
 	ISN() wire.PSN
-	// Extension is what we offer the peer, but for what chapter 9 adds.
+	// Extension returns our offer to the peer, without the fields of chapter 9.
 	Extension(qp cm.QueuePair) wire.TRPExtension
-	// Start lets data flow.
+	// Start opens the connection for data.
 	Start(s cm.Start)
 	// Acknowledge sends an acknowledgement in this turn.
 	Acknowledge()
@@ -48,14 +45,13 @@ type Conn interface {
 	Release()
 }
 
-// QueuePair is what is connected.
+// QueuePair is a queue pair to connect.
 type QueuePair interface {
 	cm.QueuePair
 	// Patience is how long posted work waits for a connection.
 	Patience() clock.Time
-	// Amidst reports whether sends have begun, which no other connection may
-	// carry on.
-	Amidst() bool
-	// Exhaust fails posted work, as the peer did not answer.
+	// SendsBegun reports whether sends have begun, which can't continue on another connection.
+	SendsBegun() bool
+	// Exhaust fails posted work, because the peer did not answer.
 	Exhaust()
 }

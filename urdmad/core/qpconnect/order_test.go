@@ -69,7 +69,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestLost: a queue pair whose peer leaves amidst its sends is not joined with the
+// TestLost: a queue pair whose peer leaves after its sends have begun is not joined with the
 // peer's next life, and fails when its patience is over.
 func TestLost(t *testing.T) {
 	w := newWorld(t, 1)
@@ -80,7 +80,7 @@ func TestLost(t *testing.T) {
 		if !w.until(sec, func() bool { return joined(a, b) }) {
 			t.Fatal("not joined")
 		}
-		a.amidst = true
+		a.sendsBegun = true
 		b.reset()
 		b.rtr(a.end())
 		w.pass(20 * sec)
@@ -92,7 +92,7 @@ func TestLost(t *testing.T) {
 		if !w.until(10*sec, func() bool { return a.exhausted }) || w.now-start != a.patience {
 			t.Errorf("failed %v after %d ms, patience is %d ms", a.exhausted, (w.now-start)/ms, a.patience/ms)
 		}
-		a.amidst = false
+		a.sendsBegun = false
 		a.rtr(b.end())
 		if !w.until(20*sec, func() bool { return joined(a, b) }) {
 			t.Error("not joined after a reset")

@@ -6,16 +6,16 @@ import (
 	"urdma/wire"
 )
 
-// Request takes a request by queue pair number, whose body was parsed.
+// Request handles a request by queue pair number, whose body was parsed.
 func (m *Manager) Request(p *cm.Packet) {
 	x := &p.Connect.Ext
 	v := m.pairs[x.Target]
 	if v == nil || v.sameHost || v.state == Lost || v.Peer != (End{p.Peer.Addr(), x.QPN}) || p.Local.Addr() != v.Local.Addr || x.Check() != nil {
-		m.Stats.Ignored++ // the peer asks again
+		m.Stats.Ignored++ // the peer repeats the request
 		return
 	}
 	switch {
-	case v.state == Resolving: // by which link the peer is reached is not for a request to say
+	case v.state == Resolving: // a request must not decide by which link the peer is reached
 		v.heard = x.Cookie
 		if v.tries > 1 {
 			v.tries = 0
@@ -24,14 +24,13 @@ func (m *Manager) Request(p *cm.Packet) {
 	case v.state == Connecting:
 		m.asked(v, p)
 	case p.TRP.PSN != v.peerISN:
-		m.doubt(v, p)
+		m.requestWhileConnected(v, p)
 	case v.state == Accepting:
 		m.sendAccept(v)
 	}
 }
 
-// asked takes a request while we ask as well (docs/WIRE.md chapter 9, rules 3
-// and 4).
+// asked handles a request while we send requests too (docs/WIRE.md chapter 9, rules 3 and 4).
 func (m *Manager) asked(v *Pair, p *cm.Packet) {
 	x := &p.Connect.Ext
 	v.heard = x.Cookie
@@ -71,9 +70,9 @@ func (m *Manager) retryAccept(v *Pair) {
 	m.net.Set(v.timer, m.net.Now()+retryAfter(v.tries))
 }
 
-// doubt takes a request of a peer that we have a connection with: it is an old
-// copy, or the peer has begun anew (rule 6), maybe with another Ethernet address.
-func (m *Manager) doubt(v *Pair, p *cm.Packet) {
+// requestWhileConnected handles a request of a connected peer: it is an old copy, or the peer starts anew
+// (rule 6), maybe with another Ethernet address.
+func (m *Manager) requestWhileConnected(v *Pair, p *cm.Packet) {
 	x := &p.Connect.Ext
 	if v.challenge != 0 && x.Echo == v.challenge {
 		v.conn.Abort()
@@ -86,15 +85,15 @@ func (m *Manager) doubt(v *Pair, p *cm.Packet) {
 	m.sendRequest(v, p.Link, v.challenge, x.Cookie)
 }
 
-// Accept takes an accept that came to the UDP port number of a pair's
-// connection. False: its sender should hear that nobody wants it.
+// Accept handles an accept that arrived at the UDP port number of a pair's connection. It returns false if
+// the sender should be told that nobody wants the connection.
 func (m *Manager) Accept(v *Pair, p *cm.Packet) bool {
 	x := &p.Connect.Ext
 	if v.state == Stopped || v.conn == nil || v.conn.Port() != p.Local.Port() {
 		return false
 	}
 	if p.TRP.Ack != v.conn.ISN() || v.Peer != (End{p.Peer.Addr(), x.QPN}) || x.Check() != nil {
-		return true // an old copy, or a stranger's
+		return true // an old copy, or from a stranger
 	}
 	switch {
 	case v.state == Connecting && x.Echo == v.conn.Extension(v.QP).Cookie:

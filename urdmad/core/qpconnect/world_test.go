@@ -237,14 +237,14 @@ func (c *conn) fin() {
 
 // queuePair is a queue pair and its program.
 type queuePair struct {
-	h         *host
-	n         wire.QPN
-	pair      *qpconnect.Pair
-	conn      *conn
-	peer      *queuePair // on the same host
-	patience  clock.Time
-	amidst    bool // its sends have begun
-	exhausted bool
+	h          *host
+	n          wire.QPN
+	pair       *qpconnect.Pair
+	conn       *conn
+	peer       *queuePair // on the same host
+	patience   clock.Time
+	sendsBegun bool // its sends have begun
+	exhausted  bool
 }
 
 func (h *host) newQP(n wire.QPN) *queuePair {
@@ -258,7 +258,7 @@ func (q *queuePair) Connectable() bool    { return true }
 func (q *queuePair) Gone() bool           { return false }
 func (q *queuePair) Patience() clock.Time { return q.patience }
 
-func (q *queuePair) Amidst() bool { return q.amidst }
+func (q *queuePair) SendsBegun() bool { return q.sendsBegun }
 
 func (q *queuePair) Exhaust() {
 	q.exhausted = true

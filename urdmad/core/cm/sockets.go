@@ -8,13 +8,12 @@ import (
 	"urdma/wire"
 )
 
-// Where requests come by connections, over TCP, the kernel has to hold a socket for
-// a port number: here called a door. An id has doors from when it is bound, so that
-// a number which a socket of another program has is refused then, and that a
-// request which comes before the id listens waits for it.
+// Over TCP, connection requests arrive as TCP connections, so a port number needs a listening socket of the
+// kernel. An id has listening sockets from its binding on: so a number that another program's socket uses
+// is refused then, and a request that arrives before the id listens waits for it.
 
-// openDoors has requests come in on every device that an id hears.
-func (m *Manager) openDoors(id *ID) error {
+// openSockets opens a listening socket on every device whose requests the id accepts.
+func (m *Manager) openSockets(id *ID) error {
 	if id.Datagrams {
 		return nil
 	}
@@ -27,19 +26,19 @@ func (m *Manager) openDoors(id *ID) error {
 			return err
 		}
 	}
-	id.doors = true
+	id.sockets = true
 	return nil
 }
 
-func (m *Manager) closeDoors(id *ID) {
-	if id.doors {
-		id.doors = false
+func (m *Manager) closeSockets(id *ID) {
+	if id.sockets {
+		id.sockets = false
 		delete(m.leaving, id)
 		m.shut(id, len(m.addrs))
 	}
 }
 
-// shut closes an id's doors on devices before one.
+// shut closes an id's listening sockets on the devices before one.
 func (m *Manager) shut(id *ID, before int) {
 	for dev, a := range m.addrs[:before] {
 		if id.hears(a) {
@@ -48,20 +47,20 @@ func (m *Manager) shut(id *ID, before int) {
 	}
 }
 
-// leaveDoors closes a listener's doors once its owner's next listener is no longer
-// expected: see listenerGrace.
-func (m *Manager) leaveDoors(id *ID) {
-	if id.doors {
+// closeSocketsLater closes a listener's sockets after listenerGrace, when its owner's next listener is no
+// longer expected.
+func (m *Manager) closeSocketsLater(id *ID) {
+	if id.sockets {
 		m.leaving[id] = struct{}{}
 		m.net.Set(id.timer, m.net.Now()+listenerGrace)
 	}
 }
 
-// closedPerTurn bounds the doors that one call of Gone closes, each with a system call.
+// closedPerTurn bounds the sockets that one call of Gone closes, each with a system call.
 const closedPerTurn = 64
 
-// Gone: an owner has destroyed its ids and creates no more. A call closes a part of the
-// doors that they left; more says that some are left to the next turn's call.
+// Gone is called after an owner has destroyed its ids and creates no more. A call closes some of the
+// sockets that they left; more says that the next turn must call it again.
 func (m *Manager) Gone(o Owner) (more bool) {
 	closed := 0
 	for id := range m.leaving {
@@ -73,19 +72,19 @@ func (m *Manager) Gone(o Owner) (more bool) {
 		}
 		closed++
 		m.net.Set(id.timer, clock.Never)
-		m.closeDoors(id)
+		m.closeSockets(id)
 	}
 	return false
 }
 
 const (
-	// maxWaiting bounds the requests that wait, each of which may be a socket.
+	// maxWaiting bounds the requests that wait, each of which may occupy a socket.
 	maxWaiting = 1024
-	// waitingCheck is how often each looks for a listener with room.
+	// waitingCheck is how often each waiting request looks for a listener with room.
 	waitingCheck = 10 * clock.Millisecond
 )
 
-// arrival is a request that came by a connection, and may wait for a listener with room.
+// arrival is a request that arrived as a connection, and may wait for a listener with room.
 type arrival struct {
 	p     *Packet
 	until clock.Time
@@ -93,21 +92,20 @@ type arrival struct {
 	timer *clock.Timer
 }
 
-// arrivedRequest gives the listener a child with the connection by which the request
-// came. It waits until some time where a request in a packet would be dropped, to
-// come again, unless its peer goes.
+// arrivedRequest gives the listener a child with the connection of the request. If a packet with such a
+// request would be dropped and repeated, this request waits until a time, unless its peer disconnects.
 func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
 	w := &arrival{p: p, until: until}
-	w.timer = clock.NewTimer(func() { m.seat(w) })
-	m.seat(w)
+	w.timer = clock.NewTimer(func() { m.assign(w) })
+	m.assign(w)
 }
 
-// seat gives a request its listener, or has it wait.
-func (m *Manager) seat(w *arrival) {
+// assign passes a request to its listener, or makes it wait.
+func (m *Manager) assign(w *arrival) {
 	p := w.p
 	parent := m.listener(p.Local)
 	if parent != nil && parent.Datagrams {
-		parent = nil // it takes no connections
+		parent = nil // it is not a listener for connections
 	}
 	switch {
 	case m.net.Withdrawn(p.Conn):
@@ -118,23 +116,23 @@ func (m *Manager) seat(w *arrival) {
 		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
 	case parent == nil && !m.numbers.isReserved(p.Local.Port()), m.net.Now() >= w.until:
 		w.place.Leave()
-		m.turnAway(w)
+		m.rejectWaiting(w)
 	default:
 		if w.place == nil {
-			w.place = m.waiting.Take(p.Peer.Addr(), func() { m.turnAway(w) })
+			w.place = m.waiting.Take(p.Peer.Addr(), func() { m.rejectWaiting(w) })
 		}
 		m.net.Set(w.timer, m.net.Now()+waitingCheck)
 	}
 }
 
-// turnAway rejects a request that found no listener with room.
-func (m *Manager) turnAway(w *arrival) {
+// rejectWaiting rejects a request that found no listener with room.
+func (m *Manager) rejectWaiting(w *arrival) {
 	m.net.Set(w.timer, clock.Never)
 	m.Stats.Refused++
 	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Connect: wire.TRPConnect{IRD: InvalidService}, Conn: w.p.Conn})
 }
 
-// Refused: a request found nobody, or no answer in time.
+// Refused handles a request that nobody accepted, or that was not answered in time.
 func (m *Manager) Refused(id *ID, errno syscall.Errno) {
 	if id == nil || id.state != connecting {
 		return

@@ -28,9 +28,9 @@ func (p *pair) arrivesFrom(peer netip.Addr, port uint16) *stream {
 	return s
 }
 
-// TestDoors: a port number that a socket of another program has can be neither bound to
+// TestBoundSockets: a port number that a socket of another program has can be neither bound to
 // nor chosen, and a bound id's is open until it is to connect, or is destroyed.
-func TestDoors(t *testing.T) {
+func TestBoundSockets(t *testing.T) {
 	p := newPair(t, false, 1, options{})
 	h := p.to
 	h.foreign = map[uint16]bool{7777: true, 49152: true, 49153: true}
@@ -40,49 +40,49 @@ func TestDoors(t *testing.T) {
 	}
 	p.must(h.m.Bind(e.id, h.at(0)))
 	local, _ := e.id.Bound()
-	if h.foreign[local.Port()] || h.doors[local.Port()] != 1 {
-		t.Errorf("bound to %v, doors %v", local, h.doors)
+	if h.foreign[local.Port()] || h.sockets[local.Port()] != 1 {
+		t.Errorf("bound to %v, sockets %v", local, h.sockets)
 	}
 	p.must(h.m.ResolveAddr(e.id, netip.AddrPort{}, p.from.at(served), sec))
-	if h.doors[local.Port()] != 0 {
-		t.Errorf("an id that is to connect leaves doors %v", h.doors)
+	if h.sockets[local.Port()] != 0 {
+		t.Errorf("an id that is to connect leaves sockets %v", h.sockets)
 	}
 	e = p.server.newEnd()
 	p.must(h.m.Bind(e.id, h.at(7778)))
 	e.destroy()
-	if h.doors[7778] != 0 {
-		t.Errorf("a destroyed id leaves doors %v", h.doors)
+	if h.sockets[7778] != 0 {
+		t.Errorf("a destroyed id leaves sockets %v", h.sockets)
 	}
 }
 
-// TestDoorsOfListeners: a listener's door stays for the next one of its owner, but not
+// TestSocketsOfListeners: a listener's socket stays for the next one of its owner, but not
 // once the owner has gone.
-func TestDoorsOfListeners(t *testing.T) {
+func TestSocketsOfListeners(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		p := newPair(t, false, 1, options{})
-		if p.to.doors[served] != 1 {
-			t.Fatalf("doors %v", p.to.doors)
+		if p.to.sockets[served] != 1 {
+			t.Fatalf("sockets %v", p.to.sockets)
 		}
 		p.listener.destroy()
 		want := 1
 		if gone {
 			if p.to.m.Gone(p.server) {
-				t.Error("one door takes more than one turn")
+				t.Error("one socket takes more than one turn")
 			}
 			want = 0
 		}
-		if p.to.doors[served] != want {
-			t.Errorf("owner gone: %v, doors %v", gone, p.to.doors)
+		if p.to.sockets[served] != want {
+			t.Errorf("owner gone: %v, sockets %v", gone, p.to.sockets)
 		}
 		p.pass(3 * sec)
-		if p.to.doors[served] != 0 {
-			t.Errorf("left for ever: %v", p.to.doors)
+		if p.to.sockets[served] != 0 {
+			t.Errorf("left for ever: %v", p.to.sockets)
 		}
 	}
 }
 
-// TestManyDoors: of the doors that an owner leaves a turn closes some.
-func TestManyDoors(t *testing.T) {
+// TestManySockets: of the sockets that an owner leaves a turn closes some.
+func TestManySockets(t *testing.T) {
 	const listeners, most = 200, 64
 	p := newPair(t, false, 1, options{})
 	p.listener.destroy()
@@ -95,11 +95,11 @@ func TestManyDoors(t *testing.T) {
 	for left, more := listeners, true; more; {
 		more = p.to.m.Gone(p.server)
 		now := 0
-		for _, n := range p.to.doors {
+		for _, n := range p.to.sockets {
 			now += n
 		}
 		if left-now > most || more == (now == 0) {
-			t.Fatalf("%d of %d doors are closed, more to come: %v", left-now, left, more)
+			t.Fatalf("%d of %d sockets are closed, more to come: %v", left-now, left, more)
 		}
 		left = now
 	}
