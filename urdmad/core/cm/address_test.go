@@ -10,8 +10,8 @@ import (
 	"urdma/urdmad/core/cm"
 )
 
-// TestResolveAgain: an answer to what was asked before a time-out is not the
-// answer to what is asked now.
+// TestResolveAgain: an answer that arrives after its resolution timed out does not count as the answer to a
+// later one.
 func TestResolveAgain(t *testing.T) {
 	w := newWorld(t, 1, options{}, options{}, options{})
 	a, b, c := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -69,8 +69,8 @@ func TestBindErrors(t *testing.T) {
 	}
 }
 
-// TestFreePorts: Bind chooses every ephemeral port number once, but for those
-// of connections, and then says that there is none.
+// TestFreePorts: Bind chooses every ephemeral port number once, except those of connections, and then
+// returns an error.
 func TestFreePorts(t *testing.T) {
 	w := newWorld(t, 1, options{})
 	h := w.hosts[0]
@@ -150,8 +150,8 @@ func (w *ways) NextHop(dev int, dst netip.Addr) (netip.Addr, bool) {
 	return w.hops[dev], w.hops[dev].IsValid()
 }
 
-// TestRouteOnTheLinkFirst: a device that passes everything on, listed first, does
-// not take what is on another's link.
+// TestRouteOnTheLinkFirst: a device with a default route that is listed first is not used for addresses on
+// another device's link.
 func TestRouteOnTheLinkFirst(t *testing.T) {
 	w := newWorld(t, 1, options{})
 	addr := netip.MustParseAddr

@@ -88,7 +88,7 @@ func (s *simulation) checkPassive(a *attempt, e *end) {
 	}
 }
 
-// checkAgreement: what one end heard follows from what the other did.
+// checkAgreement checks that each end's events agree with the actions of the other.
 func (s *simulation) checkAgreement(a *attempt, b *end) {
 	e := a.active
 	active, passive := e.event(cm.EventEstablished), b.event(cm.EventEstablished)
@@ -139,8 +139,8 @@ func (s *simulation) checkEnds(a *attempt, b *end) {
 	}
 }
 
-// checkParams: private data and depths are what the two sides said, within
-// their hosts' limits.
+// checkParams checks that private data and depths are those that the other side sent, within the limits of
+// both hosts.
 func (s *simulation) checkParams(a *attempt, b *end, active *cm.Event) {
 	got := &active.Param
 	if string(got.PrivateData) != string(b.accepted.PrivateData) {

@@ -8,7 +8,7 @@ import (
 	"urdma/wire"
 )
 
-// connState is what a connection has come to.
+// connState is the state of a connection.
 type connState int
 
 const (

@@ -67,8 +67,8 @@ func (p *pair) dropFirst(op wire.TRPOp, n int) {
 	}
 }
 
-// TestLostPackets: every packet of the handshake may be lost, some times over,
-// and is repeated by whoever misses its answer, after 50, 100, 200 ms.
+// TestLostPackets: every packet of the handshake may be lost, several times, and is repeated by the side
+// that waits for an answer, after 50, 100, 200 ms.
 func TestLostPackets(t *testing.T) {
 	for _, c := range []struct {
 		op     wire.TRPOp
@@ -122,7 +122,7 @@ func (p *pair) request() *cm.Packet {
 // offer is a request or an accept with values that connections can keep to.
 var offer = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64}}
 
-// body is what follows a request's or accept's header.
+// body returns the part of a request or accept after its header.
 func body(t *testing.T, c wire.TRPConnect) []byte {
 	b := make([]byte, c.Len())
 	if _, err := c.Put(b); err != nil {
@@ -291,9 +291,9 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestEndIsRemembered: a connection that ends soon after its accept, however late that
-// came, may be asked for still, and that is no new request; one that ends later is
-// not, and takes no room in what is remembered for others.
+// TestEndIsRemembered: the request of a connection that ended soon after its accept, however late the
+// accept was sent, may be repeated and does not count as a new request. A connection that ended later is
+// not remembered.
 func TestEndIsRemembered(t *testing.T) {
 	p := newPair(t, false, 1, options{timeout: 4 * sec})
 	p.connect()
@@ -320,8 +320,8 @@ func TestEndIsRemembered(t *testing.T) {
 	}
 }
 
-// TestTimeouts: what nobody answers ends with UNREACHABLE when its time is up,
-// and a connection that was accepted and not established leaves nothing.
+// TestTimeouts: unanswered requests end with UNREACHABLE after their time, and an accepted connection that
+// was never established leaves no state.
 func TestTimeouts(t *testing.T) {
 	for _, limit := range []clock.Time{700 * ms, 3 * sec, 9 * sec} {
 		p := newPair(t, false, 1, options{timeout: limit})

@@ -12,16 +12,15 @@ import (
 	"urdma/wire"
 )
 
-// This file is a network for managers alone: hosts on one link, a virtual
-// clock, and packets that are lost, doubled and delayed. conn_test.go has what
-// its hosts do with connections.
+// This file is a network for tests of managers: hosts on one link, a virtual clock, and packets that are
+// lost, duplicated and delayed. conn_test.go implements the connections of its hosts.
 
 const (
 	ms  = clock.Millisecond
 	sec = clock.Second
 )
 
-// path is what happens to packets.
+// path has the network's effects on packets.
 type path struct {
 	loss, double float64
 	delay        clock.Time // longest; each packet draws its own, so they overtake
@@ -48,8 +47,8 @@ type options struct {
 	expected func(port uint16) bool
 }
 
-// newWorld makes a world with a host for each of the options; what is left of
-// it when the test ends is an error.
+// newWorld creates a world with a host for each of the options; state that is left when the test ends is an
+// error.
 func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 0xc3)), path: path{delay: ms}, parts: map[wire.TRPOp]int{}}
 	for i, o := range opts {
@@ -95,7 +94,7 @@ func (w *world) until(what string, limit clock.Time, fn func() bool) {
 	}
 }
 
-// checkEmpty finds what is left when everybody is gone.
+// checkEmpty reports state that is left after all ids are destroyed.
 func (w *world) checkEmpty() {
 	w.t.Helper()
 	for _, h := range w.hosts {

@@ -51,8 +51,8 @@ func (h *host) option(o cm.Option, value uint32) *cm.ID {
 	return id
 }
 
-// TestIPv6Alone: a wildcard of IPv6 alone is bound, beside IPv4's, and hears
-// nobody; without the option it is both.
+// TestIPv6Alone: an IPv6-only wildcard can be bound in addition to the IPv4 wildcard, and gets no IPv4
+// requests; without the option the wildcard is for both families.
 func TestIPv6Alone(t *testing.T) {
 	w := newWorld(t, 1, options{}, options{})
 	h := w.hosts[0]

@@ -17,7 +17,7 @@ type program struct {
 	onRequest func(*end) // decides about a request
 }
 
-// end is an id of a program with what it heard.
+// end is a program's id with its events.
 type end struct {
 	p                 *program
 	id                *cm.ID

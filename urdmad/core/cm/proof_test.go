@@ -9,14 +9,12 @@ import (
 	"urdma/wire"
 )
 
-// account is what a host got from an address and sent there, in bytes of IP
-// packets.
+// account counts the bytes of IP packets that a host received from an address and sent to it.
 type account struct{ in, out int }
 
 const ipHeaders = 28
 
-// forger is an attacker who sends requests from addresses of others, and never
-// sees an answer.
+// forger is an attacker who sends requests from addresses of others, and never sees an answer.
 type forger struct {
 	*world
 	to       *host
@@ -72,7 +70,7 @@ func (f *forger) flood(n int, pause clock.Time) {
 	}
 }
 
-// answers says what a server does with requests that nobody made.
+// answers describes a server's answers to forged requests.
 func (f *forger) answer(e *end) {
 	switch f.rand.IntN(4) {
 	case 0:
@@ -152,9 +150,8 @@ func TestOldPeersAtHalf(t *testing.T) {
 	}
 }
 
-// TestLongAnswers: private data beyond three times what was received reaches
-// peers of every kind: those that know retries at once, others when they have
-// asked again.
+// TestLongAnswers: private data longer than three times the received bytes reach all kinds of peers: peers
+// with CapRetry at once, others after they have repeated the request.
 func TestLongAnswers(t *testing.T) {
 	for _, c := range []struct {
 		o      options

@@ -67,8 +67,8 @@ func TestGroupOfNoFamily(t *testing.T) {
 	}
 }
 
-// TestHoldersOfLinkLocal: who keeps a program from a link-local address is found
-// whether or not it names the link.
+// TestHoldersOfLinkLocal: Holders finds the owners that prevent binding to a link-local address, whether or
+// not the address names its link.
 func TestHoldersOfLinkLocal(t *testing.T) {
 	w := newWorld(t, 1, options{})
 	m := linked(w)

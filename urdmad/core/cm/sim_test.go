@@ -56,7 +56,7 @@ func (s *simulation) count(heard map[cm.EventKind]int) {
 	}
 }
 
-// simulation is a world with programs that do what chance says.
+// simulation is a world with programs that act at random.
 type simulation struct {
 	*world
 	text     string // what was drawn
@@ -124,7 +124,7 @@ func (s *simulation) sometimes(n int, limit clock.Time, fn func()) {
 	}
 }
 
-// server listens, and now and then listens anew.
+// server listens, and sometimes closes its listener and listens again.
 type server struct {
 	*program
 	listener *end
@@ -187,7 +187,7 @@ func (s *simulation) attempt(i int) {
 	s.sometimes(8, 3*sec, e.destroyQP)
 }
 
-// live is what the programs do with a connection.
+// live is a program's use of a connection.
 func (s *simulation) live(e *end) {
 	s.sometimes(3, sec, func() {
 		if !e.destroyed {

@@ -319,9 +319,9 @@ func cbEnded(c *enginetest.Client) bool {
 	return ev.Kind == cm.EventUnreachable || ev.Kind == cm.EventConnectError || ev.Kind == cm.EventDisconnected
 }
 
-// TestAnswersToNobody: whoever seemed to ask and never says more gets at most
-// three bytes for each that came, whatever becomes of the connection, and who
-// does say more later hears of its end.
+// TestAnswersToNobody: the source address of a request that is followed by nothing else gets at most three
+// bytes for each received byte, whatever happens to the connection. A peer that sends more later learns of
+// the connection's end.
 func TestAnswersToNobody(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 14})
 	ca, cb := ends(w, false)

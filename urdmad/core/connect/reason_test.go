@@ -8,7 +8,8 @@ import (
 	"urdma/urdmad/core/engine/enginetest"
 )
 
-// TestWhyRefused: who asks is told whether nobody listens or the program refuses, on every wire.
+// TestWhyRefused: the requester learns whether there is no listener or the program refuses, with every wire
+// protocol.
 func TestWhyRefused(t *testing.T) {
 	for name, o := range map[string]enginetest.Options{"TRP": {Seed: 30}, "RoCEv2": {Seed: 30, RoCE: true}} {
 		t.Run(name, func(t *testing.T) {

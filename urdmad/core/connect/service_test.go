@@ -69,8 +69,8 @@ func TestService(t *testing.T) {
 	})
 }
 
-// TestServiceRefused: nobody listens, somebody listens for connections, and somebody
-// says no; and connections are not for who listens for datagrams.
+// TestServiceRefused: there is no listener, or one for connections, or the program refuses; and a listener
+// for datagrams accepts no connections.
 func TestServiceRefused(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 21})
@@ -95,8 +95,8 @@ func TestServiceRefused(t *testing.T) {
 	})
 }
 
-// TestServiceSilence: where no host answers an ask ends, and leaves nothing behind; what
-// fills a backlog is heard later.
+// TestServiceSilence: a request to a host that doesn't answer ends without leaving state; requests beyond
+// the backlog are answered later.
 func TestServiceSilence(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 22, ConnectTimeout: 3 * time.Second})
@@ -182,7 +182,7 @@ func TestServiceWaitEnds(t *testing.T) {
 	})
 }
 
-// TestServiceShort: what is shorter than its answer may be is not answered.
+// TestServiceShort: a request that is shorter than its answer may be is not answered.
 func TestServiceShort(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 23})
 	ca, cb := ends(w, false)

@@ -9,8 +9,8 @@ import (
 	"urdma/wire"
 )
 
-// TestDatagramsToNowhere: who sends to ever more addresses behind a gateway that
-// doesn't answer has no more than so many of them asked for.
+// TestDatagramsToNowhere: if a program sends to ever more addresses behind a gateway that doesn't answer,
+// the number of resolutions in progress stays bounded.
 func TestDatagramsToNowhere(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{Gateway: netip.MustParseAddr("10.0.0.77")})
 	const addresses = 10_000

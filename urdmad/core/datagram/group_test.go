@@ -12,8 +12,8 @@ import (
 	"urdma/wire"
 )
 
-// TestGroup: each member but the sender gets a copy, on its host and on others;
-// who isn't one, or has another Q_Key, gets none.
+// TestGroup: each member except the sender gets a copy, on its own host and on others; queue pairs that are
+// no members, or have another Q_Key, get none.
 func TestGroup(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	near := u.World.A.NewClient().NewDatagramQP(enginetest.QKey)
@@ -51,8 +51,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupDetached: who has left, or has no receive, gets nothing and hinders nobody;
-// leaving twice is an error, and a queue pair that goes is forgotten.
+// TestGroupDetached: a queue pair that was detached, or has no receive, gets nothing and does not affect
+// others; detaching twice is an error, and a destroyed queue pair is removed.
 func TestGroupDetached(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -83,7 +83,7 @@ func TestGroupDetached(t *testing.T) {
 	})
 }
 
-// TestGroupLimits: what is no group, and more groups than a queue pair can have.
+// TestGroupLimits: addresses that are no groups, and more groups than a queue pair may have.
 func TestGroupLimits(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	s := u.World.A.Engine.Datagrams

@@ -58,9 +58,8 @@ func same(u *enginetest.DatagramPair, size int) {
 	}
 }
 
-// TestUCLoss: of what a network loses, duplicates and reorders, whole messages
-// arrive in the order they were sent, or not at all; each send succeeds, and
-// nothing is sent twice.
+// TestUCLoss: over a network that loses, duplicates and reorders packets, messages arrive completely and in
+// order, or not at all; each send succeeds, and nothing is sent twice.
 func TestUCLoss(t *testing.T) {
 	for _, size := range []int{100, 8000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -91,8 +90,7 @@ func TestUCLoss(t *testing.T) {
 	}
 }
 
-// TestUCDrops: what such a queue pair does not take is dropped without a word, and
-// what comes after it arrives.
+// TestUCDrops: messages that such a queue pair can't accept are dropped silently, and later ones arrive.
 func TestUCDrops(t *testing.T) {
 	for name, c := range map[string]func(u *enginetest.DatagramPair) (abi.SQE, int){
 		"no receive": func(u *enginetest.DatagramPair) (abi.SQE, int) { return enginetest.Send(1), 10 },
@@ -153,8 +151,8 @@ func TestUCStrangers(t *testing.T) {
 	})
 }
 
-// TestUCErrors: operations that need an answer fail, and sends stop; what is posted
-// to RESET and back begins anew.
+// TestUCErrors: operations that need an answer fail, and sending stops; after a reset the queue pair works
+// again.
 func TestUCErrors(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUCPair(t, local, enginetest.Options{})

@@ -13,8 +13,8 @@ import (
 	"urdma/wire"
 )
 
-// TestDatagramMessages: messages of all sizes up to the port's MTU arrive with what
-// says where they come from, on all memories.
+// TestDatagramMessages: messages of all sizes up to the port's MTU arrive with the sender's address, in all
+// kinds of memory.
 func TestDatagramMessages(t *testing.T) {
 	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -63,8 +63,8 @@ func TestDatagramInline(t *testing.T) {
 	})
 }
 
-// TestDatagramDrops: what doesn't fit the receiver is dropped and counted, completes
-// at its sender, and hinders nothing that follows.
+// TestDatagramDrops: a message that doesn't fit the receive is dropped and counted, completes at its
+// sender, and does not affect later ones.
 func TestDatagramDrops(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ func TestDatagramWithoutReceive(t *testing.T) {
 	})
 }
 
-// TestHighQKey: a Q_Key with the high bit stands for the sending queue pair's own.
+// TestHighQKey: a Q_Key with the high bit set means the sending queue pair's own.
 func TestHighQKey(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -154,8 +154,8 @@ func TestHighQKey(t *testing.T) {
 	})
 }
 
-// TestDatagramAddresses: an address that nobody has, one without a route and one
-// that is none hold up no message to others, and their messages are counted.
+// TestDatagramAddresses: unused, unreachable and invalid addresses delay no messages to others, and
+// messages to them are counted.
 func TestDatagramAddresses(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	for i := range uint64(20) {
@@ -187,7 +187,7 @@ func TestDatagramAddresses(t *testing.T) {
 	}
 }
 
-// TestDatagramFlood: what waits for a neighbour that never answers is bounded.
+// TestDatagramFlood: the memory of messages that wait for a silent neighbour is bounded.
 func TestDatagramFlood(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	const messages = 600
@@ -203,9 +203,8 @@ func TestDatagramFlood(t *testing.T) {
 	}
 }
 
-// TestDatagramLoss: a lossy wire loses messages and doubles none that it didn't
-// double; each is whole. Of 64 receives 24 are posted at most, so none is filled anew
-// before it was looked at.
+// TestDatagramLoss: messages over a lossy network arrive completely or not at all, and are duplicated only
+// by the network. At most 24 of 64 receives are posted, so none is reused before it was checked.
 func TestDatagramLoss(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	u.Send(u.ToB(0), 0) // finds the neighbour
@@ -280,8 +279,8 @@ func TestDatagramSendErrors(t *testing.T) {
 	})
 }
 
-// TestDatagramRevoked: memory that is deregistered under a message fails it alone;
-// that of a receive ends the receiver.
+// TestDatagramRevoked: deregistering a message's memory fails only that message; deregistering a receive's
+// memory ends the receiving queue pair.
 func TestDatagramRevoked(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -300,8 +299,8 @@ func TestDatagramRevoked(t *testing.T) {
 	})
 }
 
-// TestDatagramStates: what arrives in RTR counts, in ERR and after RESET nothing
-// does, and a queue pair that was reset works again.
+// TestDatagramStates: messages arrive in RTR, but not in ERR and after RESET, and a queue pair works again
+// after a reset.
 func TestDatagramStates(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})

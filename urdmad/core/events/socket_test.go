@@ -20,9 +20,8 @@ func pair(t *testing.T, q *events.Quota) (*events.Socket, int) {
 	return events.NewSocket(fds[0], q), fds[1]
 }
 
-// TestClientThatReadsNothing: what waits for one client is bounded over all of
-// its sockets, in bytes; what it reads, and what a closed socket held, makes
-// room again; and events come in order.
+// TestClientThatReadsNothing: the waiting events of one client are bounded in bytes over all of its
+// sockets; reading events and closing sockets free memory; and events arrive in order.
 func TestClientThatReadsNothing(t *testing.T) {
 	c, q := &clock.Clock{}, &events.Quota{}
 	s := events.NewSender(c)
@@ -132,8 +131,8 @@ func TestUnreadSocketsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestTurnSendsSoMany: of what one turn tells on thousands of sockets, as an event of a
-// queue pair that thousands have opened, a part is sent at once, and all of it soon.
+// TestTurnSendsSoMany: if one event goes to thousands of sockets, as for a queue pair that thousands of
+// clients have opened, a turn sends a part of the messages at once, and the others follow soon.
 func TestTurnSendsSoMany(t *testing.T) {
 	const sockets, most = 700, 512
 	c := &clock.Clock{}

@@ -69,8 +69,8 @@ func (c *counted) Take() error {
 
 func (c *counted) Give() { c.taken-- }
 
-// TestIdleView: a client that registers and deregisters the same place again and
-// again has it mapped once; what nobody uses is in nobody's way.
+// TestIdleView: memory that a client registers and deregisters repeatedly is mapped once, and unused views
+// cause no failures.
 func TestIdleView(t *testing.T) {
 	s := space(t, 8*viewAlign)
 	budget := &counted{limit: 2}

@@ -48,8 +48,8 @@ func TestEndBehindMessage(t *testing.T) {
 	}
 }
 
-// TestReceivesBehindEnd: what a peer sent before its end still gets the receives that the
-// program is a little late to post, and then the program hears of the end.
+// TestReceivesBehindEnd: data that a peer sent before its end still get receives that the program posts a
+// little late, and then the program gets the end.
 func TestReceivesBehindEnd(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	p, q := waiting(w, 5)
@@ -67,8 +67,8 @@ func TestReceivesBehindEnd(t *testing.T) {
 	q.Client.Event(cm.EventDisconnected, time.Minute)
 }
 
-// TestEndWithoutRoom: a program whose peer has disconnected hears of it, though the peer's
-// kernel could not send all of what was posted, nor the end of the stream behind it.
+// TestEndWithoutRoom: a program whose peer has disconnected gets the event, even if the peer's kernel could
+// not send all posted data and the end of the stream.
 func TestEndWithoutRoom(t *testing.T) {
 	w := world(t, enginetest.Options{RNRRetry: 7})
 	a, b := w.A.NewClient().NewQP(nil), w.B.NewClient().NewQP(nil)

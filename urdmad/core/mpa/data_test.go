@@ -13,8 +13,8 @@ import (
 
 const rw = abi.AccessLocalWrite | abi.AccessRemoteRead | abi.AccessRemoteWrite
 
-// full is a connection whose peer has not read what the engine wrote to it: the socket
-// takes no more, amid an FPDU.
+// full is a connection whose peer has not read the engine's data: the send buffer is full, in the middle of
+// an FPDU.
 func full(w *enginetest.World, m wire.MPA) (p *peer, q *enginetest.QP, src *enginetest.Region, n int) {
 	w.T.Helper()
 	p, q, _ = connected(w, m, enginetest.Param(4, ""))

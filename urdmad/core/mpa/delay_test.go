@@ -71,9 +71,8 @@ func (c *talk) pingPong() {
 	c.completed(5, "ping-pong has begun")
 }
 
-// TestCompletionsWaitForAnswers: in ping-pong a send completes along with the peer's
-// answer, but not if the answer takes long, nor beside another send, and no end of the
-// connection makes it fail.
+// TestCompletionsWaitForAnswers: in ping-pong a send completes together with the peer's answer, unless the
+// answer takes long or another send is outstanding; the end of the connection never makes it fail.
 func TestCompletionsWaitForAnswers(t *testing.T) {
 	t.Run("no ping-pong", func(t *testing.T) {
 		c := newTalk(t)

@@ -23,7 +23,7 @@ const (
 
 var pieceSizes = [...]int{1 << 20, 1, 2, 3, 17, 100, 1000, 20000}
 
-// fuzzed is a program that accepts whoever asks. Its world outlasts the tries.
+// fuzzed is a program that accepts every request. Its world is used for all inputs.
 type fuzzed struct {
 	*exchange
 	child           *cm.ID // of the request that has come
@@ -53,7 +53,7 @@ func newFuzzed(t testing.TB) *fuzzed {
 	return z
 }
 
-// turns has the engine take what has come.
+// turns makes the engine process the received data.
 func (z *fuzzed) turns() {
 	busy := true
 	for n := 0; busy; n++ {

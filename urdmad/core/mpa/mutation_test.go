@@ -68,7 +68,7 @@ func (m *mutated) segments(sink wire.STag) (list [][]byte) {
 	return list
 }
 
-// mutations are what can be changed about segment i: what returns the FPDUs of all.
+// mutations are the possible changes to segment i; each returns the FPDUs of all segments.
 func (m *mutated) mutations(segments [][]byte, i int) (list []func(p *peer) []byte) {
 	stream := func(p *peer, all [][]byte) (b []byte) {
 		for _, s := range all {

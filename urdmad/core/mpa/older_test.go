@@ -52,7 +52,7 @@ func TestOlderRevision(t *testing.T) {
 	}
 }
 
-// TestRejectIsFinal: what the peer's program refuses is asked for once.
+// TestRejectIsFinal: a request that the peer's program rejected is not repeated.
 func TestRejectIsFinal(t *testing.T) {
 	for name, m := range map[string]wire.MPA{
 		"revision 2":               {Revision: 2, Enhanced: true},

@@ -17,7 +17,7 @@ import (
 	"urdma/wire"
 )
 
-// peer is the other end of a connection, which says what it likes.
+// peer is the other end of a connection, which may send any bytes.
 type peer struct {
 	w    *enginetest.World
 	conn *net.TCPConn
@@ -62,7 +62,7 @@ func (p *peer) frame(m *wire.MPA) {
 	p.send(b)
 }
 
-// read takes what has come; false at the end of the stream.
+// read reads the data that have arrived; false at the end of the stream.
 func (p *peer) read() bool {
 	b := make([]byte, 64<<10)
 	_ = p.conn.SetReadDeadline(time.Now().Add(100 * time.Microsecond))
@@ -283,8 +283,8 @@ func (l listener) accept() *peer {
 	return p
 }
 
-// TestReadyToReceive: what a peer-to-peer initiator sends first is taken whatever the
-// program has asked for.
+// TestReadyToReceive: the first message of a peer-to-peer initiator is accepted whatever the program has
+// requested.
 func TestReadyToReceive(t *testing.T) {
 	read := make([]byte, wire.UntaggedLen+wire.ReadRequestLen)
 	d := wire.DDP{Last: true, Op: wire.OpReadRequest, QN: wire.QueueReadRequest, MSN: 1}
@@ -420,8 +420,7 @@ func TestGoneWhileWaiting(t *testing.T) {
 	c.NoEvent()
 }
 
-// TestWorkOfRefused: what a refused peer goes on sending counts as work of the turn that
-// reads it.
+// TestWorkOfRefused: data that a refused peer still sends count as work of the turn that reads them.
 func TestWorkOfRefused(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	w.A.NewClient().Listen(port, 8)

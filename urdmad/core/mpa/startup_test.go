@@ -7,8 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// TestReply is what each kind of request is answered with (RFC 5044 section 7.1, RFC 6581
-// section 9).
+// TestReply lists the reply to each kind of request (RFC 5044 section 7.1, RFC 6581 section 9).
 func TestReply(t *testing.T) {
 	type m = wire.MPA
 	ours := Offer{IRD: 3, ORD: 5, PrivateData: []byte("yes")}
@@ -54,8 +53,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestAgree is what a reply makes of our request: of a urdmad, of siw, which copies the
-// request's flags, and of others.
+// TestAgree lists the terms for replies to our request: from a urdmad, from siw, which copies the request's
+// flags, and from others.
 func TestAgree(t *testing.T) {
 	mine := Offer{IRD: 3, ORD: 5, Extension: wire.TRPExtension{MaxSegment: 65532, RecvWindow: 1}}
 	request := mine.request()

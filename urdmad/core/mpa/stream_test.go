@@ -16,8 +16,8 @@ import (
 	"urdma/wire"
 )
 
-// script is a stream of Writes and Sends, cut into segments at random, and what the
-// engine's memory has to hold afterwards.
+// script is a stream of Writes and Sends, divided into random segments, and the expected contents of the
+// engine's memory.
 type script struct {
 	r      *rand.Rand
 	p      *peer

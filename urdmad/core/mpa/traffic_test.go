@@ -39,8 +39,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestEarlyEnds: receivers that lag behind, or leave as soon as they have what they want,
-// and senders that end as soon as they have posted.
+// TestEarlyEnds: receivers that are slow, or disconnect as soon as they have everything, and senders that
+// disconnect as soon as they have posted.
 func TestEarlyEnds(t *testing.T) {
 	ways := map[string]struct {
 		load enginetest.Load

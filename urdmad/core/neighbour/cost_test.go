@@ -61,8 +61,7 @@ func TestCostFollowsDepth(t *testing.T) {
 	}
 }
 
-// TestMovesAreLocked: who claims an address that has just changed hands is not
-// believed, and afterwards is.
+// TestMovesAreLocked: a claim to an address that has just changed is ignored, and accepted later.
 func TestMovesAreLocked(t *testing.T) {
 	n := New(ourMAC, addr(ourIP))
 	changes := 0
@@ -90,8 +89,8 @@ func TestMovesAreLocked(t *testing.T) {
 	}
 }
 
-// TestOurOwnAreBounded: neither connections to nobody nor neighbours that seem
-// to be silent make the table grow past twice what strangers may.
+// TestOurOwnAreBounded: neither connections to unused addresses nor silent neighbours make the table grow
+// beyond twice the limit for strangers.
 func TestOurOwnAreBounded(t *testing.T) {
 	for name, do := range map[string]func(*Table, wire.IPv4){
 		"resolve": func(n *Table, ip wire.IPv4) { n.Resolve(1e6, addr(ip), new(answer).waiter()) },

@@ -68,7 +68,7 @@ func TestResolve6(t *testing.T) {
 	}
 }
 
-// TestAdvertisements: what may change which entry (RFC 4861 section 7.2.5).
+// TestAdvertisements: which advertisement changes which entry (RFC 4861 section 7.2.5).
 func TestAdvertisements(t *testing.T) {
 	other := wire.MAC{2, 0, 0, 0, 0, 9}
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestAdvertisements(t *testing.T) {
 	}
 }
 
-// TestSolicitations: who is answered, and learnt.
+// TestSolicitations: which senders are answered, and learned.
 func TestSolicitations(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -134,8 +134,8 @@ func TestSolicitations(t *testing.T) {
 	}
 }
 
-// TestDuplicateAddressDetection: an address is given up if another host has it, or
-// wants it as well; what shows that must be another host's.
+// TestDuplicateAddressDetection: an address is given up if another host has it, or probes for it too, but
+// not because of our own packets.
 func TestDuplicateAddressDetection(t *testing.T) {
 	probe := wire.NDP{Type: wire.ICMPv6Solicit, Target: our6}
 	for _, c := range []struct {
@@ -190,8 +190,8 @@ func TestDuplicateIsSilent(t *testing.T) {
 	}
 }
 
-// TestLaterClaims: who claims our address later than the probe is told whose it is,
-// and believed nothing.
+// TestLaterClaims: a host that claims our address after the probe is told that we have it, and its claim is
+// ignored.
 func TestLaterClaims(t *testing.T) {
 	n := table6(t)
 	say(n, 1, theirMAC, our6, answer6(our6, theirMAC))

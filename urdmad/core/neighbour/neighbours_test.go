@@ -21,7 +21,7 @@ func reply(from wire.IPv4, mac wire.MAC) *wire.ARP {
 	return &wire.ARP{Op: wire.ARPReply, SenderMAC: mac, SenderIP: from, TargetMAC: ourMAC, TargetIP: ourIP}
 }
 
-// answer records what a Waiter was told.
+// answer records the result of a Waiter.
 type answer struct {
 	calls int
 	mac   wire.MAC
@@ -166,8 +166,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestConflict: who uses our address is told of, and the address is defended, once
-// in ten seconds at most; what we sent ourselves is no conflict.
+// TestConflict: a host that uses our address is reported, and the address is defended, at most once in ten
+// seconds; our own packets are no conflict.
 func TestConflict(t *testing.T) {
 	var told []wire.MAC
 	n := New(ourMAC, addr(ourIP))

@@ -8,9 +8,8 @@ import (
 	"urdma/wire"
 )
 
-// TestAnswersHaveABudget: of echo requests and of questions for our Ethernet address that
-// come without end, so many are answered. A flood of one kind takes nothing from the
-// other, and is forgotten when it is over.
+// TestAnswersHaveABudget: of a flood of echo requests and of requests for our Ethernet address, a bounded
+// number is answered. A flood of one kind does not affect the other, and has no effect once it is over.
 func TestAnswersHaveABudget(t *testing.T) {
 	four, six := newRig(t, linked.Options{}), newRig6(t)
 	six.settle()

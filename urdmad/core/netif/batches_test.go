@@ -96,8 +96,8 @@ func TestBatchesGoBack(t *testing.T) {
 	}
 }
 
-// TestAloneGoesByTime: who is sent nothing more, and a peer that is forgotten with others and
-// blamed anew, aren't counted for longer, or twice.
+// TestAloneGoesByTime: a peer to which nothing more is sent, and a peer that was removed and blamed again,
+// are not counted for longer, or twice.
 func TestAloneGoesByTime(t *testing.T) {
 	var all Batches
 	peer := netip.MustParseAddr("198.18.0.2")

@@ -31,9 +31,9 @@ func TestPaddingUnknown(t *testing.T) {
 	}
 }
 
-// TestSpoiledBatches: both hosts find out that only the first of what leaves in one
-// send arrives; one whose path was cut for a moment goes on as before. That is a guess
-// from what is lost: of a hundred hosts, some may still be at it when the traffic ends.
+// TestSpoiledBatches: both hosts detect that only the first datagram of a batch arrives; a host whose path
+// was interrupted for a moment continues with batches. The detection is statistical: of a hundred hosts, a
+// few may not have finished when the traffic ends.
 func TestSpoiledBatches(t *testing.T) {
 	seeds, undecided := enginetest.Seeds(5), uint64(0)
 	for seed := uint64(1); seed <= seeds; seed++ {

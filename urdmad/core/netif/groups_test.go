@@ -61,8 +61,8 @@ func TestManyGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsChangeDuringAnswer: who stays a member while a query for all is answered is
-// reported, whoever comes and goes.
+// TestGroupsChangeDuringAnswer: groups that stay joined while a general query is answered are reported,
+// whatever other groups are joined and left.
 func TestGroupsChangeDuringAnswer(t *testing.T) {
 	const many, stay = 1000, 300
 	for seed := range uint64(20) {

@@ -12,9 +12,9 @@ import (
 	"urdma/wire"
 )
 
-// TestForgedSources: who sends from an address that no other host can have (ours,
-// of any port; loopback; a group's; none) gets no answer: programs, and urdmad's
-// responder, take a peer at such an address for one of this machine.
+// TestForgedSources: packets from addresses that no other host can have (one of ours, of any port;
+// loopback; a group; unspecified) are not answered: programs, and urdmad's responder, assume that a peer at
+// such an address is on this machine.
 func TestForgedSources(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 99})
 	second := wire.IPv4{10, 0, 1, 1}

@@ -38,7 +38,7 @@ func newRig(t testing.TB, o linked.Options) *rig {
 	return r
 }
 
-// pass sends what is queued and lets it arrive.
+// pass sends the queued frames and delivers them.
 func (r *rig) pass() {
 	r.n.Flush()
 	r.far.Flush()
@@ -47,7 +47,7 @@ func (r *rig) pass() {
 	r.clock.Run(r.clock.Now)
 }
 
-// drain handles what has come, and returns the payloads of datagrams.
+// drain processes the received frames, and returns the payloads of datagrams.
 func drain(n *Interface) (got []string) {
 	for {
 		waiting, _ := n.Poll()
@@ -136,8 +136,8 @@ func buildEcho(b []byte, src, dst wire.MAC) (f wire.Frame) {
 	return f
 }
 
-// TestDrops: what is not for us, or broken, is counted by its reason or ignored,
-// and what follows it in the burst comes up.
+// TestDrops: packets that are invalid or not for us are counted by reason or ignored, and later packets of
+// the burst are returned.
 func TestDrops(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	good := r.datagram("good")

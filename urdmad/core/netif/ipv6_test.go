@@ -45,7 +45,7 @@ func (r *rig) claim() {
 	r.settle()
 }
 
-// settle has both ends handle what the other said.
+// settle makes both ends process each other's messages.
 func (r *rig) settle() {
 	for range 3 {
 		r.pass()
@@ -83,7 +83,7 @@ func TestResolve6(t *testing.T) {
 	}
 }
 
-// TestNobody6: who is not there is asked for, and given up.
+// TestNobody6: resolution of an unused address is given up.
 func TestNobody6(t *testing.T) {
 	r := newRig6(t)
 	told := 0
@@ -162,8 +162,8 @@ func TestEcho6(t *testing.T) {
 	r.far.Next()
 }
 
-// TestDrops6: what is not for us, or broken, is counted by its reason or ignored,
-// and what follows it in the burst comes up.
+// TestDrops6: packets that are invalid or not for us are counted by reason or ignored, and later packets of
+// the burst are returned.
 func TestDrops6(t *testing.T) {
 	r := newRig6(t)
 	other := netip.MustParseAddr("fd00:9::3")
@@ -318,7 +318,7 @@ func TestMulticastListeners(t *testing.T) {
 	expect("left", "3 ff15::1234")
 }
 
-// TestGroup6: what is sent to a group arrives where it was joined.
+// TestGroup6: packets to a group arrive at the hosts that joined it.
 func TestGroup6(t *testing.T) {
 	r := newRig6(t)
 	group := netip.MustParseAddr("ff15::1234")

@@ -11,7 +11,7 @@ import (
 	"urdma/wire"
 )
 
-// Messages that are longer than what is copied out of every frame.
+// Messages that are longer than the part of each frame that is copied.
 const (
 	// A query of MLDv2 from fe80::2 for ff15::1234, with four sources (RFC 3810
 	// section 5.1).

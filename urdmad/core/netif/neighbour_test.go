@@ -9,9 +9,8 @@ import (
 	"urdma/wire"
 )
 
-// mover plays a neighbour whose Ethernet address changes: frames from the old
-// address get the new one, and what is sent to the old address is lost, as behind
-// a switch that no longer knows it.
+// mover simulates a neighbour whose Ethernet address changes: frames from the old address get the new one,
+// and frames to the old address are lost, as behind a switch that no longer knows it.
 type mover struct {
 	old, now wire.MAC
 	moved    bool

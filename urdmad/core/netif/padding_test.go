@@ -8,9 +8,9 @@ import (
 	"urdma/wire"
 )
 
-// TestStretch: what has to be fragmented is made as long as the kernel wants it for that,
-// and comes out as it was; peers that take no padding, and kernels that fragment
-// anything, get it as it is.
+// TestStretch: a datagram that must be fragmented is padded to the length from which on the kernel
+// fragments, and arrives unchanged; if the peer accepts no padding, or the kernel fragments any datagram,
+// it is not padded.
 func TestStretch(t *testing.T) {
 	const from, length = 1460, 1452
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// setPass has both directions take datagrams of up to size bytes with
-// don't-fragment, and forgets what was counted.
+// setPass makes both directions carry datagrams of up to size bytes with don't-fragment, and resets the
+// counters.
 func setPass(w *enginetest.World, size int) {
 	for _, p := range []*enginetest.Pipe{w.PipeA, w.PipeB} {
 		p.Pass, p.Lost, p.Fragmented = size, 0, 0
@@ -78,7 +78,7 @@ func TestPathComesToTakeLess(t *testing.T) {
 	}
 }
 
-// TestPathToOlderPeer: who doesn't know probes is connected to as before.
+// TestPathToOlderPeer: connecting to a peer that doesn't know probes works as before.
 func TestPathToOlderPeer(t *testing.T) {
 	for _, older := range []string{"active", "passive", "both"} {
 		w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
@@ -93,8 +93,8 @@ func TestPathToOlderPeer(t *testing.T) {
 	}
 }
 
-// TestProbesWithoutEnd: of probes that come without end, under whatever addresses, so many
-// are answered, and paths are found when that is over.
+// TestProbesWithoutEnd: of a flood of probes, under any addresses, a bounded number is answered, and path
+// MTUs are found when it is over.
 func TestProbesWithoutEnd(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
 	const probes, most = 5000, 1000

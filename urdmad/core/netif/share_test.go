@@ -10,7 +10,7 @@ import (
 	"urdma/wire"
 )
 
-// TestShare: what the kernel gets of a port that it shares, and what is ours.
+// TestShare: which packets of a shared port the kernel gets, and which are ours.
 func TestShare(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	var kernel [][]byte

@@ -101,8 +101,8 @@ func (n *network) check(want int) {
 	}
 }
 
-// TestSizes: the search ends within 16 bytes of what the path takes, for paths
-// and ports of all sizes; where the path takes all, after one round trip.
+// TestSizes: the search ends within 16 bytes of the path's MTU, for paths and ports of all sizes; if the
+// path carries the largest size, after one round trip.
 func TestSizes(t *testing.T) {
 	for _, c := range []struct{ own, path, peerMost int }{
 		{1472, 1472, 1472}, {1472, 1392, 1472}, {1472, 1172, 1472}, {1472, 1471, 1472}, {1472, 1200, 1472},
@@ -145,8 +145,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestOlderPeer: who answers nothing is waited for less than half a second, isn't
-// asked again soon, and nothing is known of the path.
+// TestOlderPeer: the wait for a silent peer is less than half a second, the peer isn't probed again soon,
+// and its path MTU is unknown.
 func TestOlderPeer(t *testing.T) {
 	n := newNetwork(t, 1, 1472)
 	n.silent = true
@@ -225,7 +225,7 @@ func TestShrinks(t *testing.T) {
 	}
 }
 
-// TestDead: a peer that is away leaves what was known.
+// TestDead: the result for a peer that no longer answers is kept.
 func TestDead(t *testing.T) {
 	n := newNetwork(t, 1, 1472)
 	n.path = 1300
@@ -242,7 +242,7 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// TestForged: answers to what was not asked count for nothing.
+// TestForged: answers without a matching probe are ignored.
 func TestForged(t *testing.T) {
 	n := newNetwork(t, 1, 1472)
 	n.path = 1300

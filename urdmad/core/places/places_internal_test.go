@@ -48,14 +48,14 @@ func TestWhoLeaves(t *testing.T) {
 	}
 }
 
-// guest is what has a place.
+// guest is the owner of a place.
 type guest struct {
 	from  int
 	place *Place
 }
 
-// TestPlacesAtRandom: whoever comes and goes, the bound holds, no place is lost, and no
-// source gives one up while another has more.
+// TestPlacesAtRandom: for any order of Take and Leave, the bound holds, no place is lost, and no source
+// loses a place while another has more.
 func TestPlacesAtRandom(t *testing.T) {
 	const most = 20
 	r := rand.New(rand.NewPCG(1, 2))

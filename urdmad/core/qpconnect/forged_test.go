@@ -50,8 +50,8 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
-// TestForgedLink: a request that only seems to come from the peer does not redirect what the
-// handshake sends it.
+// TestForgedLink: a request with a forged source address does not redirect the handshake's packets to the
+// peer.
 func TestForgedLink(t *testing.T) {
 	for _, early := range []bool{false, true} { // before the victim knows the way to its peer
 		w := newWorld(t, 1)

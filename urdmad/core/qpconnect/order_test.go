@@ -69,8 +69,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestLost: a queue pair whose peer leaves after its sends have begun is not joined with the
-// peer's next life, and fails when its patience is over.
+// TestLost: a queue pair whose peer ends the connection while sends are in progress is not connected to the
+// peer again, and fails when its patience is over.
 func TestLost(t *testing.T) {
 	w := newWorld(t, 1)
 	for i, b := range []*queuePair{w.hosts[1].newQP(5), w.hosts[0].newQP(6)} {

@@ -76,8 +76,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// life is what a program does with its end: it enters RTR, and may reset and
-// enter it again.
+// life is a program's use of its end: it enters RTR, and may reset the queue pair and enter RTR again.
 func (s *simulation) life(q, peer *queuePair) {
 	s.soon(func() { q.rtr(peer.end()) })
 	for range s.rand.IntN(4) {

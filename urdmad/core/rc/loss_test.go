@@ -7,7 +7,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestMissed: what a NAK has sent again was lost, what a time-out has sent again may be late.
+// TestMissed: a packet resent because of a NAK was lost; a packet resent because of a time-out may only be
+// late.
 func TestMissed(t *testing.T) {
 	var r Requester
 	var stats Stats
@@ -71,9 +72,8 @@ func TestWaitsWithinTheTries(t *testing.T) {
 	}
 }
 
-// late has a requester with as many packets under way as there may be, of a peer that has
-// answered all before and is silent until a time-out has passed. It returns what was under
-// way, and the window.
+// late makes a requester with a full window of packets in flight, whose peer has answered everything before
+// them and is silent until a time-out. It returns the number of packets in flight, and the window.
 func late(t *testing.T, r *Requester, kind Kind) (now clock.Time, first, sent Sequence, size int) {
 	t.Helper()
 	var stats Stats
@@ -101,7 +101,7 @@ func late(t *testing.T, r *Requester, kind Kind) (now clock.Time, first, sent Se
 	return now, first, sent, size
 }
 
-// leave sends what may be sent.
+// leave sends all packets that may be sent.
 func leave(r *Requester, now clock.Time) (n int) {
 	for p, ok := r.Next(now); ok; p, ok = r.Next(now) {
 		r.Sent(now, &p)
@@ -110,8 +110,8 @@ func leave(r *Requester, now clock.Time) (n int) {
 	return n
 }
 
-// TestLatePeer: a time-out asks the peer with one request what it has. If all had arrived
-// and its answer was late, nothing else is sent again, and the window stays what it was.
+// TestLatePeer: after a time-out, one request asks the peer what it has received. If everything had arrived
+// and only the answer was late, nothing else is resent, and the window does not change.
 func TestLatePeer(t *testing.T) {
 	var r Requester
 	now, _, sent, size := late(t, &r, Data)

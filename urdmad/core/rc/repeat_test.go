@@ -22,7 +22,7 @@ func answered(t *testing.T) (r *Responder, read Arrival) {
 	return r, read
 }
 
-// drain sends what is owed, and returns how many bytes that were.
+// drain sends the answers that are owed, and returns their number of bytes.
 func drain(r *Responder) (n uint32) {
 	for p, ok := r.NextAnswer(); ok; p, ok = r.NextAnswer() {
 		n += p.Length
@@ -62,8 +62,8 @@ func TestRepeatOfAPart(t *testing.T) {
 	}
 }
 
-// TestRepeatRefused: the NAK of a request that came before has that request's PSN, and nothing
-// answers what was behind it.
+// TestRepeatRefused: the NAK of a repeated request has that request's PSN, and later requests are not
+// answered.
 func TestRepeatRefused(t *testing.T) {
 	r, read := answered(t)
 	next := read
@@ -83,7 +83,7 @@ func TestRepeatRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedAnswersChangeNothing: an answer that is none of the peer's acknowledges nothing.
+// TestRefusedAnswersChangeNothing: an answer that can't come from the peer acknowledges nothing.
 func TestRefusedAnswersChangeNothing(t *testing.T) {
 	for name, hear := range map[string]func(r *Requester) Heard{
 		"NAK that nobody has":      func(r *Requester) Heard { return r.Acknowledgement(1, 2, roce.NAKOperational+1) },
@@ -102,8 +102,8 @@ func TestRefusedAnswersChangeNothing(t *testing.T) {
 	}
 }
 
-// TestTooManyAnswers: no more is owed to a peer than PSNs tell apart, half of what there are. Else
-// what refuses the first of its Reads, as its memory has gone, would name none of them.
+// TestTooManyAnswers: the answers owed to a peer never exceed half of the PSN space. Otherwise the NAK of
+// its first Read, if memory was deregistered, would have an ambiguous PSN.
 func TestTooManyAnswers(t *testing.T) {
 	r, stats := &Responder{}, &Stats{}
 	r.Init(7, 256, 4, stats)

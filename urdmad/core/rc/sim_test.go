@@ -118,7 +118,7 @@ func kindOf(o roce.Opcode) Kind {
 	return Data
 }
 
-// opcodeOf is that of a packet of a Send or a Write.
+// opcodeOf returns the opcode of a packet of a Send or a Write.
 func opcodeOf(message roce.Opcode, first, last bool) roce.Opcode {
 	base := message - roce.SendOnly + roce.SendFirst
 	switch {
@@ -132,7 +132,7 @@ func opcodeOf(message roce.Opcode, first, last bool) roce.Opcode {
 	return base + 1
 }
 
-// turn sends what may be sent.
+// turn sends all packets that may be sent.
 func (e *end) turn(now clock.Time) {
 	if h := e.req.Tick(now); h.Failure != None {
 		e.failed = h.Failure
@@ -257,7 +257,7 @@ func (e *end) answered(now clock.Time, p *packet) {
 	}
 }
 
-// trial is what a simulation draws from its seed.
+// trial has the parameters that a simulation draws from its seed.
 type trial struct {
 	mtu                             uint32
 	psn                             [2]roce.PSN

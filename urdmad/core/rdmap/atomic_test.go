@@ -17,7 +17,7 @@ const atomicRights = abi.AccessLocalWrite | abi.AccessRemoteAtomic
 
 func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 
-// TestAtomics: what both operations find and leave, in the machine's byte order.
+// TestAtomics: results and effects of both operations, in the machine's byte order.
 func TestAtomics(t *testing.T) {
 	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		w := enginetest.New(t, enginetest.Options{Seed: 80})
@@ -47,8 +47,8 @@ func TestAtomics(t *testing.T) {
 	})
 }
 
-// TestAtomicsOfManyPeers: sums come out exact, whoever adds: peers over a wire that
-// loses, peers within the engine, and, where memory is shared, the program itself.
+// TestAtomicsOfManyPeers: sums are exact for concurrent additions: by peers over a lossy network, by peers
+// in the same engine, and, if memory is shared, by the program itself.
 func TestAtomicsOfManyPeers(t *testing.T) {
 	const peers, adds = 4, 200
 	for name, fallback := range map[string]bool{"shared": false, "fallback": true} {
@@ -118,7 +118,7 @@ func addFromAll(w *enginetest.World, senders []*enginetest.QP, words *enginetest
 	})
 }
 
-// TestAtomicAccess: the queue pair has to grant what the region does.
+// TestAtomicAccess: both the region and the queue pair must grant the right.
 func TestAtomicAccess(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 82})
@@ -147,8 +147,7 @@ func TestAtomicNotTaken(t *testing.T) {
 	enginetest.Expect(t, "sender", a.Send.Completions(1), []uint64{1}, abi.StatusLocQPOpErr)
 }
 
-// TestAtomicSegments: requests and responses byte by byte, the STag and what names
-// the request left out.
+// TestAtomicSegments: requests and responses byte by byte, except the STag and the request identifier.
 func TestAtomicSegments(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 84})
 	a, b := w.Pair(false, nil)

@@ -43,7 +43,7 @@ func newRefusalScene(t *testing.T, local bool) *refusalScene {
 // post posts a work request over n bytes of a's memory.
 func (s *refusalScene) post(w abi.SQE, n int) { s.a.Post(w, s.mine.SGE(0, n)) }
 
-// refusal is a cause: a request that is refused for it, and what both sides see.
+// refusal is a cause of refusal with a request that is refused for it, and the results on both sides.
 type refusal struct {
 	name   string
 	code   wire.TermCode
@@ -206,7 +206,7 @@ func (c *refusal) checkReceiver(t *testing.T, s *refusalScene, local bool) {
 	}
 }
 
-// checkMemory: what was refused, and what came after it, wrote nothing.
+// checkMemory verifies that the refused request and later ones wrote nothing.
 func (s *refusalScene) checkMemory(t *testing.T) {
 	t.Helper()
 	for i, x := range s.foreign.Bytes {

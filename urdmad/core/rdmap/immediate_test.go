@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// TestImmediate: what the receiver's completions say of Sends and Writes with
-// immediate data, of none and of several segments, between Writes without.
+// TestImmediate: the receiver's completions of Sends and Writes with immediate data, of none and of several
+// segments, between Writes without.
 func TestImmediate(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 70})
@@ -49,7 +49,7 @@ func TestImmediate(t *testing.T) {
 	})
 }
 
-// TestImmediateSolicited: the flag wakes who armed for solicited completions.
+// TestImmediateSolicited: the flag wakes a program that armed the queue for solicited completions.
 func TestImmediateSolicited(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 71})

@@ -194,7 +194,7 @@ func (d *driver) tick() {
 	}
 }
 
-// answer sends what is due; the runs must be what is held.
+// answer sends the packets that are due; the runs must match the held segments.
 func (d *driver) answer() {
 	kind := d.c.AckDue(d.now)
 	if kind == reliable.AckNone {
@@ -218,8 +218,8 @@ func (d *driver) answer() {
 	}
 }
 
-// header states credits: what they allow is taken when it comes, no less than was
-// allowed before unless somebody asked for that, and never more than a window.
+// header reads credits: segments within them are accepted, credits are never less than before unless that
+// was requested, and never more than a window.
 func (d *driver) header() {
 	ack, credits := d.c.Header()
 	if ack != d.next {

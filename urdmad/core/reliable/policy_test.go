@@ -154,7 +154,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestAtOnce lists what no delay holds up.
+// TestAtOnce lists the events that are acknowledged without delay.
 func TestAtOnce(t *testing.T) {
 	tests := []struct {
 		name string
@@ -252,8 +252,8 @@ func TestBulk(t *testing.T) {
 	r.want(reliable.AckPlain)
 }
 
-// TestSparse: where packets leave in batches, a fast one-way stream is acknowledged
-// less often; what stands alone, or asks for it, is not held up.
+// TestSparse: if packets leave in batches, a fast one-way stream is acknowledged less often; a single
+// segment, or one that asks for it, is acknowledged without delay.
 func TestSparse(t *testing.T) {
 	r := &receiver{Conn: new(reliable.Conn), t: t, psn: 5000}
 	r.Init(reliable.Config{PeerISN: 5000, Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Batches: true})

@@ -2,9 +2,9 @@ package reliable
 
 import "testing"
 
-// TestReorderingFollowsTheWindow: how far apart segments may arrive is bounded by what
-// can be under way, not by what could be on a long path, or else no number of later
-// ones shows a loss on a short one.
+// TestReorderingFollowsTheWindow: the tolerance of reordering is bounded by the number of segments that can
+// be outstanding on this path, not on a long path. Otherwise, on a short path no number of later segments
+// would show a loss.
 func TestReorderingFollowsTheWindow(t *testing.T) {
 	var c Conn
 	c.Init(Config{Window: MaxWideWindow, RecvWindow: 1024, Wide: true})

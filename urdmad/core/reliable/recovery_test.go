@@ -9,8 +9,7 @@ import (
 
 const ms = reliable.Millisecond
 
-// sender is a Conn that has measured a round trip of 100 µs, and what the
-// tests of recovery do with it.
+// sender is a Conn that has measured a round trip of 100 µs, with methods for the tests of recovery.
 type sender struct {
 	*reliable.Conn
 	t   *testing.T
@@ -61,7 +60,7 @@ func (s *sender) ack(ack wire.PSN, credits uint32, pairs ...wire.PSN) {
 	s.check()
 }
 
-// resend returns what must be resent now.
+// resend returns the segments that must be resent now.
 func (s *sender) resend() (psns []wire.PSN) {
 	for psn, _, ok := s.Retransmit(s.now); ok; psn, _, ok = s.Retransmit(s.now) {
 		psns = append(psns, psn)
@@ -97,8 +96,8 @@ func (s *sender) wantResent(want ...wire.PSN) {
 	}
 }
 
-// TestNoSampleBehindRetransmission: what a resent head uncovers may have
-// arrived long ago, and says nothing of the round trip.
+// TestNoSampleBehindRetransmission: segments acknowledged together with a resent head may have arrived long
+// before, so they give no round-trip sample.
 func TestNoSampleBehindRetransmission(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	srtt := s.Stats().SRTT
@@ -314,8 +313,8 @@ func TestLongerPath(t *testing.T) {
 	}
 }
 
-// TestHeardPeerLives: a peer that is heard, though nothing of what we send reaches it, is
-// given up after four times the death timeout; one that falls silent, a death timeout later.
+// TestHeardPeerLives: a peer that is heard but acknowledges nothing is given up after four times the death
+// timeout; one that becomes silent, after one death timeout.
 func TestHeardPeerLives(t *testing.T) {
 	const death = reliable.DefaultDeathTimeout
 	for _, c := range []struct{ heardFor, diesAt reliable.Time }{{0, death}, {death - 1*ms, 2*death - 1*ms}, {10 * death, 4 * death}} {

@@ -8,9 +8,9 @@ import (
 	"urdma/wire"
 )
 
-// TestIdleHoldsLittle: a connection has records for few segments until more are
-// outstanding, for as many as the window allows then, and for few again once all
-// is acknowledged; the next one takes what it has given back.
+// TestIdleHoldsLittle: a connection has records for few segments until more are outstanding, then for as
+// many as the window allows, and for few again once all are acknowledged; the next connection reuses the
+// returned ring.
 func TestIdleHoldsLittle(t *testing.T) {
 	rings := new(reliable.Rings)
 	conn := func() *reliable.Conn {
@@ -46,8 +46,8 @@ func TestIdleHoldsLittle(t *testing.T) {
 	}
 }
 
-// TestWideIdleHoldsLittle: nor does a window of 65,536 cost an idle connection more,
-// in either direction, after what it held and had under way is through.
+// TestWideIdleHoldsLittle: a window of 65,536 costs an idle connection no more memory either, in either
+// direction, after all its segments are acknowledged and delivered.
 func TestWideIdleHoldsLittle(t *testing.T) {
 	const window = reliable.MaxWideWindow
 	c := new(reliable.Conn)

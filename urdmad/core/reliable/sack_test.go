@@ -7,9 +7,8 @@ import (
 	"urdma/wire"
 )
 
-// TestSacksTakeTurns: where there are more runs than a SACK has room for, the
-// next ones report what it left out, each begins with the newest, and none
-// touch, also while gaps close between them.
+// TestSacksTakeTurns: if there are more runs than a SACK has space for, the next SACKs report the omitted
+// ones. Each begins with the newest run, and no two runs touch, also while gaps close between them.
 func TestSacksTakeTurns(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		var c Conn

@@ -75,8 +75,8 @@ func TestImpossibleAcks(t *testing.T) {
 	}
 }
 
-// TestBeyondCredits: what was never allowed is not accepted, even though it lies
-// within the window and has room; it is once credits have gone out for it.
+// TestBeyondCredits: a segment beyond all credits ever sent is not accepted, even within the window; it is
+// accepted once credits for it were sent.
 func TestBeyondCredits(t *testing.T) {
 	c := newConn(16)
 	c.OnData(0, 5000, false)

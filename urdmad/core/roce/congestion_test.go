@@ -12,8 +12,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestCongestion: packets say that they may be marked; who gets marked ones tells the sender,
-// not too often, and that one has less under way. Of a Read's answers the reader has.
+// TestCongestion: packets allow marking. A receiver of marked packets tells the sender, not too often, and
+// the sender reduces its window. For the answers to a Read, the requester reduces its window itself.
 func TestCongestion(t *testing.T) {
 	for name, o := range map[string]enginetest.Options{"IPv4": {}, "IPv6": {IPv6: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestCongestion(t *testing.T) {
 	}
 }
 
-// TestUnacknowledgedCongestion: who gets marked packets of type UC or UD tells their sender, not
-// too often, and that one sends less until it hears no more of it.
+// TestUnacknowledgedCongestion: a receiver of marked packets of type UC or UD tells their sender, not too
+// often, and the sender reduces its rate until the notifications end.
 func TestUnacknowledgedCongestion(t *testing.T) {
 	for name, o := range map[string]enginetest.Options{"IPv4": {RoCE: true}, "IPv6": {RoCE: true, IPv6: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestUnacknowledgedCongestion(t *testing.T) {
 	}
 }
 
-// mark marks what carries data, and counts notices.
+// mark marks packets with data, and counts notifications.
 func mark(t *testing.T, frame []byte, notices *int) {
 	var f wire.Frame
 	var h roce.Header

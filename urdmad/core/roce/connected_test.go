@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/core/engine/enginetest"
 )
 
-// ports are those that speak RoCEv2: frames and UDP sockets, of both families.
+// ports are the kinds of ports that RoCEv2 can use: frames and UDP sockets, with both address families.
 var ports = map[string]enginetest.Options{
 	"frames":      {RoCE: true},
 	"frames IPv6": {RoCE: true, IPv6: true},
@@ -29,8 +29,8 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestSpoiledBatches: where only the first of what leaves in one send arrives, as with a kernel or
-// a device that numbers packets otherwise than Linux does, packets go one by one.
+// TestSpoiledBatches: if only the first packet of a batch arrives, as with a kernel or device that numbers
+// packets unlike Linux, packets are sent singly.
 func TestSpoiledBatches(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 3, RoCE: true, Datagrams: true})
 	w.PipeA.FirstOnly, w.PipeB.FirstOnly = true, true

@@ -14,8 +14,7 @@ import (
 	"urdma/wire/ibcm"
 )
 
-// TestDatagrams: messages between queue pairs of type UD arrive with what says where they
-// come from.
+// TestDatagrams: messages between queue pairs of type UD arrive with the sender's address.
 func TestDatagrams(t *testing.T) {
 	for name, o := range ports {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +44,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// TestGroups: a message to a group reaches who is attached to it, by frames.
+// TestGroups: a message to a group arrives at the attached queue pairs, as frames.
 func TestGroups(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{RoCE: true})
 	u.QB.Attach(enginetest.Group)

@@ -19,8 +19,8 @@ func connected(t *testing.T, retries uint32) *enginetest.NumberPair {
 	return n
 }
 
-// TestRefusals: what a responder refuses fails at the sender with the status that says
-// why; what was sent before completes, and what comes behind it is flushed.
+// TestRefusals: a refused request fails at the sender with the status for its cause; earlier requests
+// complete, and later ones are flushed.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -118,8 +118,7 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestReceiverNotReady: a message waits for its receive, as RNR NAKs have it, and what is
-// behind it too.
+// TestReceiverNotReady: a message waits for its receive, by RNR NAKs, and so do later messages.
 func TestReceiverNotReady(t *testing.T) {
 	n := connected(t, qp.RNRForever)
 	n.QA.Post(enginetest.Send(1), n.MA.SGE(0, 3000))
@@ -139,7 +138,7 @@ func TestReceiverNotReady(t *testing.T) {
 	n.QA.Send.Completions(2)
 }
 
-// TestAtomics: each is carried out once, and brings what was there.
+// TestAtomics: each atomic is executed once, and returns the original value.
 func TestAtomics(t *testing.T) {
 	n := connected(t, 7)
 	for i := range 3 {
@@ -165,7 +164,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// TestReset: a queue pair that is reset connects anew.
+// TestReset: a queue pair that is reset connects again.
 func TestReset(t *testing.T) {
 	n := connected(t, 7)
 	for _, q := range []*enginetest.QP{n.QA, n.QB} {

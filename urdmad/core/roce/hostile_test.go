@@ -116,8 +116,8 @@ func TestWrongCRC(t *testing.T) {
 	}
 }
 
-// forge sends host A a packet as host B might: b is the transport's header and what
-// follows.
+// forge sends host A a packet as host B could send it: b is the transport header with the rest of the
+// packet.
 func forge(w *enginetest.World, s *enginetest.Stranger, b []byte) {
 	var sums roce.Sums
 	frame := s.Datagram(roce.Port, roce.Port, append(b, make([]byte, roce.ICRCLen)...))
@@ -163,8 +163,8 @@ func TestForgedRequests(t *testing.T) {
 	ca.Event(cm.EventEstablished, time.Second)
 }
 
-// TestForgedAnswers: who guesses the ID of a request for a connection, but not its
-// transaction, ends nothing and accepts nothing.
+// TestForgedAnswers: a stranger who guesses the ID of a connection request, but not its transaction ID, can
+// neither end nor accept the connection.
 func TestForgedAnswers(t *testing.T) {
 	for name, m := range map[string]ibcm.Message{"REJ": {Kind: ibcm.REJ, Reason: ibcm.ConsumerDefined}, "REP": {Kind: ibcm.REP, QPN: 7}, "MRA": {Kind: ibcm.MRA, Timeout: 31}} {
 		t.Run(name, func(t *testing.T) {
@@ -237,8 +237,8 @@ func TestAlternatePath(t *testing.T) {
 	}
 }
 
-// TestProgramsManagement: what a program sends by its queue pair of type UD is no communication
-// management of its host, whichever Q_Key it has.
+// TestProgramsManagement: messages that a program sends through its queue pair of type UD never count as
+// communication management of its host, whatever the Q_Key.
 func TestProgramsManagement(t *testing.T) {
 	for _, qkey := range []uint32{ibcm.QKey, 7} {
 		w := enginetest.New(t, enginetest.Options{Seed: 8, RoCE: true})
@@ -302,8 +302,8 @@ func TestNoQueuePairBehindService(t *testing.T) {
 	}
 }
 
-// TestReusedCommID: a request of another transaction with the communication ID of a
-// connection is not that of the connection: it gets an answer of its own.
+// TestReusedCommID: a request with the communication ID of a connection but another transaction ID does not
+// belong to the connection: it gets an answer of its own.
 func TestReusedCommID(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 11, RoCE: true})
 	const heads = roce.BTHLen + 8

@@ -41,8 +41,8 @@ func (j *judge) Message(q *qp.QP, _ qp.Message, _ *qp.RecvQueue) qp.Verdict {
 	return j.verdict
 }
 
-// TestInjected: what goes wrong on purpose at a responder does to each kind of message
-// what it does by itself.
+// TestInjected: an injected failure at a responder has the same effect on each kind of message as a real
+// one.
 func TestInjected(t *testing.T) {
 	posts := map[string]func(n *enginetest.NumberPair){
 		"Send": func(n *enginetest.NumberPair) {

@@ -30,7 +30,7 @@ type change struct {
 	do   func(m *ibcm.Message)
 }
 
-// changes are those of each field, and of what a message is.
+// changes are the changes to each field, and to the message type.
 func changes() (list []change) {
 	add := func(name string, value any, do func(m *ibcm.Message)) {
 		list = append(list, change{fmt.Sprintf("%s %v", name, value), do})
@@ -82,8 +82,8 @@ func changes() (list []change) {
 	return list
 }
 
-// management is two programs that connect, send a message and disconnect, and what happens to
-// one message of communication management.
+// management is two programs that connect, send a message and disconnect, and a change to one message of
+// communication management.
 type management struct {
 	*enginetest.World
 	ca, cb, service *enginetest.Client
@@ -142,8 +142,8 @@ func (m *management) messages(see func(i int, frame []byte) (lost bool)) {
 	})
 }
 
-// live has the programs do what comes to them for so long: B's accepts whoever asks, and what has
-// ended is destroyed.
+// live makes the programs handle their events for some time: B's accepts every request, and ended
+// connections are destroyed.
 func (m *management) live(d time.Duration) {
 	for end := m.Now() + clock.Time(d); m.Now() < end; m.Pass(5 * time.Millisecond) {
 		for _, c := range []*enginetest.Client{m.ca, m.cb, m.service} {

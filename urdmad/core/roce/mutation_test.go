@@ -89,8 +89,8 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 	return list
 }
 
-// mutated is a pair of queue pairs whose programs exchange messages of all kinds, and what
-// happens to one of the packets.
+// mutated is a pair of queue pairs whose programs exchange messages of all kinds, and a change to one of
+// the packets.
 type mutated struct {
 	*enginetest.NumberPair
 	source, inbox   *enginetest.Region    // of A's program, that B has no right to
@@ -158,7 +158,7 @@ func (m *mutated) exchange() {
 	m.settle(sendsOfA, sendsOfB)
 }
 
-// settle waits until so many sends of each have completed.
+// settle waits until the given number of sends of each program has completed.
 func (m *mutated) settle(ofA, ofB int) {
 	for end := m.Now() + clock.Time(time.Minute); m.Now() < end; m.Pass(5 * time.Millisecond) {
 		for i, q := range []*enginetest.QP{m.QA, m.QB} {
@@ -217,8 +217,8 @@ func (m *mutated) inject(frame []byte, change *mutation) {
 	m.waiting, m.from = append(m.waiting, out), append(m.from, by)
 }
 
-// check is what holds whatever a packet says: memory without rights is neither written nor read,
-// and each message completes once.
+// check verifies the properties that hold for any packet: memory without rights is neither written nor
+// read, and each message completes once.
 func (m *mutated) check() {
 	m.T.Helper()
 	want := bytes.Repeat([]byte{0x5e}, 1<<12)

@@ -32,8 +32,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestPrivateData: what the programs say to each other arrives, padded to the length of
-// its field, and so do the numbers of Reads.
+// TestPrivateData: the programs' private data arrive, padded to the length of the field, and so do the
+// numbers of Reads.
 func TestPrivateData(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -138,8 +138,8 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestGivenUp: who has asked for a connection, and is gone before it stands, says so: its peer
-// does not wait until its tries are used up. Linux says nothing more about it.
+// TestGivenUp: a program that gives up its connection request before the connection is established informs
+// its peer, which then does not wait until its retries are used up. Linux sends nothing else.
 func TestGivenUp(t *testing.T) {
 	for name, late := range map[string]bool{"before it is accepted": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -275,8 +275,8 @@ func managed(frame []byte) (m ibcm.Message, ok bool) {
 	return m, ok
 }
 
-// TestStartingPSN: the PSN of a request or a reply is the one that who gets it begins with
-// (InfiniBand vol. 1), as Linux has it.
+// TestStartingPSN: the starting PSN in a request or reply is the first PSN that its receiver uses
+// (InfiniBand vol. 1), as in Linux.
 func TestStartingPSN(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true})
 	told, first := map[ibcm.Kind]roce.PSN{}, map[wire.QPN]roce.PSN{}

@@ -19,8 +19,8 @@ func (p payloads) Info() port.Info {
 	return i
 }
 
-// TestCrossing: what a worker sends to the address of another port has that port's form, and
-// comes from the sender's address; what the other form has not is dropped.
+// TestCrossing: a packet to the address of another port is converted to that port's form, with the sender's
+// address as its source; it is dropped if there is no equivalent.
 func TestCrossing(t *testing.T) {
 	payload := []byte{0x10, 2, 3, 4, 5, 6, 7, 8, 9}
 	encap := func(kind wire.EncapType, b ...byte) []byte {

@@ -11,8 +11,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestPeerQueue: what a sender takes a frame's receiver for is the worker that has it, where that
-// chose the number, and the first where the frame does not say.
+// TestPeerQueue: a sender finds the worker for its frame if that worker chose the number; otherwise the
+// frame is for the first worker.
 func TestPeerQueue(t *testing.T) {
 	theirs6, ours6 := netip.MustParseAddr("fd00::2"), netip.MustParseAddr("fd00::1")
 	at := netip.AddrPortFrom
@@ -88,8 +88,8 @@ func overMemif(t *testing.T, server, client int) (a, b port.Port) {
 	return a, b
 }
 
-// TestOverMemif: over a memif each worker receives what is its own by its own ring, whichever
-// worker of the peer has sent it and however many that has.
+// TestOverMemif: over a memif each worker receives its packets in its own ring, whichever worker of the
+// peer sent them and however many workers the peer has.
 func TestOverMemif(t *testing.T) {
 	for _, n := range [][2]int{{2, 2}, {3, 2}, {2, 8}, {1, 2}, {2, 1}} {
 		under, peer := overMemif(t, n[0], n[1])
@@ -136,7 +136,7 @@ func newEnd(under port.Port, workers int, own netip.Addr) *end {
 	return &end{p, workers, own}
 }
 
-// BenchmarkPeerQueue is what a frame costs that leaves by one of several rings.
+// BenchmarkPeerQueue measures the choice of a ring for a frame.
 func BenchmarkPeerQueue(b *testing.B) {
 	frame := packetTo(netip.AddrPortFrom(theirs, 9), netip.AddrPortFrom(ours, 50007), make([]byte, 100)...)
 	for b.Loop() {

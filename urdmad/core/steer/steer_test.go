@@ -40,8 +40,8 @@ func share(p port.Port, workers int, own ...netip.Addr) (*Hub, *Port) {
 	return h, first
 }
 
-// TestConformance: what worker 0 has of a shared port keeps the contract of ports, over one queue
-// and over one for each worker.
+// TestConformance: worker 0's view of a shared port fulfils the contract of ports, with one queue and with
+// one for each worker.
 func TestConformance(t *testing.T) {
 	const workers = 2
 	for queues := 1; queues <= workers; queues++ {
@@ -187,8 +187,8 @@ func overSockets(t *testing.T, workers int, filter []unix.SockFilter) (port.Port
 	}
 }
 
-// TestSocketFilter: each datagram reaches the socket of the worker that it is for, where the
-// worker has chosen the port number, and any other none but worker 0's or that of its number.
+// TestSocketFilter: each datagram reaches the socket of its worker if the worker has chosen the port
+// number; any other datagram reaches only worker 0's socket or that of its number.
 func TestSocketFilter(t *testing.T) {
 	const workers = 3
 	h := NewHub(workers, NewNumbers(workers), func(int) {})
@@ -262,8 +262,8 @@ func whichQueue(t *testing.T, p port.Port, b []byte) int {
 	return 0
 }
 
-// TestOwnQueues: where the port has a queue for each worker, each sends and receives by its
-// own, hands over what is another's, and packets between workers stay inside.
+// TestOwnQueues: if the port has a queue for each worker, each worker uses its own queue, passes on packets
+// for others, and packets between workers do not leave through the port.
 func TestOwnQueues(t *testing.T) {
 	const workers = 2
 	under, at := overSockets(t, workers, SocketFilter(workers))
@@ -331,8 +331,8 @@ func TestOwnQueues(t *testing.T) {
 	}
 }
 
-// TestOrder: what another worker hands over comes behind what lay at a worker's own queue by
-// then, and is not kept waiting by a queue that always has more.
+// TestOrder: packets passed on by another worker come after those in the worker's own queue at that time,
+// and are not delayed by a queue that always has more.
 func TestOrder(t *testing.T) {
 	const workers = 2
 	under, at := overSockets(t, workers, SocketFilter(workers))
@@ -432,9 +432,9 @@ func send(t *testing.T, q port.Queue, b []byte) {
 	q.Flush()
 }
 
-// TestBetweenWorkers: workers send to each other at once, whole and in order as far as the
-// rings have room, and what was dropped is counted. Packets that are retained stay as they
-// were. With -race every hand-over is checked.
+// TestBetweenWorkers: workers send to each other concurrently; packets arrive complete and in order unless
+// rings are full, and dropped packets are counted. Retained packets do not change. With -race every
+// hand-over is checked.
 func TestBetweenWorkers(t *testing.T) {
 	const workers, each = 3, 3000
 	_, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), workers, ours)
@@ -490,7 +490,7 @@ func TestBetweenWorkers(t *testing.T) {
 	}
 }
 
-// whose is who sent a packet of TestBetweenWorkers, and which.
+// whose identifies the sender of a packet of TestBetweenWorkers, and the packet.
 func whose(t *testing.T, v *port.Packet) (from int, number uint32) {
 	b := v.Data[wire.UDPHeaderLen:]
 	from, number = int(binary.BigEndian.Uint32(b)), binary.BigEndian.Uint32(b[4:])

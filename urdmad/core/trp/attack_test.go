@@ -38,7 +38,7 @@ func attackSeeds(t *testing.T, short uint64) (from, to uint64) {
 	return 1, short
 }
 
-// attack is a world under attack, with what the seed says of its network.
+// attack is a world under attack, with a network derived from the seed.
 func attack(t *testing.T, seed uint64) *enginetest.World {
 	w := enginetest.New(t, enginetest.Options{Seed: seed, NearWrap: seed%3 == 0, Immediate: seed%5 == 0, IPv6: seed%7 < 3, MaxReads: 4})
 	for _, h := range []*enginetest.Host{w.A, w.B} {
@@ -47,9 +47,8 @@ func attack(t *testing.T, seed uint64) *enginetest.World {
 	return w
 }
 
-// calm ends an attack, which would go on with connections that get the target's
-// port numbers, and checks what it left behind: no packet is held, and new
-// connections work.
+// calm ends an attack, which would otherwise continue on connections that get the target's port numbers,
+// and checks the result: no packet is held, and new connections work.
 func calm(t *testing.T, w *enginetest.World, seed uint64) {
 	t.Helper()
 	w.Intrude = nil
@@ -93,9 +92,9 @@ func TestOffPathAttack(t *testing.T) {
 	t.Logf("seeds %d to %d (URDMA_SEED sets one), %d frames of the attacker's", from, to, sent)
 }
 
-// TestOnPathAttack: who reads a connection's packets and lies with all that they
-// give away harms that connection alone: another one between the same hosts
-// carries every byte, and no memory without remote rights is read or written.
+// TestOnPathAttack: an attacker who reads a connection's packets and forges packets with their values harms
+// only that connection: another one between the same hosts carries every byte, and no memory without remote
+// rights is accessed.
 func TestOnPathAttack(t *testing.T) {
 	from, to := attackSeeds(t, 60)
 	sent := 0

@@ -10,9 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// TestPeerWithoutManners: a peer that sends on without credits, while its
-// message waits for a receive, is not listened to: what it was allowed is kept,
-// and no more.
+// TestPeerWithoutManners: if a peer sends without credits while its message waits for a receive, only the
+// segments within its credits are kept.
 func TestPeerWithoutManners(t *testing.T) {
 	const window = 64
 	w := enginetest.New(t, enginetest.Options{Seed: 75, Window: window})
@@ -33,8 +32,8 @@ func TestPeerWithoutManners(t *testing.T) {
 	}
 }
 
-// TestManyWaitingConnections: however many connections wait for receives, the
-// port goes on working for the others, and what waits arrives in the end.
+// TestManyWaitingConnections: however many connections wait for receives, the port still serves the others,
+// and the waiting messages arrive in the end.
 func TestManyWaitingConnections(t *testing.T) {
 	const waiting, messages = 12, 300
 	w := enginetest.New(t, enginetest.Options{Seed: 76})
@@ -75,8 +74,8 @@ func TestManyWaitingConnections(t *testing.T) {
 	w.Pass(5 * time.Second)
 }
 
-// TestNothingCanBeKept: a port that can retain nothing drops what is out of order
-// or has no receive, before it is accepted, and everything still arrives.
+// TestNothingCanBeKept: a port that can retain nothing drops segments that are out of order or find no
+// receive, before it accepts them, and everything still arrives.
 func TestNothingCanBeKept(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 77, Retainable: 1,
 		Path: linked.Path{Loss: 0.02, Reorder: 0.05, Delay: 10_000}})

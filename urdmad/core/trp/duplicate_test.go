@@ -15,7 +15,7 @@ import (
 	"urdma/wire"
 )
 
-// claim is what a host says that has an address already (RFC 4861 section 7.2.6).
+// claim is the advertisement of a host that already has an address (RFC 4861 section 7.2.6).
 func claim(of *enginetest.Host) []byte {
 	b := make([]byte, wire.NDPFrameLen)
 	theirs := wire.MAC{2, 0, 0, 0, 0xd, 0xd}

@@ -227,8 +227,8 @@ func TestReceivedThenDestroyed(t *testing.T) {
 	})
 }
 
-// TestPostedThenLeft: what was posted before a queue pair is destroyed arrives, whole,
-// and its program hears nothing more, not even if the peer leaves at the same time.
+// TestPostedThenLeft: work posted before a queue pair is destroyed arrives completely, and its program gets
+// no more events, even if the peer leaves at the same time.
 func TestPostedThenLeft(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for seed := uint64(1); seed <= enginetest.Seeds(10); seed++ {
@@ -313,8 +313,8 @@ func TestBothLeave(t *testing.T) {
 	})
 }
 
-// TestLeaveSilentPeer: a queue pair whose peer has been silent for long is not kept for
-// what it has sent.
+// TestLeaveSilentPeer: a destroyed queue pair whose peer has long been silent is not kept for its
+// unacknowledged data.
 func TestLeaveSilentPeer(t *testing.T) {
 	n := enginetest.NewConnectedPair(t, false, linked.Path{}, 7)
 	n.QB.PostRecv(1)

@@ -22,8 +22,8 @@ func (h *heldRing) pagesUsed() (n int) {
 	return n
 }
 
-// TestHeldPages: what is kept far ahead in a large window costs a page, each is given
-// back with its last packet, and where as many were kept before, none is allocated.
+// TestHeldPages: a packet kept far ahead in a large window needs one page, a page is returned with its last
+// packet, and no page is allocated while unused ones exist.
 func TestHeldPages(t *testing.T) {
 	const window = 1 << 16
 	var spare heldPages
@@ -59,8 +59,8 @@ func TestHeldPages(t *testing.T) {
 	}
 }
 
-// TestHeldPagesOfSmallWindows: any power of two is a window, and what was never kept
-// can be asked for.
+// TestHeldPagesOfSmallWindows: any power of two is a valid window, and taking a packet that was never kept
+// is allowed.
 func TestHeldPagesOfSmallWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for window := 1; window <= 2048; window *= 2 {

@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// rebind has A's packets come from another socket, and what goes to the old one
-// is lost: a translator of addresses has bound it anew.
+// rebind makes A's packets come from another socket, and drops packets to the old one: a network address
+// translator has changed its mapping.
 func rebind(w *enginetest.World, to func(*port.Peer)) {
 	to(&w.PipeB.From)
 	to(&w.PipeB.To)

@@ -61,7 +61,7 @@ type qpKind struct {
 
 var plainRC = qpKind{"RC", func(c *enginetest.Client) *enginetest.QP { return c.NewQP(nil) }}
 
-// hostileKinds are those that strangers meet: with all queues, without one, without any.
+// hostileKinds are the kinds of hosts that strangers send to: with all queues, without one, without any.
 var hostileKinds = append([]qpKind{plainRC, plainRC, {"XRC_SEND", (*enginetest.Client).NewInitiator}}, silent...)
 
 // silent are queue pairs without a send queue.
@@ -179,7 +179,7 @@ func (h *hostile) leave(r *rand.Rand) {
 	}
 }
 
-// frame makes a frame of the connection that is right but for what r changes.
+// frame makes a valid frame of the connection, apart from the changes in r.
 func (h *hostile) frame(r *rand.Rand) []byte {
 	l, psn := h.l, h.l.PSN.Add(uint32(r.IntN(4)))
 	if r.IntN(2) == 0 {

@@ -10,9 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// TestKeptInParts: of what a connection keeps behind a gap, or behind a message without a
-// receive, a part is delivered in each turn when it may be, all in order, and what comes
-// again meanwhile is known.
+// TestKeptInParts: segments kept behind a gap, or behind a message without a receive, are delivered in
+// order, a part in each turn, and copies that arrive in the meantime are recognised.
 func TestKeptInParts(t *testing.T) {
 	const window, size, most = 2048, 100, 600
 	for name, free := range map[string]func(l *enginetest.Line, gap func()){

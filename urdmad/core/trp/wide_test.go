@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// creditsOf watches what each host states, by the last byte of its address, and
-// takes the capability out of the handshake's packets of one of them.
+// creditsOf records the credits sent by each host, by the last byte of its address, and removes the
+// capability from the handshake's packets of one host.
 type creditsOf struct {
 	old  byte // host that seems not to know credits of 20 bits; 0: none
 	most [3]uint32
@@ -38,8 +38,8 @@ func (c *creditsOf) see(_ uint64, frame []byte) bool {
 	return false
 }
 
-// TestWideCredits: ends whose ports hold more than 12 bits of credits can say, say so
-// to peers that read 20; others hear what they always heard.
+// TestWideCredits: hosts whose ports hold more packets than 12 bits of credits can express send 20-bit
+// credits to peers that read them, and 12-bit credits to others.
 func TestWideCredits(t *testing.T) {
 	const held, usual = 8192, 1024
 	for name, c := range map[string]struct {

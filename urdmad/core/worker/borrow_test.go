@@ -23,8 +23,7 @@ func (l *plainLoop) Turn(now Time) (bool, Time) {
 	return l.fakeLoop.Turn(now)
 }
 
-// TestBorrowIsExclusive: what is done in the worker's place never runs beside a
-// turn, nor beside what somebody else does there.
+// TestBorrowIsExclusive: a borrowed call never runs at the same time as a turn or another borrowed call.
 func TestBorrowIsExclusive(t *testing.T) {
 	l := &plainLoop{}
 	w := startWorker(t, l, DefaultPolicy(), Hooks{})
@@ -51,8 +50,8 @@ func TestBorrowIsExclusive(t *testing.T) {
 	}
 }
 
-// TestWakingWorkerGoesFirst: a worker that something has woken takes its turn before
-// whoever stands in line: a client that asks without a pause keeps it from no packet.
+// TestWakingWorkerGoesFirst: a woken worker takes its turn before waiting borrowers, so a client that
+// borrows continuously delays no packets.
 func TestWakingWorkerGoesFirst(t *testing.T) {
 	l := &plainLoop{}
 	w := startWorker(t, l, longSleeper(), Hooks{})

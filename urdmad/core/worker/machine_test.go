@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPolicyOnMachine: on an ordinary machine, busy or not, all stays as
-// bench/floor chose it; where yields and sleeps take longer, so do the limits that
-// mean them; what somebody else's core time made long counts up to a bound.
+// TestPolicyOnMachine: on an ordinary machine, busy or not, the limits stay as chosen with bench/floor. If
+// yields and sleeps take longer, the limits grow with them, up to a bound for measurements disturbed by
+// other threads.
 func TestPolicyOnMachine(t *testing.T) {
 	type limits struct {
 		alone, yield, minSleep, crowd Time
@@ -69,8 +69,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestLadderSleepsWhereYieldsPassOver: where no yield meets who was seen to want the
-// core, the first that didn't is followed by sleep.
+// TestLadderSleepsWhereYieldsPassOver: if yields don't run waiting threads, the worker sleeps after the
+// first failed yield.
 func TestLadderSleepsWhereYieldsPassOver(t *testing.T) {
 	p := DefaultPolicy().On(Machine{Yield: 3 * us, Sleep: 110 * us, KeepsCore: true})
 	l := newLadder(&p, 0)

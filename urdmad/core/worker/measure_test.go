@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// TestMeasureOnBusyCore: beside another process on its core, neither a collection
-// nor another goroutine waits for the thread that yields, however few Ps there are. A
-// world that can't be stopped lets no timer of its process run, so each case is a
-// process that the test ends after what only a hang takes.
+// TestMeasureOnBusyCore: while another process uses its core, neither a garbage collection nor another
+// goroutine waits for the yielding thread, however few Ps there are. If stopping the world hangs, no timer
+// of the process runs, so each case is a process of its own, which the test ends after a time-out.
 func TestMeasureOnBusyCore(t *testing.T) {
 	core := int(currentCore())
 	if core < 0 {

@@ -18,10 +18,9 @@ import (
 	"urdma/urdmad/core/fault"
 )
 
-// stallLoop is always busy, so every gap between two turns is a stall, and it
-// asks the kernel whose fault a long one was: the time the thread was runnable
-// without a core is the machine's, the rest of what it didn't run is the Go
-// runtime's (see schedstat in proc(5)).
+// stallLoop is always busy, so every gap between two turns is a stall. It asks the kernel for the cause of
+// a long one: the time in which the thread was runnable without a core is caused by the machine, the rest
+// of the time without running by the Go runtime (see schedstat in proc(5)).
 type stallLoop struct {
 	last      Time
 	account   schedAccount
@@ -35,7 +34,7 @@ type stallLoop struct {
 	turns             int
 }
 
-// schedAccount is what a thread has had of its cores.
+// schedAccount is a thread's running and waiting time.
 type schedAccount struct{ ran, waited Time }
 
 func readAccount() schedAccount {
@@ -175,9 +174,9 @@ func runBaseline(t *testing.T) string {
 	return "printed nothing: " + string(out)
 }
 
-// A busy worker beside goroutines that allocate: its stalls must be the
-// machine's, not the collector's. The report is for people; the assertion is
-// generous, because a test machine may do anything.
+// This benchmarks a busy worker while goroutines allocate: its stalls must be caused by the machine rather
+// than by the garbage collector. The report is for people; the assertion is generous, because a test
+// machine may be busy.
 func TestStallsUnderGarbageCollection(t *testing.T) {
 	if readAccount() == (schedAccount{}) {
 		t.Skip("the kernel keeps no schedstat for threads (CONFIG_SCHED_INFO)")
@@ -306,8 +305,8 @@ func clientMemory(t *testing.T, size int) (fd int, memory []byte) {
 	return fd, memory
 }
 
-// TestGarbageIsBounded: garbage may be eight times what a small daemon has in use, and no
-// more than that or 64 MiB where more is.
+// TestGarbageIsBounded: garbage may be eight times the memory in use by a small daemon; with more memory in
+// use, it is limited to 64 MiB or the memory in use.
 func TestGarbageIsBounded(t *testing.T) {
 	if os.Getenv("GOGC") != "" {
 		t.Skip("GOGC in the environment wins")
