@@ -16,11 +16,11 @@ const (
 
 // sendLast waits until queue pairs that are about to be removed have sent what their
 // client has posted: until left (qp.QP.SendLast) is false. What can't leave within
-// qp.LastPatience is lost. Their memory stays mapped meanwhile, also that of a process
+// qp.LastSendTimeout is lost. Their memory stays mapped meanwhile, also that of a process
 // that has ended.
 func (x *Session) sendLast(left func() bool) {
 	more := true
-	for n, begun := 0, time.Now(); more && (n < lastTurns || time.Since(begun) < time.Duration(qp.LastPatience)); n++ {
+	for n, begun := 0, time.Now(); more && (n < lastTurns || time.Since(begun) < time.Duration(qp.LastSendTimeout)); n++ {
 		if n >= lastTurns {
 			time.Sleep(lastPause)
 		}

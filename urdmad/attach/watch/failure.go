@@ -27,8 +27,8 @@ func failureText(q *qp.QP, f *qp.Failure) string {
 		return findingText(q, &f.Found)
 	case f.Peer != nil:
 		about = "The peer says: " + findingText(f.Peer, &f.Found)
-	case f.Told.Kind != 0:
-		about = toldText(f.Told)
+	case f.Refusal.Kind != 0:
+		about = refusalText(f.Refusal)
 	default:
 		about = elementText(q, &f.Element)
 	}
@@ -162,20 +162,20 @@ func elementText(q *qp.QP, e *qp.Element) string {
 	return strings.TrimSuffix(text, "; ")
 }
 
-// toldText is what a peer has told.
-func toldText(t qp.Told) string {
+// refusalText is what a peer has told.
+func refusalText(t qp.Refusal) string {
 	switch t.Kind {
-	case qp.ToldRegion:
+	case qp.RefusalRegion:
 		return "the peer's region has " + accessText(t.Value)
-	case qp.ToldPair:
+	case qp.RefusalPair:
 		return "qp_access_flags of the peer's queue pair are " + accessText(t.Value)
-	case qp.ToldRoom:
+	case qp.RefusalRoom:
 		return fmt.Sprintf("the peer's receive has room for %d bytes", t.Value)
-	case qp.ToldReceive:
+	case qp.RefusalReceive:
 		return "the peer's receive is wrong: " + words.What(reason.Number(t.Value))
-	case qp.ToldDeregistered:
+	case qp.RefusalDeregistered:
 		return "the peer has deregistered the region"
-	case qp.ToldGiven:
+	case qp.RefusalGiven:
 		return "the peer says: " + words.What(reason.Number(t.Value))
 	}
 	return ""

@@ -62,7 +62,7 @@ func patience(s *cm.Start) clock.Time {
 	}
 	a := &QPOf(s.QP).Attr
 	a.Timeout, a.RetryCnt = uint32(s.AckTimeout), uint32(s.RetryCount)
-	return qp.Patience(a)
+	return qp.RetryTime(a)
 }
 
 // hostConn makes an end of a same-host connection a cm.Conn. The methods for the wire do nothing.

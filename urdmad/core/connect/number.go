@@ -156,7 +156,7 @@ func PairOf(c *qp.Connection) *qpconnect.Pair {
 }
 
 // Patience implements qpconnect.QueuePair.
-func (q queuePair) Patience() clock.Time { return qp.Patience(&q.Attr) }
+func (q queuePair) Patience() clock.Time { return qp.RetryTime(&q.Attr) }
 
 // Exhaust implements qpconnect.QueuePair.
 func (q queuePair) Exhaust() {

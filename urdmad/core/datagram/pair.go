@@ -18,7 +18,7 @@ type Pair struct {
 func (s *Stack) serve(q *qp.QP, dev int) {
 	p := &Pair{sender: s.newSender(dev)}
 	p.wait.timer = clock.NewTimer(p.resume)
-	p.QP, p.Dev, p.ByNumber, p.Takes = q, dev, true, qp.ImmediateData
+	p.QP, p.Dev, p.ByNumber, p.PeerAccepts = q, dev, true, qp.ImmediateData
 	p.Local = netip.AddrPortFrom(p.port.If.IP(), s.form.Port())
 	s.pairs[wire.QPN(q.QPN)] = p
 	s.table.Serve(q, p)

@@ -95,7 +95,7 @@ func (p *Pair) place(data []byte) qp.Verdict {
 	v := p.QP.PlaceSend(data, uint64(len(data)))
 	switch v.Is {
 	case qp.Busy:
-		p.QP.Recv.Tear()
+		p.QP.Recv.Interrupt()
 	case qp.Revoked:
 		p.QP.FailReceive(v, 0)
 		p.fail()

@@ -40,7 +40,7 @@ func (s *Stack) serveUC(q *qp.QP, dev int, peer netip.Addr) {
 	c := &UC{sender: s.newSender(dev), peerQPN: wire.QPN(q.Attr.DestQPNum)}
 	c.wait.timer = clock.NewTimer(c.resume)
 	c.in.next = wire.PSN(q.Attr.RQPSN)
-	c.QP, c.Dev, c.ByNumber, c.Takes = q, dev, true, qp.ImmediateData
+	c.QP, c.Dev, c.ByNumber, c.PeerAccepts = q, dev, true, qp.ImmediateData
 	c.Local = netip.AddrPortFrom(c.port.If.IP(), s.form.Port())
 	c.Peer = netip.AddrPortFrom(peer, s.form.Port())
 	s.ucs[wire.QPN(q.QPN)] = c

@@ -98,7 +98,7 @@ func (c *UC) take(h *Part, data []byte) bool {
 // drop drops the message in progress. Its receive, if it took one, is used for the next.
 func (c *UC) drop() {
 	c.in.message = false
-	c.QP.Recv.Tear()
+	c.QP.Recv.Interrupt()
 }
 
 // begin takes a receive.

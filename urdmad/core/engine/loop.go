@@ -118,7 +118,7 @@ const maxBetween = 32
 func (e *Engine) sendBetween() (n int) {
 	single := e.single[:0]
 	n = e.answerBells(func(q *qp.QP) {
-		if e.QPs.PostAlone(q) && len(single) < maxBetween {
+		if e.QPs.PostSingle(q) && len(single) < maxBetween {
 			single = append(single, q)
 		}
 	})

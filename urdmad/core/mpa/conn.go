@@ -210,7 +210,7 @@ func (c *Conn) begin() {
 		c.giveHeadStart()
 	}
 	if c.terms.Extended {
-		c.Takes = messages(c.terms.Extension.Capabilities)
+		c.PeerAccepts = messages(c.terms.Extension.Capabilities)
 		if !c.passive {
 			c.out.put(appendExtension(nil, &c.offer.Extension))
 			c.shown.skip = extensionLen

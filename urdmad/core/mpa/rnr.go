@@ -13,7 +13,7 @@ const endTime = clock.Second
 // mayWait makes the message that found no receive wait, or continue to wait, if it may. If the peer has
 // stopped waiting for it, the connection ends.
 func (c *Conn) mayWait() bool {
-	if !c.rnr.Allows(c.placed, c.ReceivePatience(), c.now()) {
+	if !c.rnr.Allows(c.placed, c.MaxReceiveWait(), c.now()) {
 		return false
 	}
 	if c.rnr.Wait(c.placed, c.now()) {

@@ -5,16 +5,16 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Acknowledge says that everything up to mark was carried: sends whose Mark is
-// at most that are done as far as the carrier goes.
+// Acknowledge takes the carrier's report that everything up to mark has arrived: sends whose Mark
+// is at most mark need nothing more from the carrier.
 func (q *QP) Acknowledge(mark uint64) {
 	q.acked = mark
-	q.SQ.stagesAcked(mark)
+	q.SQ.readAheadsAcked(mark)
 	q.completeSends()
 }
 
-// completeSends completes send work requests from the oldest on, as far as they
-// are done.
+// completeSends completes the finished send work requests, oldest first, and stops at the first
+// unfinished one.
 func (q *QP) completeSends() {
 	s := &q.SQ
 	if q.carrier == nil || q.abandoned || q.state == abi.QPSErr || q.state == abi.QPSSQE {
@@ -39,8 +39,8 @@ func (q *QP) completeSends() {
 	}
 }
 
-// done reports whether the oldest work request is done: carried, and a Read
-// answered with all of it written.
+// done reports whether the oldest work request is finished: the peer has acknowledged it, and for
+// a Read the whole answer has been written to memory.
 func (q *QP) done(wr *SendWR) bool {
 	if wr.State != SendSent || wr.mark > q.acked {
 		return false
@@ -48,10 +48,11 @@ func (q *QP) done(wr *SendWR) bool {
 	return q.jobs.done >= wr.asyncUntil && (wr.answered || !wr.IsRead())
 }
 
+// readDone reports whether the whole answer to a Read has been written to memory.
 func (q *QP) readDone(wr *SendWR) bool { return wr.answered && q.jobs.done >= wr.asyncUntil }
 
-// readAnswered notes that all of a Read's response was scattered; a Read or a
-// fence may have waited for it.
+// readAnswered records that all bytes of a Read's answer have been scattered. The Read itself, or
+// a fenced send, may have waited for them.
 func (q *QP) readAnswered(wr *SendWR) {
 	wr.answered, wr.asyncUntil = true, q.jobs.issued
 	if q.jobs.done == q.jobs.issued {
@@ -63,8 +64,9 @@ func (q *QP) readAnswered(wr *SendWR) {
 	q.t.Ready(q)
 }
 
-// finishReads lets other Reads begin in the place of those that are answered. The peer
-// counts one until its answer is acknowledged, and that waits for writes (Unwritten).
+// finishReads frees the places of answered Reads, so that other Reads can begin. The peer counts
+// a Read until its answer is acknowledged, and the acknowledgement waits for writes on the
+// fallback path (Unwritten).
 func (q *QP) finishReads() {
 	s := &q.SQ
 	for len(s.settling) > 0 && s.settling[0] <= q.jobs.done {
@@ -73,15 +75,15 @@ func (q *QP) finishReads() {
 	}
 }
 
-// completion begins what every completion of the queue pair's work requests
-// says; index is that of the request in its queue.
+// completion returns a completion with the fields that all completions of the queue pair share.
+// index is the work request's index in its queue.
 func (q *QP) completion(id uint64, index, status uint32) abi.CQE {
 	return abi.CQE{WRID: id, Index: index, Status: status, QPNum: q.QPN, UserHandle: q.UserHandle}
 }
 
-// completeOldest forgets the oldest work request and writes its completion. The
-// index moves before the client can see the completion: a program whose queue
-// holds one request posts the next at once.
+// completeOldest removes the oldest work request and writes its completion. The ring's index
+// moves before the client can see the completion, because a program whose queue holds one request
+// posts the next one at once.
 func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	s := &q.SQ
 	w := q.completion(wr.id, s.head, status)
@@ -107,8 +109,8 @@ func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	}
 }
 
-// FailOldest completes the oldest work request, if there is one, with an error. why
-// goes to its vendor_err.
+// FailOldest completes the oldest work request, if there is one, with an error. why becomes the
+// completion's vendor_err.
 func (q *QP) FailOldest(status uint32, why reason.Number) {
 	s := &q.SQ
 	if q.state == abi.QPSErr || s.head == s.tail {
@@ -121,9 +123,8 @@ func (q *QP) FailOldest(status uint32, why reason.Number) {
 	s.publish()
 }
 
-// CompleteBefore completes the work requests before index i, which the peer has
-// carried out. Reads among them that are not done are flushed. Before one that is not
-// outstanding there is none.
+// CompleteBefore completes the work requests before index i, because the peer has carried them
+// out. Unfinished Reads among them are flushed. If index i is not outstanding, nothing happens.
 func (q *QP) CompleteBefore(i uint32) {
 	s := &q.SQ
 	for s.Holds(i) && s.head != i && q.state != abi.QPSErr {
@@ -137,12 +138,12 @@ func (q *QP) CompleteBefore(i uint32) {
 	s.publish()
 }
 
-// FailRevoked fails the work request in a slot because its memory was
-// deregistered; those before it that are not done are flushed.
+// FailRevoked fails the work request in a slot because its memory was deregistered. Unfinished
+// work requests before it are flushed.
 func (q *QP) FailRevoked(slot uint32) { q.failFirst(q.SQ.Index(slot), reason.LocalRevoked) }
 
-// failFirst fails the work request at an index because of its memory, and flushes those
-// before it.
+// failFirst fails the work request at index i because of its memory, and flushes the work
+// requests before it.
 func (q *QP) failFirst(i uint32, why reason.Number) {
 	s := &q.SQ
 	for s.Holds(i) && s.head != i && q.state != abi.QPSErr {

@@ -7,8 +7,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is what a message that arrives does to its queue pair, whatever carried
-// it. A carrier calls these steps in the order of the message's bytes:
+// This file has the steps that a carrier calls for an arriving message, in the order of the
+// message's bytes:
 //
 //	Send                  BeginReceive, PlaceSend for each piece, EndSend
 //	Write                 PlaceWrite for each piece, EndWrite or EndWriteImmediate
@@ -17,15 +17,14 @@ import (
 //	atomic, as responder  Atomic
 //	atomic, as requester  AwaitsAnswer, PlaceOriginal
 //
-// Every step checks all that it depends on before it changes anything, and returns
-// a verdict that the carrier turns into its protocol's answer. receive_begin.go and
-// receive_complete.go have the first and the last step of a message that takes a
-// receive, source.go BeginRead.
+// Every step makes all its checks before it changes anything, and returns a Verdict. The carrier
+// translates the Verdict into its protocol's answer. receive_begin.go and receive_complete.go
+// have the first and the last step of a message that takes a receive; source.go has BeginRead.
 
-// Verdict is what a step came to. The zero Verdict: it was carried out.
+// Verdict is the result of a step. The zero Verdict means that the step was carried out.
 type Verdict struct {
 	Is  Outcome
-	Why mem.Violation // of Denied
+	Why mem.Violation // if Is is Denied
 }
 
 // Outcome is the kind of a Verdict.
@@ -33,18 +32,18 @@ type Outcome uint8
 
 const (
 	Done       Outcome = iota
-	Busy               // too much waits to be written to the client's memory; nothing was done, the step may be tried again
-	NoReceive          // no receive is posted; nothing was done, the step may be tried again
-	NoRoom             // the next receive has no room for the message; it stays posted
-	BadReceive         // the receive was wrong, and has completed with the cause
-	NoQueue            // the message names no shared receive queue that there is
-	TooLong            // the message is longer than its receive, which is still under way: see FailReceive
-	Revoked            // memory that is written to was deregistered; a receive is still under way: see FailReceive
-	Denied             // memory that the peer may not use so
+	Busy               // too many bytes wait to be written to the client's memory; nothing was done, retry later
+	NoReceive          // no receive is posted; nothing was done, retry later
+	NoRoom             // the next receive is too small for the message; it stays posted
+	BadReceive         // the receive was invalid, and has completed with an error
+	NoQueue            // the message names a shared receive queue that does not exist
+	TooLong            // the message is longer than its receive; the receive has not completed: see FailReceive
+	Revoked            // the destination was deregistered; a receive has not completed: see FailReceive
+	Denied             // the peer has no right to this access
 )
 
-// PlaceSend writes the next bytes of a message into its receive. It has to have room
-// for rest bytes: what is left of the message, as far as the carrier knows it.
+// PlaceSend writes the next bytes of a message into its receive. The receive must have room for
+// rest bytes: the remaining length of the message, as far as the carrier knows it.
 func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 	switch r := &q.Recv; {
 	case q.backlogged(r.from.owner(q)):
@@ -62,10 +61,9 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 	}
 }
 
-// PlaceWrite writes data to va of the region stag, with the peer's rights. The
-// rights are checked for rest bytes: what is left of the message, as far as the
-// carrier knows it. A Write of no bytes touches nothing, and its STag is not
-// looked at (RFC 5040 section 5.4).
+// PlaceWrite writes data to address va of the region stag, with the peer's rights. The rights are
+// checked for rest bytes: the remaining length of the message, as far as the carrier knows it. A
+// Write of 0 bytes touches nothing, and its STag is not checked (RFC 5040 section 5.4).
 func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verdict {
 	q.t.heardFrom(q)
 	var r *mem.Region
@@ -107,9 +105,9 @@ func (q *QP) writeEnds() {
 	}
 }
 
-// Atomic carries an atomic operation of the peer's out at va of the region stag. On
-// the fallback path done is false, later gets what was there, and receives that
-// complete meanwhile wait for it.
+// Atomic carries out the peer's atomic operation at address va of the region stag. On the
+// fallback path done is false: later is called with the original value, and receives that
+// complete in the meantime wait for it.
 func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool, v Verdict) {
 	q.t.heardFrom(q)
 	r := q.t.Regions.Lookup(stag)
@@ -120,7 +118,7 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	switch {
 	case why != mem.Allowed:
 		return 0, false, q.deny(why, stag, va, mem.WordLen, mem.RemoteAtomic)
-	case q.backlogged(q.Owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // writes before it may be of the same memory
+	case q.backlogged(q.Owner(r)), r.Shared() && q.jobs.done != q.jobs.issued: // earlier writes may be to the same memory
 		return 0, false, Verdict{Is: Busy}
 	}
 	if by := q.Client.Interceptor; by != nil {
@@ -132,11 +130,11 @@ func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(origi
 	return original, done, Verdict{}
 }
 
-// checkRemote says whether the peer may use n bytes at va with the rights want:
-// region and queue pair have to grant them.
+// checkRemote checks whether the peer may access n bytes at va with the rights want. Both the
+// region and the queue pair must grant them.
 func (q *QP) checkRemote(r *mem.Region, va, n uint64, want uint32) mem.Violation {
 	if q.Type == abi.QPTypeXRCSend {
-		return mem.NoRight // it serves nobody
+		return mem.NoRight // an XRC_SEND queue pair serves no requests
 	}
 	v := r.CheckRemote(mem.User{PD: q.remotePD(r), Stream: q.QPN}, va, n, want)
 	if v == mem.Allowed && q.Attr.QPAccessFlags&want != want {
@@ -145,8 +143,8 @@ func (q *QP) checkRemote(r *mem.Region, va, n uint64, want uint32) mem.Violation
 	return v
 }
 
-// AwaitsAnswer is the Read, or the atomic, at index i of the send queue, if its
-// answer is still to come; else nil.
+// AwaitsAnswer returns the Read or atomic at index i of the send queue if its answer is still
+// outstanding, else nil.
 func (q *QP) AwaitsAnswer(i uint32, atomic bool) *SendWR {
 	if !q.SQ.Holds(i) {
 		return nil
@@ -157,8 +155,8 @@ func (q *QP) AwaitsAnswer(i uint32, atomic bool) *SendWR {
 	return nil
 }
 
-// PlaceResponse writes the next bytes of the answer to a Read, for which there is
-// room. The last of them complete it.
+// PlaceResponse writes the next bytes of the answer to a Read. The caller has checked that they
+// fit. The last bytes complete the Read.
 func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	switch {
 	case len(data) > 0 && q.Client.Backlogged():
@@ -175,7 +173,8 @@ func (q *QP) PlaceResponse(wr *SendWR, data []byte) Verdict {
 	return Verdict{}
 }
 
-// PlaceOriginal writes what an atomic has found, and completes it.
+// PlaceOriginal writes the original value that an atomic operation has returned, and completes
+// the operation.
 func (q *QP) PlaceOriginal(wr *SendWR, original uint64) Verdict {
 	var b [mem.WordLen]byte
 	binary.NativeEndian.PutUint64(b[:], original)

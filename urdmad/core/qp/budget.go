@@ -2,22 +2,22 @@ package qp
 
 import "urdma/urdmad/core/events"
 
-// This file bounds what a turn does for queue pairs, and for those of one client, however
-// many have something to send. It counts in bytes: those that are copied, and as many as
-// could be copied in the time that anything else takes, on the generous side.
+// This file limits the work of a turn, over all queue pairs and per client, however many queue
+// pairs have something to send. Work is counted in bytes: those copied, and for other work the
+// number of bytes that could be copied in the same time, rounded up.
 const (
 	turnBudget   = 8 << 20
 	clientBudget = 2 << 20
 
 	pieceCost = 4096 // a packet, or a message within this urdmad
 	slotCost  = 512  // fetching or completing a work request
-	dropCost  = 128  // forgetting a work request
+	dropCost  = 128  // dropping a work request without completion
 	eventCost = 16 << 10
-	lookCost  = 256 // looking at a target queue pair of an XRC domain
+	lookCost  = 256 // checking a target queue pair of an XRC domain
 )
 
-// affords reports whether a turn may still do something for a client, within 1/of of the
-// budgets.
+// affords reports whether the turn's budget and the client's budget still allow work for a
+// client. Only the fraction 1/of of each budget counts.
 func (t *Table) affords(c *Client, of int) bool {
 	if c.turn != t.turn {
 		c.turn, c.spent = t.turn, 0
@@ -25,13 +25,14 @@ func (t *Table) affords(c *Client, of int) bool {
 	return c.spent < clientBudget/of && t.spent < turnBudget/of
 }
 
-// Overspent reports whether as much was done as a turn may, since so much was spent.
+// Overspent reports whether the work done since the counter was at since has used up a turn's
+// budget.
 func (t *Table) Overspent(since int) bool { return t.spent-since >= turnBudget }
 
-// Spent is what was done since the last Transmit, or in the present one.
+// Spent returns the work done since the last Transmit, or so far in the present one.
 func (t *Table) Spent() int { return t.spent }
 
-// Spend adds what something took that the table doesn't see.
+// Spend adds work that the table does not see, in bytes.
 func (t *Table) Spend(bytes int) { t.spent += bytes }
 
 // send sends an event message.
@@ -40,8 +41,9 @@ func (t *Table) send(to *events.Socket, msg []byte) {
 	t.Events.Send(to, msg)
 }
 
-// Rung answers a queue pair's bell. Posts take half of the budget at most, so that the
-// turn can send; then the queue pair's are fetched when its turn in line comes.
+// Rung fetches the posts of a queue pair whose doorbell rang. Fetching uses at most half of the
+// budget, so that the turn can send. If the budget does not allow it, the posts are fetched when
+// the queue pair's turn in line comes.
 func (t *Table) Rung(q *QP) {
 	if !t.affords(q.Client, 2) {
 		q.SQ.more = true
@@ -53,12 +55,12 @@ func (t *Table) Rung(q *QP) {
 	q.Client.spent += t.spent - before
 }
 
-// Transmit serves the queue pairs in line, each once, as far as the budgets go, and
-// returns how much moved. Those that the turn's budget is not enough for are the first of
-// the next; those of a client that has used up its own stand behind all others.
+// Transmit serves the queue pairs in line, each once, within the budgets, and returns the number
+// of pieces sent. Queue pairs that the turn's budget did not reach are first in the next turn.
+// Queue pairs of a client that has used up its own budget go to the end of the line.
 func (t *Table) Transmit() (n int) {
-	n = t.failDoomed()
-	t.spent = 0 // what has arrived took its time, and must not keep answers from being sent
+	n = t.failDependents()
+	t.spent = 0 // the work of receiving must not keep answers from being sent
 	for count := t.run.len(); count > 0 && t.spent < turnBudget; count-- {
 		q := t.run.take()
 		if !t.affords(q.Client, 1) {
@@ -73,7 +75,7 @@ func (t *Table) Transmit() (n int) {
 	return n
 }
 
-// serve has a queue pair fetch and send, and charges its client.
+// serve fetches the posts of a queue pair, sends, and charges its client's budget.
 func (t *Table) serve(q *QP) int {
 	before := t.spent
 	if q.SQ.more {

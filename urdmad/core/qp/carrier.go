@@ -6,94 +6,91 @@ import (
 	"urdma/reason"
 )
 
-// Carrier moves the messages of one queue pair: over a wire protocol, or to
-// another queue pair of this urdmad. It sits above RDMAP, because not every
-// protocol has one.
+// Carrier moves the messages of one queue pair over a wire protocol, or to another queue pair of
+// this urdmad. It sits above RDMAP, because not every protocol has RDMAP.
 //
-// Down it is called as below. Up it calls the steps of arrive.go for messages of
-// the peer's, SendQueue.Sent and Acknowledge for its own, and Fail.
+// The queue pair calls the methods below. The carrier calls the steps of arrive.go for the peer's
+// messages, SendQueue.Sent and Acknowledge for the queue pair's own messages, and Fail.
 type Carrier interface {
-	// Transmit moves what the queue pair has to send, within the carrier's
-	// budget for a turn, and puts the queue pair in line again if more could
-	// go at once. It returns how many pieces it moved.
+	// Transmit sends within the carrier's budget for a turn, and puts the queue pair in line
+	// again if it could send more at once. It returns the number of pieces sent.
 	Transmit() int
 
-	// Failed: the queue pair has gone to the error state by itself. The
-	// connection ends at once, the peer is told.
+	// Failed is called when the queue pair has entered the error state for a reason of its own.
+	// The connection ends at once and the peer is notified.
 	Failed()
 
-	// Faulted: the client's memory faulted. It reports whether the carrier was at
-	// work there and must not go on: what was in progress was not done. Failed
-	// follows, then at once, else soon.
+	// Faulted is called when an access to the client's memory has faulted. It reports whether the
+	// carrier was accessing that memory and must stop, with the operation in progress not done.
+	// If so, Failed follows at once, otherwise soon.
 	Faulted() bool
 
-	// Detach: the queue pair is going away, or starts anew. The connection
-	// ends, and the carrier forgets the queue pair.
+	// Detach is called when the queue pair is destroyed or reset. The connection ends, and the
+	// carrier drops its reference to the queue pair.
 	Detach()
 
-	// Serving is how many of the peer's Reads have no complete answer yet.
+	// Serving returns the number of the peer's Reads that are not completely answered.
 	Serving() int
 
-	// Common is what every carrier's connection has.
+	// Common returns the part that all connections have.
 	Common() *Connection
 }
 
-// Connection is what every connection has, whatever carries it. Carriers embed
-// it.
+// Connection is the part that the connections of all carriers have. Carriers embed it.
 type Connection struct {
-	Dev         int            // our port, as device number
-	Local, Peer netip.AddrPort // a carrier over UDP: its port numbers
-	IRD, ORD    uint16         // in force: Reads we serve, Reads we may have open
-	Takes       Messages       // what the peer takes beyond RFC 5040's messages
+	Dev         int            // device number of our port
+	Local, Peer netip.AddrPort // with the carrier's UDP port numbers, if it uses UDP
+	IRD, ORD    uint16         // in force: limits of Reads that we serve, and that we may have outstanding
+	PeerAccepts Messages       // messages that the peer accepts beyond RFC 5040's
 	RNRRetry    uint8          // rnr_retry_count of our side (rdma_connect(3))
-	Owner       any            // what set it up
-	ByNumber    bool           // by ibv_modify_qp, not by rdma_cm: its queue pair outlives it
-	PeerRNR     uint8          // by number: min_rnr_timer of the peer
-	PeerMTU     uint8          // by number: path_mtu of the peer; 0: not known, and PeerPSN neither
-	PeerPSN     uint32         // by number: rq_psn of the peer
+	Owner       any            // the object that set the connection up
+	ByNumber    bool           // set up by ibv_modify_qp instead of rdma_cm: the queue pair outlives the connection
+	PeerRNR     uint8          // if ByNumber: the peer's min_rnr_timer
+	PeerMTU     uint8          // if ByNumber: the peer's path_mtu; 0: unknown, as is PeerPSN
+	PeerPSN     uint32         // if ByNumber: the peer's rq_psn
 
-	QP *QP // the queue pair served; nil before the connection starts and after it left it
+	QP *QP // nil before the connection starts and after it has ended
 }
 
-// Common is Carrier's, for types that embed a Connection.
+// Common implements Carrier for types that embed a Connection.
 func (c *Connection) Common() *Connection { return c }
 
-// Messages are kinds of messages that not every peer takes.
+// Messages is a set of message kinds that not every peer accepts.
 type Messages uint8
 
-// The kinds; a bit each.
+// The message kinds, one bit each.
 const (
 	ImmediateData Messages = 1 << iota
 	Atomics
-	XRC // its queue pair is of type XRC_RECV
+	XRC // the peer's queue pair is of type XRC_RECV
 )
 
-// CloseReason says how a connection ended.
+// CloseReason is the cause of a connection's end.
 type CloseReason uint8
 
-// Reasons of Manager.Closed.
+// Causes passed to Manager.Closed.
 const (
-	CloseLocal      CloseReason = iota // disconnected here, or the queue pair failed or went away
-	CloseRemote                        // the peer's end of stream
-	CloseTerminated                    // refused, here or by the peer
+	CloseLocal      CloseReason = iota // disconnected here, or the queue pair failed or was destroyed
+	CloseRemote                        // the peer ended the stream
+	CloseTerminated                    // a message was refused, here or by the peer
 	CloseDead                          // the peer was silent for the death time-out
-	CloseMoved                         // our port has lost the connection's address
+	CloseMoved                         // our port no longer has the connection's address
 )
 
-// Why is the reason that a connection's end is for its queue pair, if nothing has failed.
+// Why returns the reason that the queue pair reports for the end of its connection, if nothing
+// has failed before.
 func (r CloseReason) Why() reason.Number {
 	return [...]reason.Number{CloseLocal: reason.Left, CloseRemote: reason.PeerLeft, CloseTerminated: reason.PeerRefused, CloseDead: reason.Silent,
 		CloseMoved: reason.AddressGone}[r]
 }
 
-// Dead reports that nothing reaches the peer any more.
+// Dead reports whether the peer can no longer be reached.
 func (r CloseReason) Dead() bool { return r == CloseDead || r == CloseMoved }
 
-// Manager is told what becomes of connections. Calls come on the worker's
-// thread.
+// Manager is notified when connections start and end. Calls come on the worker's thread.
 type Manager interface {
-	// Established: the peer's first acknowledgement of our accept arrived.
+	// Established reports that the peer's first acknowledgement of our accept has arrived.
 	Established(c *Connection)
-	// Closed: the connection is over, for the reason given. It comes once.
+	// Closed reports the end of the connection, once.
 	Closed(c *Connection, why CloseReason)
 }

@@ -2,20 +2,20 @@ package qp
 
 import "urdma/urdmad/core/mem"
 
-// This file moves bytes between messages and client memory. A region that was
-// deregistered is the client's own again from that moment on: nothing is read
-// from it or written to it, whatever still holds its pages.
+// This file copies bytes between messages and client memory. A deregistered region belongs to the
+// client alone: from that moment urdmad neither reads nor writes it, even if something still
+// keeps its pages mapped.
 
-// Gather copies a work request's bytes from off on into dst. False: memory of the
-// work request was deregistered.
+// Gather copies a work request's bytes, starting at offset off, into dst. It returns false if
+// memory of the work request was deregistered.
 func (q *QP) Gather(dst []byte, wr *SendWR, off uint32) bool {
 	q.t.spent += len(dst)
 	if len(wr.list) == 0 {
 		copy(dst, wr.src[min(off, uint32(len(wr.src))):])
 		return true
 	}
-	if wr.stage != nil {
-		copy(dst, wr.stage.Bytes(off))
+	if wr.ahead != nil {
+		copy(dst, wr.ahead.Bytes(off))
 		return !anyDead(wr.list)
 	}
 	for j := range wr.list {
@@ -48,20 +48,20 @@ func anyDead(list []element) bool {
 	return false
 }
 
-// Part returns the longest run of work request i's source at off, at most limit
-// bytes; none if it is still being staged. ok is false if that memory was
-// deregistered.
+// Part returns the longest contiguous run of work request i's source at offset off, of at most
+// limit bytes. It is empty if the bytes have not been read ahead yet. ok is false if the memory
+// was deregistered.
 func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	wr := q.SQ.At(i)
 	if wr.src != nil {
 		return wr.src[off:min(wr.Length, off+limit)], true
 	}
 	list := wr.list
-	if wr.stage != nil {
-		if !wr.stage.Need(off) {
+	if wr.ahead != nil {
+		if !wr.ahead.Need(off) {
 			return nil, !anyDead(list)
 		}
-		b := wr.stage.Bytes(off)
+		b := wr.ahead.Bytes(off)
 		return b[:min(uint32(len(b)), limit)], !anyDead(list)
 	}
 	for j := range list {
@@ -76,8 +76,9 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	return nil, true
 }
 
-// scatter writes data from off on into a work request's scatter list, which has room. False: memory
-// of the list was deregistered; nothing more may be written to it.
+// scatter writes data into a work request's scatter list, starting at offset off. The caller has
+// checked that it fits. It returns false if memory of the list was deregistered; then nothing
+// more may be written to it.
 func (q *QP) scatter(of request, list []element, off uint32, data []byte) bool {
 	q.t.spent += len(data)
 	for i := range list {
@@ -105,8 +106,8 @@ func (q *QP) scatter(of request, list []element, off uint32, data []byte) bool {
 	return true
 }
 
-// Store writes data, for which checkRemote has found room, to va of r by
-// whichever path the region has.
+// Store writes data to address va of region r, by mapping or on the fallback path. checkRemote
+// has checked the range.
 func (q *QP) Store(r *mem.Region, va uint64, data []byte) {
 	q.t.spent += len(data)
 	if b := r.Bytes(va, uint64(len(data))); b != nil {

@@ -10,25 +10,25 @@ import (
 type CQ struct {
 	Handle  uint32
 	Client  *Client
-	Channel *events.Socket // completion events; nil: none
-	Async   *events.Socket // the context's
+	Channel *events.Socket // for completion events; nil: none
+	Async   *events.Socket // for asynchronous events of its context
 	Events  uint64         // completion events sent
 
-	Ring    ring.ServerCQ
-	overrun bool
-	users   int             // see Users
-	domains map[*Domain]int // whose shared receive queues complete here, and how many
-	broken  uint64          // see breaks
+	Ring     ring.ServerCQ
+	overrun  bool
+	users    int             // see Users
+	domains  map[*Domain]int // XRC domains, with the number of their shared receive queues that complete here
+	brokenAt uint64          // see markBroken
 }
 
-// InUse reports whether a queue pair still completes here.
+// InUse reports whether any queue pair completes to the queue.
 func (c *CQ) InUse() bool { return c.users > 0 }
 
 // Overrun reports whether completions were lost.
 func (c *CQ) Overrun() bool { return c.overrun }
 
-// Users is how many times a queue pair completes here: once for its sends and
-// once for its receives.
+// Users returns how many times queue pairs use the queue: once for their sends and once for their
+// receives.
 func (c *CQ) Users() int { return c.users }
 
 // complete writes a completion and, if the client armed for it, sends an event.
@@ -48,8 +48,8 @@ func (t *Table) complete(c *CQ, w *abi.CQE, solicited bool) {
 	}
 }
 
-// tellMissed sends the event for completions that came between the client's last poll
-// and its arming, which has rung a bell for them (urdma_abi.h).
+// tellMissed sends the event for completions that came between the client's last poll and its
+// arming of the queue. The client has rung a doorbell because of them (urdma_abi.h).
 func (c *CQ) tellMissed(t *Table) {
 	if c != nil && c.Channel != nil && c.Ring.TakeMissed() {
 		t.sendCompletionEvent(c)
@@ -63,22 +63,22 @@ func (t *Table) sendCompletionEvent(c *CQ) {
 	t.Notify(c)
 }
 
-// Notify sends a completion event of a queue that has a channel.
+// Notify sends a completion event. The queue must have a channel.
 func (t *Table) Notify(c *CQ) {
 	ev := abi.CompEvent{CQ: c.Handle}
 	c.Events++
 	t.send(c.Channel, abi.Bytes(&ev))
 }
 
-// writeArrived wakes a program that waits for an event where none can come: it
-// armed its send queue's completion queue with nothing posted that could
-// complete there, so what it waits for is the Write that has just landed.
-// ib_send_bw -e does that on an RNIC: its receiver grants credits by RDMA Write,
-// and a sender without credits waits on its completion queue, for ever if the
-// first grant comes late. An event with nothing to poll is allowed
+// writeArrived wakes a program that waits for a completion event that cannot come. Such a program
+// has armed its send queue's completion queue with nothing posted that could complete there, so
+// it waits for the Write that has just been placed. ib_send_bw -e does that on an RNIC: its
+// receiver grants credits by RDMA Write, and a sender without credits waits on its completion
+// queue, for ever if the first grant comes late. An event without a completion is allowed
 // (ibv_get_cq_event(3)), and the program looks at its memory again.
 //
-// One that waits for urdmad between two looks at its memory goes on.
+// A program that has urdmad wait for it between two looks at its memory is woken too
+// (Client.Completed).
 func (q *QP) writeArrived() {
 	q.Client.Completed = true
 	c := q.SendCQ
@@ -90,7 +90,8 @@ func (q *QP) writeArrived() {
 	}
 }
 
-// overran reports a completion queue that its client let fill up, once.
+// overran handles a completion queue that its client let fill up; it logs and breaks the queue
+// once.
 func (t *Table) overran(c *CQ) {
 	t.Stats.CompletionOverrun++
 	if c.overrun {
@@ -100,7 +101,7 @@ func (t *Table) overran(c *CQ) {
 	t.BreakCQ(c)
 }
 
-// BreakCQ takes a completion queue into error: no completion comes any more, and the
+// BreakCQ moves a completion queue to the error state: no more completions are written, and the
 // queue pairs that complete there fail soon (InfiniBand vol. 1).
 func (t *Table) BreakCQ(c *CQ) {
 	c.overrun = true
@@ -108,8 +109,8 @@ func (t *Table) BreakCQ(c *CQ) {
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
 	t.tellAsync(c.Client, 0, ev.EventType)
 	t.send(c.Async, abi.Bytes(&ev))
-	t.breaks(&c.broken)
+	t.markBroken(&c.brokenAt)
 	for d := range c.domains {
-		t.breaks(&d.broken)
+		t.markBroken(&d.brokenAt)
 	}
 }

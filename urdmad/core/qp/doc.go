@@ -1,29 +1,29 @@
-// Package qp is the queue-pair core: queue pairs and their states, send queues,
-// receive queues, completion queues, asynchronous events, and what a message does to
-// them. It stands above every wire protocol. A Carrier (carrier.go) moves a queue
-// pair's messages: packages samehost, trp, mpa and datagram have one each.
+// Package qp is the queue-pair core: queue pairs and their states, send queues, receive queues,
+// completion queues, asynchronous events, and the effects of arriving messages on them. It stands
+// above every wire protocol. A Carrier (carrier.go) moves a queue pair's messages: packages
+// samehost, trp, mpa and datagram have one each.
 //
-// Down, a work request's way: post.go copies it out of the client's ring and checks
-// it (sendqueue.go and slots.go hold it), the queue pair gets in line (runqueue.go),
-// and Table.Transmit (budget.go, table.go) asks its Carrier to move what may go.
-// send_start.go begins a message; local.go carries out what concerns no peer. The
-// Carrier reads the bytes by copy.go, those on the fallback path from a stage
-// (stage.go). acknowledge.go completes what the Carrier reports as carried, from the
-// oldest on, and cq.go writes the entry.
+// A work request goes down. post.go copies it out of the client's ring and checks it
+// (sendqueue.go and slots.go hold it), the queue pair gets in line (runqueue.go), and
+// Table.Transmit (budget.go, table.go) asks the Carrier to send. send_start.go begins a message;
+// local.go carries out work requests that need no peer. The Carrier reads the bytes through
+// copy.go; bytes on the fallback path are read ahead (readahead.go). When the Carrier reports
+// messages as delivered, acknowledge.go completes them, oldest first, and cq.go writes the
+// completions.
 //
-// Up, a message's way: arrive.go has the steps that a Carrier calls. receive_begin.go
-// takes a receive (recvqueue.go), copy.go scatters bytes or room.go lends the memory
-// for them, source.go is what a Read is answered from, and receive_complete.go ends
-// the receive. Where none is posted, rnr.go says how long the message waits. What
-// urdmad cannot map is written by fallback.go.
+// A message goes up. arrive.go has the steps that a Carrier calls. receive_begin.go takes a
+// receive (recvqueue.go), copy.go scatters bytes or lend.go lends the memory for them, source.go
+// supplies the bytes for the answer to a Read, and receive_complete.go completes the receive. If
+// no receive is posted, rnr.go limits how long the message waits. fallback.go writes to memory
+// that urdmad cannot map.
 //
-// States are in state.go; modify.go and transitions.go are ibv_modify_qp(3). flush.go
-// ends the work of a queue pair, broken.go fails those that stand on something
-// broken, last.go sends what was posted last. xrc.go has XRC domains,
-// watch.go tells whoever watches a client, why.go says why a queue pair fails, told.go
-// what its peer hears of that, intercept.go has what features may change.
+// States are in state.go; modify.go and transitions.go are ibv_modify_qp(3). flush.go ends the
+// work of a queue pair, dependents.go fails the queue pairs that depend on a broken object,
+// send_last.go sends the last posts of a queue pair that is being destroyed. xrc.go has XRC
+// domains. watch.go reports events to an observer of a client, failure.go has the reasons for the
+// failure of a queue pair, refusal.go the part of them that the peer may know, intercept.go the
+// interface of features that change behaviour.
 //
-// All of it runs on the worker's thread. The package knows client rings and
-// memory. It must not know packets, ports, wire protocols, rdma_cm ids or the
-// control protocol.
+// All of it runs on the worker's thread. The package knows client rings and memory. It must not
+// know packets, ports, wire protocols, rdma_cm ids or the control protocol.
 package qp

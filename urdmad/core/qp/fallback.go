@@ -10,42 +10,42 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is the path to memory that urdmad cannot map: it is read and written
-// through the client's /proc/self/mem. Of a trusted client the worker does it at once
-// (mem.Space.Direct). Else the goroutine of the client's mem.Space does: the poll loop
-// hands it jobs and takes up what they finished in a later turn.
+// This file is the fallback path: memory that urdmad cannot map is read and written through the
+// client's /proc/self/mem. For a trusted client the worker does that itself (mem.Space.Direct).
+// For other clients the goroutine of the client's mem.Space does it: the poll loop submits jobs
+// and handles finished ones in a later turn.
 
-// endedJob is a job that ended.
+// endedJob is a finished job.
 type endedJob struct {
 	qp    *QP
 	of    request
-	write uint64 // its number; 0: it only read
-	fn    func() // what to go on with
+	write uint64 // number of the write; 0: the job only read
+	fn    func() // continuation
 	err   error
 }
 
-// request names the work request whose memory a job is for; the zero request: a peer's,
-// which is for a region.
+// request identifies the work request that a job serves. The zero request is the peer's access to
+// a region.
 type request struct {
-	send  bool       // it is in the send queue
-	from  *RecvQueue // where it was posted, of a receive
+	send  bool       // the work request is in the send queue
+	from  *RecvQueue // the queue of a receive
 	index uint32     // in its queue
 }
 
-// jobs are a queue pair's writes on the fallback path, numbered from 1, and what waits
-// for them.
+// jobs tracks a queue pair's writes on the fallback path, numbered from 1, and the completions
+// that wait for them.
 type jobs struct {
 	issued   uint64
-	done     uint64              // up to here all have ended
-	early    map[uint64]struct{} // that have ended before others, of another client's memory
-	lost     uint64              // the first that could not be written; 0: none
-	last     *Client             // whose memory the last is for
+	done     uint64              // all writes up to this number have ended
+	early    map[uint64]struct{} // writes that ended before earlier ones, to another client's memory
+	lost     uint64              // the first write that failed; 0: none
+	last     *Client             // the client whose memory the newest write is for
 	deferred []deferredRecv
-	tell     bool // say when they have completed: see tellLast
+	tell     bool // send an event when they have completed: see tellLast
 }
 
-// perWait is what a read or write of the client's memory takes beside its bytes,
-// and a completion that waits for one: about as many bytes, rounded up.
+// perWait is the cost, in bytes, of a read or write of client memory in addition to its data, and
+// of a completion that waits for one; rounded up.
 const perWait = 512
 
 // issue counts a write to a client's memory, and returns its number.
@@ -55,7 +55,7 @@ func (j *jobs) issue(of *Client) uint64 {
 	return j.issued
 }
 
-// ended notes that a write has ended. Those to one client's memory end in order.
+// ended records that write n has ended. Writes to the memory of one client end in order.
 func (j *jobs) ended(n uint64) {
 	if n != j.done+1 {
 		if j.early == nil {
@@ -75,24 +75,25 @@ func (j *jobs) ended(n uint64) {
 // written reports whether all writes up to n are in memory.
 func (j *jobs) written(n uint64) bool { return j.done >= n && (j.lost == 0 || n < j.lost) }
 
-// loses notes that a write failed.
+// loses records that write n failed.
 func (j *jobs) loses(n uint64) {
 	if j.lost == 0 || n < j.lost {
 		j.lost = n
 	}
 }
 
-// directCost is what a system call takes in the worker's turn, as bytes that it could
-// have copied.
+// directCost is the cost of a system call in the worker's turn, as the number of bytes that could
+// be copied meanwhile.
 const directCost = 4 << 10
 
-// submit is for jobs that only read; n is 0, or the number of one that writes.
+// submit starts a job, and calls then when it has ended. n is the number of a write, or 0 for a
+// read.
 func (q *QP) submit(s *mem.Space, of request, n uint64, job mem.Job, then func()) {
 	t := q.t
 	q.countJob()
 	job.Done = func(err error) {
 		if err != nil && !job.Write {
-			clear(job.Buf) // it may hold what was staged for others before
+			clear(job.Buf) // the buffer may hold another source's bytes
 		}
 		t.ended.Put(endedJob{q, of, n, then, err})
 		t.wake()
@@ -113,16 +114,17 @@ func (q *QP) countJob() {
 	q.Stats.FallbackJobs++
 }
 
-// Submitted is how many jobs FinishJobs is to go on with, or has.
+// Submitted returns the number of jobs that FinishJobs has handled or will handle.
 func (t *Table) Submitted() int64 { return t.submitted }
 
-// direct carries a job out in the worker's turn.
+// direct carries out a job in the worker's turn.
 func (q *QP) direct(s *mem.Space, job *mem.Job) error {
 	q.t.spent += directCost
 	return s.Do(job)
 }
 
-// submitWrite submits a job that writes to memory of a client, and returns its number.
+// submitWrite submits a job that writes to client c's memory, and returns the number of the
+// write.
 func (q *QP) submitWrite(c *Client, s *mem.Space, of request, job mem.Job, then func()) (n uint64) {
 	n = q.jobs.issue(c)
 	q.submit(s, of, n, job, func() {
@@ -130,16 +132,16 @@ func (q *QP) submitWrite(c *Client, s *mem.Space, of request, job mem.Job, then 
 		q.finishReads()
 		then()
 		q.releaseDeferred()
-		q.t.Wake(q) // the carrier may acknowledge
+		q.t.Wake(q) // the carrier may be able to acknowledge
 	})
 	return n
 }
 
-// FallbackEnded reports whether FinishJobs has anything to do; one load.
+// FallbackEnded reports whether FinishJobs has anything to do; it costs one atomic load.
 func (t *Table) FallbackEnded() bool { return len(t.unfinished) > 0 || t.ended.Full() }
 
-// FinishJobs goes on with what waited for jobs that ended, as far as a turn's budget goes,
-// and returns how many did.
+// FinishJobs calls the continuations of finished jobs, within a turn's budget, and returns their
+// number.
 func (t *Table) FinishJobs() (n int) {
 	if len(t.unfinished) == 0 {
 		t.unfinished = t.ended.Take()
@@ -153,7 +155,7 @@ func (t *Table) FinishJobs() (n int) {
 			j.qp.jobs.loses(j.write)
 		}
 		if j.err != nil && t.pairs[j.qp.QPN] == j.qp {
-			if !j.qp.leaving && j.qp.state != abi.QPSErr && !errors.Is(j.err, io.EOF) { // EOF: the process has ended
+			if !j.qp.leaving && j.qp.state != abi.QPSErr && !errors.Is(j.err, io.EOF) { // io.EOF: the process has ended
 				t.log.Warn("client memory cannot be reached through /proc/self/mem",
 					"client", j.qp.Client.Name, "qpn", j.qp.QPN, "error", j.err)
 			}
@@ -164,8 +166,8 @@ func (t *Table) FinishJobs() (n int) {
 	return n
 }
 
-// failUnreachable fails the queue pair because memory can't be reached: the work request
-// whose memory it is, if there is one, completes with that as its error.
+// failUnreachable fails the queue pair because client memory cannot be accessed. If the memory
+// belongs to a work request, that work request completes with the error.
 func (q *QP) failUnreachable(of request) {
 	if of.send {
 		q.failSend(of.index, reason.LocalUnreachable)
@@ -177,8 +179,9 @@ func (q *QP) failUnreachable(of request) {
 	q.Fail(EventAccess, reason.LocalUnreachable)
 }
 
-// failSend fails the work request at an index in its turn, or if all of it was sent at
-// once; those before it that are not done are flushed then.
+// failSend fails the work request at index i. If some of it is still to be sent, it fails when it
+// is the oldest; otherwise it fails at once, and the unfinished work requests before it are
+// flushed.
 func (q *QP) failSend(i uint32, why reason.Number) {
 	if q.state == abi.QPSErr || q.carrier == nil || !q.SQ.Holds(i) {
 		return
@@ -192,9 +195,9 @@ func (q *QP) failSend(i uint32, why reason.Number) {
 	q.carrier.Failed()
 }
 
-// readMemory reads len(buf) bytes at va of r and calls then on the worker's thread. A
-// region that was deregistered is read no more. One of no memory has its turn behind
-// what is read before: a Stage's chunks come in order.
+// readMemory reads len(buf) bytes at va of region r and then calls then on the worker's thread. A
+// deregistered region is not read. A null region takes its turn behind earlier reads, because the
+// chunks of a ReadAhead must come in order.
 func (q *QP) readMemory(of request, r *mem.Region, va uint64, buf []byte, then func()) {
 	switch {
 	case r.Dead():
@@ -219,18 +222,18 @@ func (q *QP) readMemory(of request, r *mem.Region, va uint64, buf []byte, then f
 
 var errRevoked = errors.New("qp: the memory was deregistered")
 
-// Backlogged reports whether so much waits to be written to the client's memory
-// that nothing more should come; its pages may block for ever.
+// Backlogged reports whether so many bytes wait to be written to the client's memory that no more
+// messages should be placed; the client may block its pages for ever.
 func (c *Client) Backlogged() bool { return c.unwritten >= MaxUnwritten }
 
-// backlogged reports whether nothing more should come by the queue pair for a client:
-// so much waits for that client, or for the one whose memory the queue pair waits for.
+// backlogged reports whether the queue pair should place no more messages for client c: too many
+// bytes wait for c, or for the client whose memory the queue pair's newest write is for.
 func (q *QP) backlogged(c *Client) bool {
 	return c.Backlogged() || q.jobs.done != q.jobs.issued && q.jobs.last.Backlogged()
 }
 
-// storeFallback writes src to a region. Of a trusted client it is there when the
-// function returns; an error is found like one of the goroutine.
+// storeFallback writes src to a region. For a trusted client the bytes are in memory when the
+// function returns; an error is handled like one of the goroutine.
 func (q *QP) storeFallback(of request, r *mem.Region, va uint64, src []byte) {
 	if r.Space.Direct() && q.direct(r.Space, &mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: src}) == nil {
 		q.countJob()
@@ -244,7 +247,8 @@ func (q *QP) storeFallback(of request, r *mem.Region, va uint64, src []byte) {
 	})
 }
 
-// atomic carries an atomic operation of q's peer out at va of r, which was checked.
+// atomic carries out an atomic operation of q's peer at address va of region r. The access has
+// been checked.
 func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool) {
 	if original, done = r.Atomic(va, op); done {
 		return original, true
@@ -259,21 +263,21 @@ func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(origi
 	return 0, false
 }
 
-// Unwritten is what a carrier has placed for a queue pair and may not acknowledge yet:
-// messages or segments, by marks that ascend, whose bytes wait to be written on the
-// fallback path.
+// Unwritten lists the messages or segments that a carrier has placed for a queue pair but may not
+// acknowledge yet, because their bytes wait to be written on the fallback path. They are
+// identified by ascending marks.
 type Unwritten struct {
 	q     *QP
-	seen  uint64 // of jobs.issued
+	seen  uint64 // jobs.issued at the last Placed
 	marks []unwrittenMark
 }
 
 type unwrittenMark struct{ mark, until uint64 }
 
-// Init begins with what is placed for q from now on.
+// Init starts the list for messages placed for q from now on.
 func (u *Unwritten) Init(q *QP) { *u = Unwritten{q: q, seen: q.jobs.issued} }
 
-// Placed says that what has the mark, and nothing behind it, was placed.
+// Placed records that the message or segment with this mark was placed, and nothing behind it.
 func (u *Unwritten) Placed(mark uint64) {
 	j := &u.q.jobs
 	if u.seen == j.issued {
@@ -285,7 +289,7 @@ func (u *Unwritten) Placed(mark uint64) {
 	}
 }
 
-// Advanced reports whether more may be acknowledged than when it was last asked.
+// Advanced reports whether more may be acknowledged than at the last call.
 func (u *Unwritten) Advanced() (more bool) {
 	for len(u.marks) > 0 && u.q.jobs.written(u.marks[0].until) {
 		u.marks, more = u.marks[1:], true
@@ -293,7 +297,7 @@ func (u *Unwritten) Advanced() (more bool) {
 	return more
 }
 
-// First is the first mark that may not be acknowledged, if there is one.
+// First returns the first mark that may not be acknowledged, if there is one.
 func (u *Unwritten) First() (mark uint64, ok bool) {
 	u.Advanced()
 	if len(u.marks) == 0 {
@@ -302,8 +306,8 @@ func (u *Unwritten) First() (mark uint64, ok bool) {
 	return u.marks[0].mark, true
 }
 
-// Waits reports whether the write of the first mark is still to end: it does not if the
-// write has failed.
+// Waits reports whether the write for the first mark is still in progress; false if it has
+// failed.
 func (u *Unwritten) Waits() bool {
 	_, ok := u.First()
 	return ok && u.q.jobs.done < u.marks[0].until

@@ -5,10 +5,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Flush moves the queue pair to the error state and flushes both queues: what is
-// more than flushAtOnce in later turns, as thousands of queue pairs may end in one. A
-// carrier that ends its connection calls it. why counts unless something else has
-// failed before.
+// Flush moves the queue pair to the error state and flushes both queues. Work requests beyond
+// flushAtOnce are flushed in later turns, because thousands of queue pairs may end in one turn. A
+// carrier that ends its connection calls it. why is the reason, unless the queue pair already has
+// one.
 func (q *QP) Flush(why reason.Number) {
 	if q.state == abi.QPSErr {
 		return
@@ -23,7 +23,7 @@ func (q *QP) Flush(why reason.Number) {
 	}
 	s := &q.SQ
 	s.fail()
-	s.reads, s.settling, s.more = 0, nil, false // flushPosted sees to what is left
+	s.reads, s.settling, s.more = 0, nil, false // flushPosted handles the remaining work requests
 	if q.Recv.active {
 		q.Recv.fail(abi.StatusWRFlushErr, uint32(q.why))
 	}
@@ -36,8 +36,8 @@ func (q *QP) Flush(why reason.Number) {
 	}
 }
 
-// StopSends moves a queue pair to the send queue error state and flushes its sends.
-// Messages go on to arrive. ibv_modify_qp moves it back to RTS.
+// StopSends moves a queue pair to the send queue error state (SQE) and flushes its sends.
+// Messages can still arrive. ibv_modify_qp moves it back to RTS.
 func (q *QP) StopSends() {
 	if q.state == abi.QPSErr || q.state == abi.QPSSQE {
 		return
@@ -49,8 +49,8 @@ func (q *QP) StopSends() {
 	q.flushPosted(flushAtOnce)
 }
 
-// tellLast says that no receive of the shared receive queue completes here any
-// more (IBV_EVENT_QP_LAST_WQE_REACHED), once the last has.
+// tellLast raises IBV_EVENT_QP_LAST_WQE_REACHED once the last receive taken from the shared
+// receive queue has completed: no further one will complete for this queue pair.
 func (t *Table) tellLast(q *QP) {
 	if q.jobs.tell && len(q.jobs.deferred) == 0 {
 		q.jobs.tell = false
@@ -58,11 +58,12 @@ func (t *Table) tellLast(q *QP) {
 	}
 }
 
-// flushAtOnce is how much of each queue is flushed when the queue pair fails.
+// flushAtOnce is the number of work requests of each queue that are flushed when the queue pair
+// fails.
 const flushAtOnce = 64
 
-// flushPosted completes what is left in the queues of a queue pair in error, or whose
-// send queue is: most of each at a time.
+// flushPosted flushes up to most work requests of each queue that is in error: both queues in
+// state ERR, the send queue in state SQE.
 func (q *QP) flushPosted(most int) {
 	more := q.flushSends(most)
 	if q.state == abi.QPSErr {
@@ -73,7 +74,7 @@ func (q *QP) flushPosted(most int) {
 	}
 }
 
-// flushFetched flushes most of the outstanding sends, and returns how many.
+// flushFetched flushes up to most outstanding sends, and returns how many.
 func (q *QP) flushFetched(most int) (n int) {
 	s := &q.SQ
 	for ; s.head != s.tail && n < most; n++ {
@@ -82,7 +83,7 @@ func (q *QP) flushFetched(most int) (n int) {
 	return n
 }
 
-// flushOldest flushes the oldest send, which there is.
+// flushOldest flushes the oldest send; there must be one.
 func (q *QP) flushOldest() {
 	wr := q.SQ.At(q.SQ.head)
 	wr.vendor = uint32(q.why)
@@ -113,7 +114,7 @@ func (q *QP) flushReceives(most int) (more bool) {
 	var rqe abi.RQE
 	for range most {
 		if q.RQ.shared != nil || q.Client.Backlogged() {
-			return false // they wait for other queue pairs; or for memory, see releaseDeferred
+			return false // the receives are for other queue pairs, or memory is awaited: see releaseDeferred
 		}
 		i, ok := q.RQ.take(&rqe, nil)
 		if !ok {

@@ -6,45 +6,49 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Interceptor may change what becomes of a client's work and of its peers' messages; on the
-// worker's thread. A client without one pays a comparison in each place.
+// Interceptor lets a feature change the handling of a client's work and of its peers' messages.
+// Calls come on the worker's thread. A client without an Interceptor costs one comparison at each
+// place.
 type Interceptor interface {
-	// Posted is told of send i, enum ibv_wr_opcode, which was fetched: SendWR.Fail fails it.
+	// Posted is called when send i has been fetched; opcode is enum ibv_wr_opcode. SendWR.Fail
+	// makes the send fail.
 	Posted(q *QP, i, opcode uint32)
-	// Connected is told of a connection that stands. Earlier sends wait, from Next to Tail.
+	// Connected is called when a connection is established. Sends posted before it are at Next to
+	// Tail.
 	Connected(q *QP)
-	// Message is asked of each Read and atomic of the peer's, and of each Send that finds a
-	// receive in from, before it has done anything: of a Send the client whose receive it is.
-	// A refusal needs QP.Refuse.
+	// Message is called for each Read and atomic of the peer, and for each Send that finds a
+	// receive in from, before it has any effect. For a Send, the Interceptor is that of the
+	// client that posted the receive. A refusal must call QP.Refuse.
 	Message(q *QP, m Message, from *RecvQueue) Verdict
-	// Write is asked of each piece of a peer's Write before it is placed at va of r, which
-	// is nil for a Write of no bytes. WriteEnds tells that all of the Write was placed.
+	// Write is called for each piece of a peer's Write before it is placed at va of r; r is nil
+	// for a Write of 0 bytes. WriteEnds is called when all of the Write was placed.
 	Write(q *QP, r *mem.Region, va uint64, data []byte) Verdict
 	WriteEnds(q *QP)
-	// Notify is asked of each completion event. It reports whether the event is kept back:
-	// Table.Notify sends it later.
+	// Notify is called for each completion event. It reports whether the feature keeps the event
+	// back, to send it later by Table.Notify.
 	Notify(c *CQ) (kept bool)
 }
 
-// Message is a kind of message of the peer's.
+// Message is a kind of message from the peer.
 type Message uint8
 
-// The kinds.
+// The message kinds.
 const (
 	MessageSend Message = iota // takes a receive
 	MessageRead
 	MessageAtomic
 )
 
-// Fail has a send that has not left fail with a status, enum ibv_wc_status, in its turn.
+// Fail makes a send that has not left complete with a status, enum ibv_wc_status, when it is the
+// oldest.
 func (wr *SendWR) Fail(status uint32, why reason.Number) {
 	if wr.State == SendQueued {
 		wr.State, wr.status, wr.vendor = SendFailed, status, uint32(why)
 	}
 }
 
-// FailNext takes the next receive of from and completes it with a status, enum
-// ibv_wc_status, as one that is wrong.
+// FailNext takes the next receive of from and completes it with an error status, enum
+// ibv_wc_status, like an invalid receive.
 func (r *Receive) FailNext(from *RecvQueue, status uint32, why reason.Number) Verdict {
 	var rqe abi.RQE
 	i, ok := from.look(&rqe, nil)
@@ -56,5 +60,5 @@ func (r *Receive) FailNext(from *RecvQueue, status uint32, why reason.Number) Ve
 	return Verdict{Is: BadReceive}
 }
 
-// Refuse notes why a message is refused with which nothing is wrong.
+// Refuse records the reason for refusing a message that is itself valid.
 func (q *QP) Refuse(why reason.Number) { q.found = Found{Given: why} }

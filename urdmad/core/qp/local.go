@@ -6,17 +6,17 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file carries out the work requests that concern no peer: they bind memory
-// windows and invalidate them, in their turn among the others.
+// This file carries out local work requests, which need no peer: they bind and invalidate memory
+// windows, in order with the other work requests.
 
-// isLocal reports a work request that no carrier moves.
+// isLocal reports whether the work request is local: no carrier sends it.
 func (wr *SendWR) isLocal() bool { return wr.Op.Supported && wr.Op.RDMAP == abi.NoRDMAP }
 
-// localNext reports whether the work request at Next is a local one.
+// localNext reports whether the work request at Next is local.
 func (s *SendQueue) localNext() bool { return s.next != s.tail && s.At(s.next).isLocal() }
 
-// carryOutLocal returns how many local work requests were carried out. What it
-// completes may end the connection.
+// carryOutLocal carries out the local work requests at Next, and returns their number. A
+// completion among them may end the connection.
 func (q *QP) carryOutLocal() (n int) {
 	s := &q.SQ
 	for n < fetchBudget && q.state == abi.QPSRTS && s.next != s.tail {
@@ -37,8 +37,8 @@ func (q *QP) carryOutLocal() (n int) {
 	return n
 }
 
-// manage binds or invalidates a window. If what peers could reach by it is on the
-// fallback path, the work request completes after what was written there.
+// manage binds or invalidates a window. If the memory that peers could reach through the window
+// is on the fallback path, the work request completes after the writes already issued to it.
 func (q *QP) manage(wr *SendWR) bool {
 	t := q.t.Regions
 	stag := wr.STag
@@ -66,8 +66,8 @@ func changeWindow(t *mem.Table, wr *SendWR, by mem.User) bool {
 	return t.Bind(&b)
 }
 
-// afterWrites has wr wait for the writes to a client's memory that were issued
-// before, whosever peers they are from.
+// afterWrites makes wr wait for all writes to a client's memory that were issued before,
+// whichever peers they came from.
 func (q *QP) afterWrites(s *mem.Space, wr *SendWR) {
 	if s.Direct() {
 		return

@@ -10,22 +10,23 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Errors of changing queue pairs.
+// Errors of Modify.
 var (
 	ErrTransition = errors.New("qp: no such queue pair state transition")
 	ErrAttribute  = errors.New("qp: wrong attribute")
 )
 
-// ControlledQKey is the bit that management datagrams' Q_Keys have. In a work request it stands
-// for the queue pair's own Q_Key (InfiniBand vol. 1), so that no other sends them.
+// ControlledQKey is the bit that marks the Q_Keys of management datagrams. A work request with
+// the bit set uses the queue pair's own Q_Key instead (InfiniBand vol. 1), so that only
+// privileged queue pairs can send such datagrams.
 const ControlledQKey = 1 << 31
 
-// CheckModify says whether Modify may do what it is asked.
+// CheckModify returns the error that Modify would return, and changes nothing.
 func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
 	return q.checkStep(q.state, mask, a)
 }
 
-// checkStep is CheckModify of a queue pair in a state.
+// checkStep is CheckModify for a queue pair in the state from.
 func (q *QP) checkStep(from, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
 		return fmt.Errorf("%w: the state is %s, not %s as cur_qp_state says", ErrTransition, abi.QPStateText(from), abi.QPStateText(a.CurQPState))
@@ -62,7 +63,7 @@ func maskError(from, to, missing, extra uint32) error {
 	return fmt.Errorf("%w: from %s to %s the mask %s", ErrAttribute, abi.QPStateText(from), abi.QPStateText(to), strings.Join(parts, " and "))
 }
 
-// limits are the largest values of attributes.
+// limits are the value ranges of attributes.
 var limits = []struct {
 	mask uint32
 	name string
@@ -84,7 +85,7 @@ var limits = []struct {
 	{abi.QPMaskAV, "ah_attr.grh.sgid_index", func(a *abi.QPAttr) uint32 { return a.SGIDIndex * a.IsGlobal }, 0, 0},
 }
 
-// anyPort stands for how many ports the device has.
+// anyPort stands for the number of ports of the device.
 const anyPort = math.MaxUint32
 
 func (q *QP) checkValues(mask uint32, a *abi.QPAttr) error {
@@ -99,7 +100,8 @@ func (q *QP) checkValues(mask uint32, a *abi.QPAttr) error {
 	return nil
 }
 
-// CheckReads refuses more Reads and atomics at once than a device has.
+// CheckReads returns an error if the attributes ask for more outstanding Reads and atomics than
+// the device allows, which is most.
 func CheckReads(mask uint32, a *abi.QPAttr, most uint32) error {
 	for _, r := range []struct {
 		mask, asked uint32
@@ -115,8 +117,8 @@ func CheckReads(mask uint32, a *abi.QPAttr, most uint32) error {
 	return nil
 }
 
-// Modify changes attributes and state as ibv_modify_qp(3) asks. Nothing has
-// changed when it returns an error.
+// Modify changes attributes and state (ibv_modify_qp(3)). If it returns an error, nothing has
+// changed.
 func (q *QP) Modify(mask uint32, a *abi.QPAttr) error {
 	if err := q.CheckModify(mask, a); err != nil {
 		return err
@@ -170,14 +172,14 @@ func (q *QP) setState(to uint32) {
 	case abi.QPSErr:
 		q.Flush(reason.ByProgram)
 		if q.carrier != nil {
-			q.carrier.Failed() // at once: what was flushed cannot be sent again
+			q.carrier.Failed() // at once: flushed work requests cannot be retransmitted
 		}
 	case abi.QPSReset:
 		q.t.abandon(q)
 		q.reset()
 	default:
 		if q.state == abi.QPSSQE {
-			q.flushFetched(math.MaxInt) // they are not to be sent
+			q.flushFetched(math.MaxInt) // the program must post them again
 			q.SQ.recover()
 		}
 		q.moveTo(to)
@@ -188,8 +190,7 @@ func (q *QP) setState(to uint32) {
 	}
 }
 
-// tellDrained raises IBV_EVENT_SQ_DRAINED, once for each move to SQD that asked
-// for it.
+// tellDrained raises IBV_EVENT_SQ_DRAINED once for each move to SQD that asked for it.
 func (t *Table) tellDrained(q *QP) {
 	if q.SQ.draining && q.Attr.EnSQDAsyncNotify != 0 && q.SQ.untouched() {
 		q.Attr.EnSQDAsyncNotify = 0

@@ -223,7 +223,7 @@ func TestPatience(t *testing.T) {
 		want           string
 	}{{14, 7, "2147483648"}, {1, 1, "500000000"}, {18, 0, "4294967296"}, {0, 7, fmt.Sprint(NoLimit)}} {
 		a := abi.QPAttr{Timeout: c.timeout, RetryCnt: c.retry}
-		if got := fmt.Sprint(int64(Patience(&a))); got != c.want {
+		if got := fmt.Sprint(int64(RetryTime(&a))); got != c.want {
 			t.Errorf("timeout %d, retry_cnt %d: %s ns, expected %s", c.timeout, c.retry, got, c.want)
 		}
 	}
@@ -232,7 +232,7 @@ func TestPatience(t *testing.T) {
 		timer uint8
 		want  int64
 	}{{0, 12, 0}, {1, 12, 640_000}, {6, 1, 60_000}, {2, 0, 2 * 655_360_000}, {1, 31, 491_520_000}, {7, 1, int64(NoLimit)}} {
-		if got := int64(rnrPatience(c.retry, c.timer)); got != c.want {
+		if got := int64(rnrWaitLimit(c.retry, c.timer)); got != c.want {
 			t.Errorf("rnr_retry %d, min_rnr_timer %d: %d ns, expected %d", c.retry, c.timer, got, c.want)
 		}
 	}

@@ -2,8 +2,7 @@ package qp
 
 import "urdma/verbs/abi"
 
-// rows has the operation of each opcode; the last stands for every number that is
-// none.
+// rows has the operation of each opcode. The last row is for all unknown opcodes.
 var rows = func() (all [17]*abi.Operation) {
 	for i := range all {
 		if all[i] = abi.OperationOf(uint32(i)); all[i] == nil {
@@ -13,5 +12,5 @@ var rows = func() (all [17]*abi.Operation) {
 	return all
 }()
 
-// operationOf is the row of an opcode, which a client may have got wrong.
+// operationOf returns the row of an opcode, which comes from the client and may be invalid.
 func operationOf(opcode uint32) *abi.Operation { return rows[min(opcode, uint32(len(rows)-1))] }

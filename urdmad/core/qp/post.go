@@ -8,20 +8,19 @@ import (
 )
 
 const (
-	// MaxSGE is the most scatter/gather elements a work request can have.
+	// MaxSGE is the largest number of scatter/gather elements in a work request.
 	MaxSGE = 32
 	// MaxMessage is the longest message, in bytes (RFC 5040 allows 2^32-1).
 	MaxMessage = 1 << 31
 )
 
-// fetchBudget bounds the slots of one queue that are taken from a client's ring
-// in a turn: a client that posts thousands at once must not hold up the others.
+// fetchBudget is the largest number of slots of one queue that are taken from a client's ring in
+// a turn, so that a client that posts thousands at once does not delay the others.
 const fetchBudget = 256
 
-// Post copies newly posted send work requests out of the client's ring, checks
-// them and puts the queue pair in line. Receives stay in their ring until a
-// message needs one. A queue pair that is not connected keeps its posts. What
-// exceeds a turn's budget is fetched in the next.
+// Post copies newly posted send work requests out of the client's ring, checks them and puts the
+// queue pair in line. Receives stay in their ring until a message needs one. A queue pair that is
+// not connected keeps its posts. Posts beyond a turn's budget are fetched in the next turn.
 func (q *QP) Post() {
 	q.SendCQ.tellMissed(q.t)
 	if q.RecvCQ != q.SendCQ {
@@ -39,7 +38,7 @@ func (q *QP) Post() {
 	s := &q.SQ
 	prod, err := s.ring.Prod(s.tail)
 	if err == nil && prod-s.head > s.mask+1 {
-		err = ring.ErrIndex // over slots that are in use
+		err = ring.ErrIndex // the index covers slots that are in use
 	}
 	if err != nil {
 		q.t.log.Warn("bad send queue index", "client", q.Client.Name, "qpn", q.QPN, "error", err)
@@ -59,12 +58,12 @@ func (q *QP) Post() {
 	q.t.Ready(q)
 }
 
-// singleLength is the longest message, in bytes, that PostAlone is true for.
+// singleLength is the length limit, in bytes, of the message for which PostSingle returns true.
 const singleLength = 4096
 
-// PostAlone is Rung. It reports whether one short message was posted, with nothing
-// else under way: such a one need not wait for the queue pair's turn in line.
-func (t *Table) PostAlone(q *QP) bool {
+// PostSingle does what Rung does. It also reports whether exactly one short message was posted
+// with nothing else outstanding: such a message need not wait for the queue pair's turn in line.
+func (t *Table) PostSingle(q *QP) bool {
 	s := &q.SQ
 	idle := s.head == s.tail
 	t.Rung(q)
@@ -135,7 +134,7 @@ func (q *QP) resolveList(wr *SendWR, list []abi.SGE) reason.Number {
 		}
 		e, ok := q.hold(el, q.PD, want)
 		if !ok {
-			if q.wrong.Length == 0 { // else the one of an older send fails first
+			if q.wrong.Length == 0 { // else an older invalid send fails first
 				q.wrong = elementOf(j, el, q.PD)
 			}
 			return q.wrongElement(el, q.PD)
@@ -155,7 +154,7 @@ func (q *QP) resolveList(wr *SendWR, list []abi.SGE) reason.Number {
 		wr.Length = mem.WordLen
 	}
 	if fallback && wr.Op.ReadsLocal {
-		q.stageSend(wr)
+		q.readAheadSend(wr)
 	}
 	return 0
 }

@@ -11,7 +11,7 @@ import (
 	"urdma/verbs/ring"
 )
 
-// Config is what CREATE_QP asked for; constant for the queue pair's life.
+// Config holds the parameters of CREATE_QP; they stay constant.
 type Config struct {
 	Handle     uint32
 	Type       uint32 // enum ibv_qp_type; 0: RC
@@ -20,54 +20,54 @@ type Config struct {
 	SendCQ     *CQ
 	RecvCQ     *CQ
 	Async      *events.Socket // asynchronous events
-	SigAll     bool           // every send completes with an entry
+	SigAll     bool           // every send writes a completion (sq_sig_all)
 	Cap        abi.QPCap
-	Domain     *Domain    // of type XRC_RECV: its XRC domain; it has neither PD nor queues
-	SRQ        *RecvQueue // nil: it has a receive queue of its own
-	UserHandle uint64     // the client's: every completion brings it back
+	Domain     *Domain    // XRC domain if Type is XRC_RECV; such a queue pair has neither PD nor queues
+	SRQ        *RecvQueue // shared receive queue; nil: the queue pair has its own receive queue
+	UserHandle uint64     // chosen by the client, returned in every completion
 	MaxMessage uint32     // bytes; 0: MaxMessage
-	Ports      uint32     // that its device has; 0: 1
+	Ports      uint32     // number of ports of its device; 0: 1
 }
 
 // QP is a queue pair. The worker owns it; its rings are shared with the client.
 type QP struct {
 	Config
 	QPN  uint32
-	Attr abi.QPAttr // what MODIFY_QP set; State has the state
+	Attr abi.QPAttr // set by MODIFY_QP; the state is in State
 
 	SQ   SendQueue
-	RQ   *RecvQueue // its own, or one that other queue pairs draw from too
-	Recv Receive    // what an arriving message fills
+	RQ   *RecvQueue // its own, or a shared receive queue
+	Recv Receive    // the receive that an arriving message fills
 
 	Stats Counters
 
-	References Targets // of type XRC_RECV: the clients that hold it
+	References Targets // for type XRC_RECV: the clients that have a handle of it
 
-	written *mem.Region // of the last Write that arrived, most often right again
+	written *mem.Region // region of the last Write, most often the next one's too
 
 	t       *Table
 	state   uint32 // enum ibv_qp_state
 	carrier Carrier
-	acked   uint64 // sends whose Mark is at most this were carried
+	acked   uint64 // sends whose mark is at most this have arrived at the peer
 	jobs    jobs
 	inRun   bool // in the table's run queue
-	heard   bool // its program was told that the peer has sent something
+	heard   bool // IBV_EVENT_COMM_EST was sent
 	removed bool
 	unready bool // a message found a receive queue to which nothing had ever been posted
 
 	leaving   bool // see SendLast
 	abandoned bool // see abandon
 
-	ordinal uint64 // of all that were added
-	at      int    // in Table.order
-	broken  uint64 // see breaks
+	ordinal  uint64 // position among all queue pairs ever added
+	at       int    // index in Table.order
+	brokenAt uint64 // see markBroken
 
-	why   reason.Number // of the error state; 0: unknown, or there is none
-	found Found         // by the last step of arrive.go that refused a message, or by the peer
-	wrong Element       // of the oldest send whose list is wrong, until that fails; of length 0: none
+	why   reason.Number // reason for the error state; 0: unknown or not in error
+	found Found         // facts about the last refused message, from arrive.go or from the peer
+	wrong Element       // invalid element of the oldest invalid send, until that fails; length 0: none
 }
 
-// Counters count a queue pair's work.
+// Counters count the work of a queue pair.
 type Counters struct {
 	SendsPosted  uint64 `counter:"sends_posted"`
 	RecvsPosted  uint64 `counter:"receives_posted"`
@@ -103,15 +103,16 @@ func New(c Config, mem []byte, layout *abi.QPResponse) *QP {
 	return q
 }
 
-// PrivateBytes is how much memory of urdmad's own a queue pair may come to take,
+// PrivateBytes returns the largest amount of urdmad's private memory that a queue pair may use,
 // most of it for copies of work requests.
 func PrivateBytes(layout *abi.QPResponse) uint64 {
-	perSlot := uint64(reflect.TypeFor[SendWR]().Size()) + uint64(reflect.TypeFor[Stage]().Size()) +
+	perSlot := uint64(reflect.TypeFor[SendWR]().Size()) + uint64(reflect.TypeFor[ReadAhead]().Size()) +
 		uint64(max(layout.Cap.MaxSendSGE, 1))*uint64(reflect.TypeFor[element]().Size())
 	return uint64(layout.SQ.Entries) * perSlot
 }
 
-// Add makes q known and gives it a number, that which it has already if no other has it.
+// Add adds q to the table and gives it a number. It keeps a number it already has, unless another
+// queue pair has that number.
 func (t *Table) Add(q *QP) {
 	q.t = t
 	for q.QPN == 0 || t.pairs[q.QPN] != nil || t.Elsewhere(q.QPN) {
@@ -122,7 +123,7 @@ func (t *Table) Add(q *QP) {
 	t.use(q, 1)
 }
 
-// use counts the queue pair among the users of what it was made of.
+// use adds by to the user counts of the objects that the queue pair uses.
 func (t *Table) use(q *QP, by int) {
 	for _, c := range []*CQ{q.SendCQ, q.RecvCQ} {
 		if c != nil {
@@ -137,7 +138,7 @@ func (t *Table) use(q *QP, by int) {
 	q.RQ.share(by)
 }
 
-// Remove ends q's connection and forgets it.
+// Remove ends q's connection and removes q from the table.
 func (t *Table) Remove(q *QP) {
 	t.abandon(q)
 	q.removed = true
@@ -148,13 +149,13 @@ func (t *Table) Remove(q *QP) {
 	t.use(q, -1)
 }
 
-// Table is the table that the queue pair was added to.
+// Table returns the table to which the queue pair was added.
 func (q *QP) Table() *Table { return q.t }
 
-// Carrier is what serves the queue pair, or nil.
+// Carrier returns the queue pair's carrier, or nil.
 func (q *QP) Carrier() Carrier { return q.carrier }
 
-// Connection is the queue pair's connection, or nil.
+// Connection returns the queue pair's connection, or nil.
 func (q *QP) Connection() *Connection {
 	if q.carrier == nil {
 		return nil
@@ -162,11 +163,11 @@ func (q *QP) Connection() *Connection {
 	return q.carrier.Common()
 }
 
-// abandon ends the queue pair's connection, and its work without completions: work
-// of a queue pair that is destroyed or reset is no longer the adapter's (InfiniBand
-// vol. 1, 10.2.4.4 and 10.3.1). Another thread that polls, or waits for an event,
-// would take a completion for one of a queue pair that goes on, and ibv_destroy_cq
-// would wait for that event to be acknowledged.
+// abandon ends the queue pair's connection, and drops its work without completions: the work of a
+// queue pair that is destroyed or reset is outside the scope of the adapter (InfiniBand vol. 1,
+// 10.2.4.4 and 10.3.1). Another thread that polls or waits for an event could take such a
+// completion for one of a live queue pair, and ibv_destroy_cq would wait for its event to be
+// acknowledged.
 func (t *Table) abandon(q *QP) {
 	q.abandoned = true
 	if q.carrier != nil {
@@ -178,7 +179,7 @@ func (t *Table) abandon(q *QP) {
 // Removed reports whether the queue pair was removed.
 func (q *QP) Removed() bool { return q.removed }
 
-// releaseWork lets go of every region that outstanding work holds.
+// releaseWork drops all outstanding work and releases its regions.
 func (q *QP) releaseWork() {
 	q.t.spent += q.SQ.Outstanding() * dropCost
 	q.SQ.drop()

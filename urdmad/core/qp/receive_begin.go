@@ -6,19 +6,19 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Receive is the receiving side of a queue pair: the receive work request that an
+// Receive is the receiving side of a queue pair. It holds the receive work request that an
 // arriving message fills, one at a time (arrive.go).
 type Receive struct {
-	q        *QP
-	from     *RecvQueue // which it was taken from
-	active   bool
-	torn     bool // its message will not go on: the receive serves the next one
-	id       uint64
-	index    uint32 // in that queue
-	sges     []element
-	nsge     int
-	capacity uint32
-	got      uint32
+	q           *QP
+	from        *RecvQueue // queue that the receive was taken from
+	active      bool
+	interrupted bool // its message will not continue: the next message uses the receive
+	id          uint64
+	index       uint32 // in from
+	sges        []element
+	nsge        int
+	capacity    uint32
+	got         uint32
 }
 
 func (r *Receive) init(q *QP) {
@@ -26,24 +26,23 @@ func (r *Receive) init(q *QP) {
 	r.sges = make([]element, max(q.RQ.maxSGE, 1))
 }
 
-// Active reports whether a message is under way, and how many of its bytes were
-// scattered.
+// Active reports whether a message is being received, and how many of its bytes were scattered.
 func (r *Receive) Active() (active bool, got uint32) {
-	if !r.active || r.torn {
+	if !r.active || r.interrupted {
 		return false, 0
 	}
 	return true, r.got
 }
 
-// BeginReceive takes the receive work request for a message: from the shared
-// receive queue srqn of the XRC domain if q is of type XRC_RECV, else from q's
-// receive queue. One that has no room for atLeast bytes is left there.
+// BeginReceive takes the receive work request for a message. If q is of type XRC_RECV, it comes
+// from the shared receive queue number srqn of the XRC domain, else from q's receive queue. A
+// receive with less room than atLeast bytes stays there.
 func (q *QP) BeginReceive(srqn, atLeast uint32) Verdict {
 	q.t.heardFrom(q)
 	from := q.RQ
 	switch q.Type {
 	case abi.QPTypeXRCSend:
-		return Verdict{Is: NoQueue} // it takes no messages
+		return Verdict{Is: NoQueue} // an XRC_SEND queue pair receives no messages
 	case abi.QPTypeXRCRecv:
 		if from = q.Domain.queues[srqn]; from == nil {
 			return Verdict{Is: NoQueue}
@@ -55,17 +54,17 @@ func (q *QP) BeginReceive(srqn, atLeast uint32) Verdict {
 	return Verdict{Is: q.Recv.take(from, atLeast)}
 }
 
-// take begins the next receive work request of from, unless it has no room for need
-// bytes.
+// take begins the next receive work request of from. A receive with less room than need bytes
+// stays there.
 func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
-	if r.torn && r.from == from {
+	if r.interrupted && r.from == from {
 		if r.capacity < need {
 			return NoRoom
 		}
-		r.torn, r.got = false, 0
+		r.interrupted, r.got = false, 0
 		return Done
 	}
-	if r.torn { // of another shared receive queue of the XRC domain
+	if r.interrupted { // its receive is from another shared receive queue of the XRC domain
 		r.fail(abi.StatusWRFlushErr, uint32(reason.PeerLeft))
 	}
 	if by := from.owner(r.q).Interceptor; by != nil && !from.empty() {
@@ -97,14 +96,14 @@ func (r *Receive) take(from *RecvQueue, need uint32) Outcome {
 	return Done
 }
 
-// begin takes the receive at index i, which is the next of from.
+// begin takes the receive at index i, which must be the next of from.
 func (r *Receive) begin(from *RecvQueue, id uint64, i uint32) {
 	from.taken()
 	from.checkLimit(r.q.t)
 	r.from, r.active, r.id, r.index, r.got, r.capacity, r.nsge = from, true, id, i, 0, 0, 0
 }
 
-// room is how many bytes a scatter/gather list takes.
+// room returns the total length of a scatter/gather list.
 func room(list []abi.SGE) (n uint64) {
 	for i := range list {
 		n += uint64(list[i].Length)
@@ -112,11 +111,11 @@ func room(list []abi.SGE) (n uint64) {
 	return n
 }
 
-// hold checks a scatter/gather list and keeps its regions' pages mapped. It returns what
-// is wrong, or 0.
+// hold checks a scatter/gather list and keeps its regions' pages mapped. It returns the reason
+// why the list is invalid, or 0.
 func (r *Receive) hold(list []abi.SGE) reason.Number {
 	if len(list) > len(r.sges) {
-		r.sges = make([]element, len(list)) // of a queue that takes longer lists than the queue pair's own
+		r.sges = make([]element, len(list)) // a shared receive queue may allow longer lists
 	}
 	pd := r.from.domain(r.q)
 	for j := range list {
@@ -136,12 +135,12 @@ func (r *Receive) hold(list []abi.SGE) reason.Number {
 	return 0
 }
 
-// wrong completes the current receive, which can't be filled.
+// wrong completes the current receive with an error, because it is invalid.
 func (r *Receive) wrong(status uint32, why reason.Number) {
 	r.q.found = Found{Is: BadReceive, Local: why, WRID: r.id, Element: r.q.found.Element}
 	r.fail(status, uint32(why))
 }
 
-// Tear drops the message under way, if there is one: the next message is placed in
-// its receive from the beginning.
-func (r *Receive) Tear() { r.torn = r.active }
+// Interrupt drops the unfinished message, if there is one. The next message is placed in the same
+// receive, from the beginning.
+func (r *Receive) Interrupt() { r.interrupted = r.active }

@@ -8,19 +8,19 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Ending is what the end of a message says.
+// Ending is the information in the last segment of a message.
 type Ending struct {
 	HasImmediate bool
-	Immediate    uint32 // as the program stored it
+	Immediate    uint32 // in the byte order in which the program stored it
 	Invalidates  bool
-	STag         mem.STag // to be invalidated
+	STag         mem.STag // STag to invalidate
 	Solicited    bool
 
-	// Of a datagram: its sender, and bytes of header room, which do not count as received.
+	// For a datagram: its sender, and the bytes of its header (GRH), which do not count as received.
 	SrcQP, SourceLID, HeaderRoom uint32
 }
 
-// EndSend ends a message that took a receive, and completes it.
+// EndSend completes the receive of a Send.
 func (q *QP) EndSend(e Ending) Verdict {
 	w := q.Recv.completion(abi.StatusSuccess)
 	w.SrcQP, w.SourceLID = e.SrcQP, e.SourceLID
@@ -41,9 +41,8 @@ func (q *QP) EndSend(e Ending) Verdict {
 	return Verdict{}
 }
 
-// invalidate takes the peer's rights to a memory window away (RFC 5040 section 5.3).
-// By a target queue pair of an XRC domain nothing can be invalidated: it has no
-// protection domain.
+// invalidate removes the peer's rights to a memory window (RFC 5040 section 5.3). A target queue
+// pair of an XRC domain cannot invalidate anything, because it has no protection domain.
 func (q *QP) invalidate(stag mem.STag) mem.Violation {
 	if q.Domain != nil {
 		return mem.NoRight
@@ -63,8 +62,8 @@ func (q *QP) EndWriteImmediate(srqn, imm, n uint32, solicited bool) Verdict {
 	return Verdict{}
 }
 
-// FailReceive completes the receive under way with the status that stands for a
-// verdict of PlaceSend or EndSend; vendor goes to vendor_err.
+// FailReceive completes the current receive with the status for a verdict of PlaceSend or
+// EndSend; vendor becomes the completion's vendor_err.
 func (q *QP) FailReceive(v Verdict, vendor uint32) {
 	status := uint32(abi.StatusGeneralErr)
 	switch v.Is {
@@ -76,14 +75,14 @@ func (q *QP) FailReceive(v Verdict, vendor uint32) {
 	q.Recv.fail(status, vendor)
 }
 
-// completion begins what the completion of the current receive says.
+// completion returns a completion with the fields known of the current receive.
 func (r *Receive) completion(status uint32) abi.CQE {
 	w := r.q.completion(r.id, r.index, status)
 	w.Opcode, w.ByteLen = abi.WCRecv, r.got
 	return w
 }
 
-// arrived ends a message that took a receive and completes it.
+// arrived counts a message that took a receive and completes the receive.
 func (r *Receive) arrived(w *abi.CQE, solicited bool) {
 	r.q.Stats.MessagesRecv++
 	r.q.Stats.BytesRecv += uint64(r.got)
@@ -110,7 +109,7 @@ func (r *Receive) end(w *abi.CQE, solicited bool) {
 	q.completeRecv(r.from, cq, w, solicited)
 }
 
-// completesOn is where the current receive completes.
+// completesOn returns the completion queue of the current receive.
 func (r *Receive) completesOn() *CQ {
 	if s := r.from.shared; s != nil && s.CQ != nil {
 		return s.CQ
@@ -123,21 +122,20 @@ func (r *Receive) drop() {
 		r.sges[i].region.Release()
 		r.sges[i] = element{}
 	}
-	r.active, r.torn, r.nsge = false, false, 0
+	r.active, r.interrupted, r.nsge = false, false, 0
 }
 
-// deferredRecv is a receive completion that waits for writes that were issued
-// before it.
+// deferredRecv is a receive completion that waits for writes issued before it.
 type deferredRecv struct {
-	until     uint64 // jobs.done that releases it
+	until     uint64 // written once jobs.done has reached this number
 	from      *RecvQueue
 	cq        *CQ
 	cqe       abi.CQE
 	solicited bool
-	waits     *Client // for whose memory it waits
+	waits     *Client // the client whose memory is being written
 }
 
-// completeRecv writes a receive completion now, or after the writes before it.
+// completeRecv writes a receive completion now, or once the writes issued before it have ended.
 func (q *QP) completeRecv(from *RecvQueue, c *CQ, w *abi.CQE, solicited bool) {
 	j := &q.jobs
 	if j.done == j.issued && len(j.deferred) == 0 {
@@ -162,11 +160,11 @@ func (q *QP) releaseDeferred() {
 	q.t.tellLast(q)
 	q.completeSends()
 	if q.state == abi.QPSErr && !q.removed {
-		q.t.Ready(q) // to flush what was posted meanwhile
+		q.t.Ready(q) // to flush receives posted in the meantime
 	}
 }
 
-// forget drops completions that wait.
+// forget drops the waiting completions for which which returns true.
 func (j *jobs) forget(which func(deferredRecv) bool) {
 	j.deferred = slices.DeleteFunc(j.deferred, func(d deferredRecv) bool {
 		drop := which(d)

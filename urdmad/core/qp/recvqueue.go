@@ -6,45 +6,45 @@ import (
 	"urdma/verbs/ring"
 )
 
-// RecvQueue is where receives are taken from: a queue pair's own, or one that
-// several queue pairs draw from.
+// RecvQueue is a receive queue: one queue pair's own, or shared by several queue pairs.
 type RecvQueue struct {
 	ring   ring.ServerRQ
 	maxSGE uint32
-	head   uint32  // next to be taken
-	done   uint32  // those before it have completed; of a shared one: were taken
+	head   uint32  // index of the next receive to take
+	done   uint32  // receives before this index have completed; if shared: were taken
 	shared *Shared // nil: one queue pair's own
 
-	resizing bool // slots may have been copied already: they keep their places
+	resizing bool // slots may have been copied already and must not be swapped
 }
 
-// Shared is what a receive queue has that several queue pairs draw from.
+// Shared is the additional state of a shared receive queue.
 type Shared struct {
-	Handle uint32
-	PD     uint64         // as Config.PD
-	Async  *events.Socket // asynchronous events
-	Limit  uint32         // fewer receives than this raise one event; 0: none does
-	users  int
-	broken uint64 // see breaks
-	Named         // of an XRC domain; else empty
+	Handle   uint32
+	PD       uint64         // as Config.PD
+	Async    *events.Socket // asynchronous events
+	Limit    uint32         // srq_limit: one event when fewer receives are posted; 0: off
+	users    int
+	brokenAt uint64 // see markBroken
+	Named           // of an XRC domain; else empty
 }
 
-// NewShared returns a shared receive queue in mem, as layout says.
+// NewShared returns a shared receive queue whose ring lies in mem as layout says.
 func NewShared(s Shared, mem []byte, layout *abi.SRQResponse) *RecvQueue {
 	r := &RecvQueue{maxSGE: layout.MaxSGE, shared: &s}
 	r.ring.Init(mem, &layout.RQ)
 	return r
 }
 
-// Resizing is the receives of a shared receive queue on their way to another ring.
+// Resizing moves the receives of a shared receive queue to another ring.
 type Resizing struct {
 	r        *RecvQueue
 	to       ring.ServerRQ
 	at, prod uint32
 }
 
-// Resize begins to move the receives that wait to a ring in mem, as layout says; nil if
-// it has no room for them. Their indices stay. The client posts none meanwhile.
+// Resize begins to move the waiting receives to a ring in mem, laid out as layout says. It
+// returns nil if they do not fit. Receives keep their indices. The client must not post
+// meanwhile.
 func (r *RecvQueue) Resize(mem []byte, layout *abi.SRQResponse) *Resizing {
 	prod, err := r.ring.Prod(r.head)
 	if err != nil || prod-r.head > layout.MaxWR {
@@ -56,11 +56,11 @@ func (r *RecvQueue) Resize(mem []byte, layout *abi.SRQResponse) *Resizing {
 	return m
 }
 
-// resizedAtOnce is how many receives a turn copies, of up to 1 KiB.
+// resizedAtOnce is the number of receives copied in a turn, each of up to 1 KiB.
 const resizedAtOnce = 128
 
-// Step moves some of the receives, and reports whether there are more. After the last
-// the queue has the new ring.
+// Step moves some of the receives and reports whether more are left. After the last one the queue
+// uses the new ring.
 func (m *Resizing) Step() (more bool) {
 	r := m.r
 	for n := 0; m.at != m.prod && n < resizedAtOnce; n++ {
@@ -75,13 +75,13 @@ func (m *Resizing) Step() (more bool) {
 	return false
 }
 
-// Shared is nil for a queue pair's own receive queue.
+// Shared returns the state of a shared receive queue, or nil for a queue pair's own queue.
 func (r *RecvQueue) Shared() *Shared { return r.shared }
 
-// InUse reports whether a queue pair draws from a shared receive queue.
+// InUse reports whether any queue pair draws from the shared receive queue.
 func (s *Shared) InUse() bool { return s.users > 0 }
 
-// Users is how many queue pairs draw from a shared receive queue, or may.
+// Users returns the number of queue pairs that draw, or may draw, from the shared receive queue.
 func (s *Shared) Users() int {
 	if s.Domain != nil {
 		return len(s.Domain.targets)
@@ -89,7 +89,7 @@ func (s *Shared) Users() int {
 	return s.users
 }
 
-// domain is the protection domain in which the keys of receives count.
+// domain returns the protection domain against which the local keys of receives are checked.
 func (r *RecvQueue) domain(q *QP) uint64 {
 	if r.shared != nil {
 		return r.shared.PD
@@ -97,14 +97,14 @@ func (r *RecvQueue) domain(q *QP) uint64 {
 	return q.PD
 }
 
-// share counts the queue pairs that draw from a shared receive queue.
+// share adds by to the number of queue pairs that draw from a shared receive queue.
 func (r *RecvQueue) share(by int) {
 	if r.shared != nil {
 		r.shared.users += by
 	}
 }
 
-// checkLimit raises the event once fewer receives are posted than the limit.
+// checkLimit raises IBV_EVENT_SRQ_LIMIT_REACHED once fewer receives are posted than the limit.
 func (r *RecvQueue) checkLimit(t *Table) {
 	s := r.shared
 	if s == nil || s.Limit == 0 || r.Posted() >= int(s.Limit) {
@@ -119,8 +119,8 @@ func newRecvQueue(r ring.ServerRQ, maxSGE uint32) *RecvQueue {
 	return &RecvQueue{ring: r, maxSGE: maxSGE}
 }
 
-// look copies the next receive out, if there is one, and returns its index. An
-// index that the client got wrong is as good as none.
+// look copies the next receive out without taking it, and returns its index; ok is false if there
+// is none, or if the client's index is invalid.
 func (r *RecvQueue) look(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
 	if r.empty() {
 		return 0, false
@@ -135,14 +135,14 @@ func (r *RecvQueue) empty() bool {
 	return err != nil || prod == r.head
 }
 
-// Pick has a receive that which chooses from those that wait be the next.
+// Pick makes the waiting receive number which(n), of n, the next one.
 func (r *RecvQueue) Pick(which func(n int) int) {
 	if prod, err := r.ring.Prod(r.head); err == nil && prod-r.head > 1 && !r.resizing {
 		r.ring.Swap(r.head, r.head+uint32(which(int(prod-r.head))))
 	}
 }
 
-// taken says that what look found is taken.
+// taken takes the receive that look has returned.
 func (r *RecvQueue) taken() {
 	r.head++
 	if r.shared != nil { // the slot is copied: it is free
@@ -159,7 +159,7 @@ func (r *RecvQueue) take(rqe *abi.RQE, list []abi.SGE) (index uint32, ok bool) {
 	return index, ok
 }
 
-// publish tells the client that the receive of an index is complete.
+// publish tells the client that the receive at index is complete.
 func (r *RecvQueue) publish(index uint32) {
 	if r.shared != nil {
 		return
@@ -168,16 +168,16 @@ func (r *RecvQueue) publish(index uint32) {
 	r.ring.PublishCons(r.done)
 }
 
-// untouched reports that nothing was ever posted.
+// untouched reports whether no receive was ever posted.
 func (r *RecvQueue) untouched() bool {
 	prod, err := r.ring.Prod(r.done)
 	return err == nil && prod == 0
 }
 
-// reset skips what the client has posted.
+// reset skips the receives that the client has posted.
 func (r *RecvQueue) reset() {
 	if r.shared != nil {
-		return // others draw from it
+		return // other queue pairs use it
 	}
 	if prod, err := r.ring.Prod(r.head); err == nil {
 		r.head = prod
@@ -186,10 +186,10 @@ func (r *RecvQueue) reset() {
 	r.ring.PublishCons(r.done)
 }
 
-// Slots is how many receives fit.
+// Slots returns the capacity of the queue.
 func (r *RecvQueue) Slots() int { return r.ring.Slots() }
 
-// Posted is how many receives the client has posted and not had completed.
+// Posted returns the number of receives posted but not completed.
 func (r *RecvQueue) Posted() int {
 	if prod, err := r.ring.Prod(r.done); err == nil {
 		return int(prod - r.done)

@@ -1,7 +1,6 @@
 package qp
 
-// runQueue holds the queue pairs that may have something to send, first come
-// first served.
+// runQueue is a FIFO of the queue pairs that may have something to send.
 type runQueue struct {
 	q    []*QP
 	head int

@@ -2,8 +2,8 @@ package qp
 
 import "urdma/verbs/abi"
 
-// Ready carries out local work requests as far as their turn has come, and then
-// reports whether the one at Next may move now; its message begins with that.
+// Ready carries out the local work requests at Next, and then reports whether the work request at
+// Next may be sent now. If so, its message begins.
 func (q *QP) Ready() bool {
 	if q.SQ.localNext() && q.carryOutLocal() == fetchBudget {
 		q.t.Ready(q)
@@ -12,8 +12,8 @@ func (q *QP) Ready() bool {
 	return q.SQ.ready()
 }
 
-// ready reports whether the work request at Next may move now, and starts its
-// message: numbers it and counts its Read.
+// ready reports whether the work request at Next may be sent now. If so, it starts the message:
+// it numbers the message and counts a Read.
 func (s *SendQueue) ready() bool {
 	if s.next == s.tail {
 		return false
@@ -23,9 +23,9 @@ func (s *SendQueue) ready() bool {
 		return false
 	}
 	if !wr.Started && !s.mayStart(wr) {
-		return false // nor are its bytes read: a Read that it waits for may bring them
+		return false // do not read its bytes yet: the Read that it waits for may change them
 	}
-	if !wr.IsRead() && !wr.bytesOut && !wr.Here(wr.sent) {
+	if !wr.IsRead() && !wr.bytesOut && !wr.Available(wr.sent) {
 		return false
 	}
 	if !wr.Started {
@@ -57,15 +57,15 @@ func (s *SendQueue) start(wr *SendWR) {
 	}
 }
 
-// Sent says that n bytes more of the work request at Next left with a mark. After
-// its last byte comes its immediate data, if that goes apart from the bytes, and
-// then the next work request.
+// Sent records that n more bytes of the work request at Next were sent, with a mark. After the
+// last byte comes the immediate data, if the protocol sends it separately, and then the next work
+// request.
 func (s *SendQueue) Sent(n uint32, mark uint64, immediateApart bool) {
 	wr := s.At(s.next)
 	wr.mark = mark
 	wr.sent += n
-	if wr.stage != nil {
-		wr.stage.Sent(wr.sent, mark)
+	if wr.ahead != nil {
+		wr.ahead.Sent(wr.sent, mark)
 	}
 	switch {
 	case wr.sent < wr.Length && !wr.IsRead():
@@ -76,7 +76,7 @@ func (s *SendQueue) Sent(n uint32, mark uint64, immediateApart bool) {
 	}
 }
 
-// advance says that the work request at Next was handed to the carrier whole.
+// advance records that the work request at Next was handed to the carrier completely.
 func (s *SendQueue) advance() {
 	s.At(s.next).State = SendSent
 	s.next++

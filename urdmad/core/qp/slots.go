@@ -2,24 +2,24 @@ package qp
 
 import "math"
 
-// A send queue's private copies lie in chunks that come when work is posted and
-// go when it has completed: an idle queue pair has one at most, however long its
-// queue, and what clients post decides what they cost.
+// The private copies of a send queue's slots lie in chunks. A chunk is allocated when work is
+// posted and freed when the work has completed. An idle queue pair has at most one chunk, however
+// long its queue is, so the memory used depends on the work posted.
 
-// chunkSlots is how many work requests a chunk holds, a power of two.
+// chunkSlots is the number of work requests in a chunk, a power of two.
 const chunkSlots = 8
 
-// chunk is copies of neighbouring slots, with their scatter/gather lists.
+// chunk holds copies of neighbouring slots, with their scatter/gather lists.
 type chunk struct {
 	wrs   [chunkSlots]SendWR
-	width int // of each list
+	width int // elements of each list
 }
 
-// maxSpare is how many chunks of one width are kept for the next queue that needs one.
+// maxSpare is the number of free chunks of one width that are kept for reuse.
 const maxSpare = 256
 
-// chunkPool keeps chunks, by their width, that no queue needs now: all that their
-// work requests held was released. It belongs to the worker's thread.
+// chunkPool keeps free chunks, by width. Their work requests were released. It belongs to the
+// worker's thread.
 type chunkPool struct {
 	spare map[int][]*chunk
 }
@@ -48,27 +48,26 @@ func (p *chunkPool) put(c *chunk) {
 	}
 }
 
-// slots are the copies of a send queue's slots. Indices run freely.
+// slots are the copies of a send queue's slots. Indices are free-running.
 type slots struct {
-	chunks []*chunk // by slot/chunkSlots; nil: none of its slots is in use
+	chunks []*chunk // index slot/chunkSlots; nil: none of the chunk's slots is in use
 	width  int
 	mask   uint32
 	pool   *chunkPool // nil until the first work request
 }
 
-// init makes room for copies. A queue that does not exist, of 0 entries, has one that
-// is never in use: the oldest and the next work request of a queue can always be
-// looked at.
+// init sets the size. A queue that does not exist, with 0 entries, gets one slot that is never
+// used, so that the oldest and the next work request of any queue can be read.
 func (s *slots) init(entries uint32, width int) {
 	entries = max(entries, 1)
 	s.chunks = make([]*chunk, (entries+chunkSlots-1)/chunkSlots)
 	s.width, s.mask = width, entries-1
 }
 
-// vacant stands for a slot that is not in use. Nobody writes to it.
+// vacant stands for a slot that is not in use. It is never written.
 var vacant = SendWR{Op: operationOf(math.MaxUint32)}
 
-// At is the work request of an index.
+// At returns the work request at an index.
 func (s *slots) At(i uint32) *SendWR {
 	slot := i & s.mask
 	c := s.chunks[slot/chunkSlots]
@@ -78,7 +77,7 @@ func (s *slots) At(i uint32) *SendWR {
 	return &c.wrs[slot%chunkSlots]
 }
 
-// use is At for an index that is about to be in use.
+// use is At for an index that is about to be used; it allocates the chunk.
 func (s *slots) use(p *chunkPool, i uint32) *SendWR {
 	if c := &s.chunks[i&s.mask/chunkSlots]; *c == nil {
 		s.pool = p
@@ -87,8 +86,8 @@ func (s *slots) use(p *chunkPool, i uint32) *SendWR {
 	return s.At(i)
 }
 
-// passed gives back the chunk that ends with an index, once that has completed
-// and no newer work, up to tail, has come round to its slots.
+// passed frees the chunk that ends with index i, once that index has completed and no newer work
+// request, up to tail, uses the chunk's slots again.
 func (s *slots) passed(i, tail uint32) {
 	first := i &^ (chunkSlots - 1)
 	if (i+1)%chunkSlots != 0 || tail-first > s.mask+1 {

@@ -2,20 +2,19 @@ package qp
 
 import "urdma/urdmad/core/mem"
 
-// Source is what a Read of the peer's is answered from. Its region is held until
-// Release.
+// Source supplies the bytes for the answer to a peer's Read. It holds the region until Release.
 type Source struct {
-	q      *QP         // whose peer reads; nil for a Read of 0 bytes
-	after  uint64      // its writes that come first
+	q      *QP         // the queue pair that answers; nil for a Read of 0 bytes
+	after  uint64      // number of the last write that must end first
 	region *mem.Region // nil for a Read of 0 bytes
-	mapped []byte      // all of it; nil on the fallback path
-	stage  *Stage      // there; else nil
+	mapped []byte      // the bytes; nil on the fallback path
+	ahead  *ReadAhead  // on the fallback path; else nil
 	length uint32
 }
 
-// BeginRead checks a Read of the peer's: length bytes at va of the region stag. to is
-// put in line when bytes come that are read on the fallback path. Its client's budget
-// pays for them, or by a target queue pair that of the client whose memory it is.
+// BeginRead checks a peer's Read of length bytes at va of the region stag. The queue pair to is
+// put in line when bytes have been read on the fallback path. The budget of to's client pays for
+// them; if to is an XRC target queue pair, the budget of the client that owns the memory.
 func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Source, v Verdict) {
 	q.t.heardFrom(q)
 	if by := q.Client.Interceptor; by != nil {
@@ -33,57 +32,56 @@ func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Sourc
 	r.Hold()
 	s = Source{q: q, after: q.jobs.issued, region: r, mapped: r.Bytes(va, uint64(length)), length: length}
 	if s.mapped == nil {
-		s.stage = newStage(to, to.Owner(r), request{}, length, []element{{region: r, va: va, n: length}})
+		s.ahead = newReadAhead(to, to.Owner(r), request{}, length, []element{{region: r, va: va, n: length}})
 	}
 	return s, Verdict{}
 }
 
-// Here reports whether the byte at off can be read now, and sees to it that it can be
-// soon.
-func (s *Source) Here(off uint32) bool {
+// Available reports whether the byte at off can be read now. If not, it requests the byte.
+func (s *Source) Available(off uint32) bool {
 	if s.q != nil && !s.q.jobs.written(s.after) {
 		return false
 	}
-	return s.stage == nil || s.stage.Need(off)
+	return s.ahead == nil || s.ahead.Need(off)
 }
 
-// Run is how many of the bytes from off on, at most limit, are read in one piece.
+// Run returns how many bytes starting at off, at most limit, Bytes returns in one piece.
 func (s *Source) Run(off, limit uint32) uint32 {
-	if s.stage != nil {
-		return s.stage.Run(off, limit)
+	if s.ahead != nil {
+		return s.ahead.Run(off, limit)
 	}
 	return min(limit, s.length-off)
 }
 
-// Bytes are those from off on, as many as Run says or more.
+// Bytes returns the bytes from off on, at least as many as Run returns.
 func (s *Source) Bytes(off uint32) []byte {
-	if s.stage != nil {
-		return s.stage.Bytes(off)
+	if s.ahead != nil {
+		return s.ahead.Bytes(off)
 	}
 	return s.mapped[off:]
 }
 
-// Revoked reports whether the region was deregistered: it is its client's own again.
+// Revoked reports whether the region was deregistered; then it must not be read.
 func (s *Source) Revoked() bool { return s.region != nil && s.region.Dead() }
 
-// Sent notes that all before off went out, the last of it with a mark.
+// Sent records that all bytes before off were sent, the last of them with this mark.
 func (s *Source) Sent(off uint32, mark uint64) {
-	if s.stage != nil {
-		s.stage.Sent(off, mark)
+	if s.ahead != nil {
+		s.ahead.Sent(off, mark)
 	}
 }
 
-// Acked lets go of what the peer has, up to a mark.
+// Acked frees the bytes that the peer has acknowledged, up to mark.
 func (s *Source) Acked(mark uint64) {
-	if s.stage != nil {
-		s.stage.Acked(mark)
+	if s.ahead != nil {
+		s.ahead.Acked(mark)
 	}
 }
 
-// Release lets go of all of it.
+// Release frees everything.
 func (s *Source) Release() {
-	if s.stage != nil {
-		s.stage.Drop()
+	if s.ahead != nil {
+		s.ahead.Drop()
 	}
 	if s.region != nil {
 		s.region.Release()

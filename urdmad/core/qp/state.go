@@ -43,7 +43,7 @@ func (q *QP) Attach(c Carrier) {
 		q.moveTo(abi.QPSRTS)
 		q.Attr.MaxRdAtomic, q.Attr.MaxDestRdAtomic = uint32(conn.ORD), uint32(conn.IRD)
 	}
-	q.SQ.connect(maxReads(&q.Attr, c), c.Common().Takes)
+	q.SQ.connect(maxReads(&q.Attr, c), c.Common().PeerAccepts)
 	if by := q.Client.Interceptor; by != nil {
 		by.Connected(q)
 	}
@@ -65,7 +65,7 @@ func maxReads(a *abi.QPAttr, c Carrier) uint16 {
 // or later.
 func (t *Table) Await(q *QP, c Carrier) {
 	q.carrier = c
-	q.SQ.takes = ImmediateData | Atomics | XRC // what is posted is fetched, and such a peer is always ours
+	q.SQ.accepts = ImmediateData | Atomics | XRC // what is posted is fetched, and such a peer is always ours
 	t.Ready(q)
 }
 
@@ -73,7 +73,7 @@ func (t *Table) Await(q *QP, c Carrier) {
 // later.
 func (t *Table) Serve(q *QP, c Carrier) {
 	q.carrier, q.acked = c, 0
-	q.SQ.connect(0, c.Common().Takes)
+	q.SQ.connect(0, c.Common().PeerAccepts)
 	q.SQ.more = true
 	t.Ready(q)
 }
@@ -90,7 +90,7 @@ func (t *Table) PeerLeft(q *QP) bool {
 		q.Flush(reason.PeerLeft)
 		return false
 	}
-	q.Recv.Tear()
+	q.Recv.Interrupt()
 	q.Detach()
 	return true
 }

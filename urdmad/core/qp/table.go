@@ -21,7 +21,7 @@ type Table struct {
 	Stats   Stats
 
 	log        *slog.Logger
-	told       abi.TraceEvent // see event
+	traced     abi.TraceEvent // see event
 	rand       *rand.Rand
 	wake       func()                   // gets the worker out of its sleep, from any goroutine
 	mine       func(number uint32) bool // nil: all
@@ -32,14 +32,14 @@ type Table struct {
 	ended      mailbox.Box[endedJob]
 	unfinished []endedJob // taken from there
 	submitted  int64      // see Submitted
-	staging    staging
+	buffers    bufferPool
 	past       Counters // of queue pairs that were removed
 	chunks     chunkPool
 
 	turn  uint64 // Transmits so far, see budget.go
 	spent int    // in this turn
 
-	order     []*QP // all, for failDoomed
+	order     []*QP // all, for failDependents
 	check     int   // the next that it looks at is the one before this
 	unchecked int   // how many it will look at
 
@@ -75,15 +75,15 @@ type Client struct {
 	// client looked last.
 	Completed bool
 
-	staged    int      // bytes, see Stage
-	wantStage []*Stage // that wait for some of those, each once
-	unwritten int      // bytes that wait to be written on the fallback path
+	bytesAhead    int          // bytes, see ReadAhead
+	wantReadAhead []*ReadAhead // that wait for some of those, each once
+	unwritten     int          // bytes that wait to be written on the fallback path
 
 	turn  uint64 // of the table, that spent is of
 	spent int    // of its budget
 
-	domains map[*Domain]int // XRC domains in which it has shared receive queues, and how many
-	broken  uint64          // see breaks
+	domains  map[*Domain]int // XRC domains in which it has shared receive queues, and how many
+	brokenAt uint64          // see breaks
 }
 
 // NewTable returns an empty table. keys draws STags, numbers draws queue pair
@@ -113,7 +113,7 @@ func (t *Table) Len() int { return len(t.pairs) }
 // Past is the work of queue pairs that were removed.
 func (t *Table) Past() Counters { return t.past }
 
-// Waiting is how many queue pairs are in line to send, or to be looked at by failDoomed.
+// Waiting is how many queue pairs are in line to send, or to be looked at by failDependents.
 func (t *Table) Waiting() int { return t.run.len() + t.unchecked }
 
 // Ready puts a queue pair in line: it may have something to send.

@@ -19,8 +19,8 @@ type Watch interface {
 // event tells of an event.
 func (t *Table) event(c *Client, e abi.TraceEvent) {
 	if c.Watch != nil {
-		t.told = e // no call's argument: that would be allocated
-		c.Watch.Event(&t.told)
+		t.traced = e // no call's argument: that would be allocated
+		c.Watch.Event(&t.traced)
 	}
 }
 

@@ -15,7 +15,7 @@ type Domain struct {
 	queues     map[uint32]*RecvQueue
 	protection map[uint64]*protection // by protection domain
 	targets    map[*QP]struct{}
-	broken     uint64 // see breaks
+	brokenAt   uint64 // see breaks
 }
 
 // protection is a protection domain of queues of an XRC domain.
@@ -71,7 +71,7 @@ func (t *Table) RemoveQueue(r *RecvQueue) {
 		q.jobs.forget(func(d deferredRecv) bool { return d.from == r })
 		if q.Recv.active && q.Recv.from == r {
 			q.Recv.drop()
-			t.breaks(&q.broken)
+			t.markBroken(&q.brokenAt)
 		}
 	}
 	n.CQ.users--
@@ -148,5 +148,5 @@ func (r *RecvQueue) owner(q *QP) *Client {
 // namesQueue reports whether a queue pair may send an operation as far as XRC goes:
 // what one of type XRC_SEND sends is for a target, and nothing else takes it.
 func (q *QP) namesQueue(op *abi.Operation) bool {
-	return q.Type != abi.QPTypeXRCSend || op.RDMAP == abi.NoRDMAP || q.SQ.takes&XRC != 0
+	return q.Type != abi.QPTypeXRCSend || op.RDMAP == abi.NoRDMAP || q.SQ.accepts&XRC != 0
 }

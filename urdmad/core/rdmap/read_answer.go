@@ -74,7 +74,7 @@ func (a *answers) ready() bool {
 	if v.atomic != nil {
 		return v.atomic.done
 	}
-	return v.source.Here(v.sent)
+	return v.source.Available(v.sent)
 }
 
 // owe appends an answer and returns it.

@@ -11,7 +11,7 @@ import (
 func (s *Stream) Refusal(seg *Segment, v Verdict) []byte {
 	s.stats.TerminatesSent[v.Code]++
 	b := terminate(seg, v)
-	if told := s.QP.Told(); told.Kind != 0 && s.QP.Connection().Takes != 0 { // the peer is a urdmad
+	if told := s.QP.Refusal(); told.Kind != 0 && s.QP.Connection().PeerAccepts != 0 { // the peer is a urdmad
 		var detail [wire.TermDetailLen]byte
 		(&wire.TermDetail{Kind: uint16(told.Kind), Value: told.Value}).Put(detail[:])
 		b = append(b, detail[:]...)
@@ -62,7 +62,7 @@ func (s *Stream) Terminated(seg *Segment) (code wire.TermCode, err error) {
 		var n int
 		n, err = t.Parse(seg.Head[at:])
 		detail := wire.ParseTermDetail(seg.Head[at+n:])
-		s.QP.PeerTold(qp.Told{Kind: qp.ToldKind(detail.Kind), Value: detail.Value})
+		s.QP.PeerRefused(qp.Refusal{Kind: qp.RefusalKind(detail.Kind), Value: detail.Value})
 	}
 	if err != nil {
 		t = wire.Terminate{Code: wire.TermOperationUnspecified}

@@ -40,7 +40,7 @@ func (c *Conn) sendAnswer(frame []byte) bool {
 		c.resp.Refuse(p.PSN, roce.NAKAccess)
 		c.refused()
 		return false
-	case !v.source.Here(p.Offset):
+	case !v.source.Available(p.Offset):
 		return false
 	}
 	b := c.path.Payload(frame)

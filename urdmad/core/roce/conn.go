@@ -84,9 +84,9 @@ func transportOf(q *qp.QP) roce.Opcode {
 }
 
 func (c *Conn) speak(transport roce.Opcode) {
-	c.transport, c.Takes = transport, qp.ImmediateData|qp.Atomics
+	c.transport, c.PeerAccepts = transport, qp.ImmediateData|qp.Atomics
 	if transport == roce.XRC {
-		c.Takes |= qp.XRC
+		c.PeerAccepts |= qp.XRC
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *Conn) read(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	case s.Revoked():
 		v := qp.Verdict{Is: qp.Denied, Why: mem.NoRegion}
 		return refusal(v, rdmap.ReadCode(v))
-	case !s.Here(wr.Got()):
+	case !s.Available(wr.Got()):
 		return outcome{}
 	}
 	var src []byte

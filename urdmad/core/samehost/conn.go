@@ -49,7 +49,7 @@ type Conn struct {
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	c := &Conn{s: s, answers: pingpong.Detector{Delay: s.answerDelay}}
 	c.Dev, c.Local, c.Peer = dev, local, peer
-	c.Takes = qp.ImmediateData | qp.Atomics | qp.XRC
+	c.PeerAccepts = qp.ImmediateData | qp.Atomics | qp.XRC
 	c.timer = clock.NewTimer(c.tick)
 	c.again = clock.NewTimer(c.tryAgain)
 	return c

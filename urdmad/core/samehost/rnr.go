@@ -8,7 +8,7 @@ import "urdma/urdmad/core/clock"
 // retry.
 func (c *Conn) mayWait() bool {
 	next, now := uint64(c.QP.SQ.Next()), c.now()
-	if !c.rnr.Allows(next, min(c.SendPatience(), c.other.ReceivePatience()), now) {
+	if !c.rnr.Allows(next, min(c.MaxSendWait(), c.other.MaxReceiveWait()), now) {
 		return false
 	}
 	if c.rnr.Wait(next, now) {

@@ -135,7 +135,7 @@ func (c *Conn) Start(p Start) {
 	c.path = c.port.If.Path(p.Link, c.Local, c.Peer)
 	c.path.Follow()
 	size := min(c.port.MaxSegmentTo(c.Peer.Addr()), int(p.Peer.MaxSegment))
-	c.Takes = messages(p.Peer.Capabilities)
+	c.PeerAccepts = messages(p.Peer.Capabilities)
 	if p.Peer.Capabilities&wire.CapPadding != 0 {
 		c.path.TakesPadding()
 	}
@@ -175,7 +175,7 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 		r.DeathTimeout, r.KeepAlive = p.Patience, p.Patience/2
 	}
 	if c.ByNumber {
-		r.DeathTimeout, r.KeepAlive = qp.Patience(&p.QP.Attr), 0
+		r.DeathTimeout, r.KeepAlive = qp.RetryTime(&p.QP.Attr), 0
 	}
 	return r
 }
@@ -183,7 +183,7 @@ func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 // SetPatience applies changed attributes of the queue pair to its connection.
 func (s *Stack) SetPatience(c *Conn) {
 	if c.live() && c.ByNumber {
-		c.rel.SetDeathTimeout(qp.Patience(&c.QP.Attr))
+		c.rel.SetDeathTimeout(qp.RetryTime(&c.QP.Attr))
 	}
 }
 

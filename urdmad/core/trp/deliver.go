@@ -41,7 +41,7 @@ func (c *Conn) deliver(psn wire.PSN, seg *rdmap.Segment) bool {
 		c.rnr.Restart(c.now())
 		c.setReason(memory)
 		return false
-	case v.Result == rdmap.NoReceive && c.rnr.Allows(uint64(psn), c.ReceivePatience(), c.now()):
+	case v.Result == rdmap.NoReceive && c.rnr.Allows(uint64(psn), c.MaxReceiveWait(), c.now()):
 		c.setReason(receive)
 		return false
 	default:

@@ -324,11 +324,11 @@ func TestLeaveSilentPeer(t *testing.T) {
 		n.QA.Client.Host.Do(func() { left = n.QA.Q.SendLast() })
 		return left
 	}
-	n.Pass(time.Duration(qp.LastPatience) / 2)
+	n.Pass(time.Duration(qp.LastSendTimeout) / 2)
 	if !sendsLast() {
 		t.Error("a peer that was silent for a short time is given up")
 	}
-	n.Pass(2 * time.Duration(qp.LastPatience))
+	n.Pass(2 * time.Duration(qp.LastSendTimeout))
 	if sendsLast() {
 		t.Error("a silent peer is waited for")
 	}

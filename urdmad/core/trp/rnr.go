@@ -101,7 +101,7 @@ func (c *Conn) notePeerNotReady(ack wire.PSN, credits uint32) {
 		w.End()
 		return
 	}
-	limit := c.SendPatience()
+	limit := c.MaxSendWait()
 	switch {
 	case !w.Allows(uint64(ack), limit, c.now()):
 		if c.QP.FailNotReady() {

@@ -5,26 +5,26 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file lends client memory to carriers that have the kernel move the bytes: a
-// stream socket is read straight to where a message goes, and written from where it
-// comes. The memory is lent until the call returns. A message must have begun by the
-// steps of arrive.go, which have checked all of it; what SendRoom and its like have
-// lent and the kernel has filled is noted by Filled.
+// This file lends client memory to carriers for which the kernel copies the bytes: a stream
+// socket reads directly into a message's destination and writes directly from its source. The
+// memory is lent until the call returns. Before, the steps of arrive.go must have begun the
+// message and checked all of it. After the kernel has filled the memory that SendRoom, WriteRoom
+// or ResponseRoom lent, the carrier calls the matching Filled method.
 
-// SendRoom appends to vec where the next bytes of the message under way go, at most n:
-// fewer, or none, where urdmad does not map the memory.
+// SendRoom appends to vec the destination of the next n bytes of the current message. It lends
+// less, or nothing, if urdmad does not map the memory.
 func (q *QP) SendRoom(vec [][]byte, n uint32) [][]byte {
 	return lend(vec, q.Recv.sges[:q.Recv.nsge], q.Recv.got, n)
 }
 
-// SendFilled notes that n bytes of what SendRoom lent were filled.
+// SendFilled records that n bytes of the memory from SendRoom were filled.
 func (q *QP) SendFilled(n uint32) {
 	q.Recv.got += n
 	q.placed(abi.WCRecv, q.Recv.id, n)
 }
 
-// WriteRoom is SendRoom for a Write to va of the region stag, of which PlaceWrite has
-// placed the bytes before.
+// WriteRoom is SendRoom for a Write to va of the region stag. PlaceWrite must have placed the
+// earlier bytes.
 func (q *QP) WriteRoom(vec [][]byte, stag mem.STag, va uint64, n uint32) [][]byte {
 	r := q.t.Regions.Lookup(stag)
 	if r == nil || r.Null() || q.checkRemote(r, va, uint64(n), mem.RemoteWrite) != mem.Allowed {
@@ -36,7 +36,7 @@ func (q *QP) WriteRoom(vec [][]byte, stag mem.STag, va uint64, n uint32) [][]byt
 	return vec
 }
 
-// WriteFilled notes that n bytes of what WriteRoom lent, from va on, were filled.
+// WriteFilled records that n bytes of the memory from WriteRoom, starting at va, were filled.
 func (q *QP) WriteFilled(va uint64, n uint32) {
 	q.Stats.BytesRecv += uint64(n)
 	q.placed(abi.WCRDMAWrite, va, n)
@@ -46,12 +46,12 @@ func (q *QP) WriteFilled(va uint64, n uint32) {
 func (q *QP) ResponseRoom(vec [][]byte, i, n uint32) [][]byte {
 	wr := q.AwaitsAnswer(i, false)
 	if wr == nil {
-		return vec // its slot may be another's
+		return vec // another work request may have its slot
 	}
 	return lend(vec, wr.list, wr.got, n)
 }
 
-// ResponseFilled notes that n bytes of what ResponseRoom lent were filled.
+// ResponseFilled records that n bytes of the memory from ResponseRoom were filled.
 func (q *QP) ResponseFilled(i, n uint32) {
 	wr := q.SQ.At(i)
 	wr.got += n
@@ -77,9 +77,9 @@ func lend(vec [][]byte, list []element, off, n uint32) [][]byte {
 	return vec
 }
 
-// Lend appends to vec work request i's n bytes from off on, which Run has said are
-// there. ok is false if their memory was deregistered. The memory is lent until
-// the work request completes; SourceDead says whether it may still be read.
+// Lend appends to vec n bytes of work request i, starting at off. Run must have reported them
+// available. ok is false if their memory was deregistered. The memory is lent until the work
+// request completes; SourceDead reports whether it may still be read.
 func (q *QP) Lend(vec [][]byte, i, off, n uint32) (_ [][]byte, ok bool) {
 	for n > 0 {
 		b, ok := q.Part(i, off, n)

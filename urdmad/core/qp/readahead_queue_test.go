@@ -24,35 +24,35 @@ func unreadable(t *testing.T, n uint32) []element {
 	return []element{{region: r, va: 4096, n: n}}
 }
 
-// TestWaitingStagesAreBounded: a source that finds its client's budget used up waits for
+// TestWaitingReadAheadsAreBounded: a source that finds its client's budget used up waits for
 // it once, however often it is asked, in the line of queue pairs once the budget is
 // there, and not at all once its work request has gone.
-func TestWaitingStagesAreBounded(t *testing.T) {
+func TestWaitingReadAheadsAreBounded(t *testing.T) {
 	r := newRig(t, 8)
 	c := r.qp.Client
 	never := unreadable(t, 1)
-	full := newStage(r.qp, c, request{}, 1, never)
+	full := newReadAhead(r.qp, c, request{}, 1, never)
 	full.Fill()
-	c.staged = MaxStaged
-	var waiting []*Stage
+	c.bytesAhead = MaxReadAhead
+	var waiting []*ReadAhead
 	for range 3 {
-		s := newStage(r.qp, c, request{}, 1, never)
+		s := newReadAhead(r.qp, c, request{}, 1, never)
 		waiting = append(waiting, s)
 		for range 100 {
 			s.Fill()
 		}
 	}
-	if n := len(c.wantStage); n != 3 {
+	if n := len(c.wantReadAhead); n != 3 {
 		t.Fatalf("%d entries for three sources that wait", n)
 	}
 	waiting[0].Drop()
 	waiting[0].Drop()
-	if n := len(c.wantStage); n != 2 {
+	if n := len(c.wantReadAhead); n != 2 {
 		t.Errorf("%d entries when one of three sources is gone", n)
 	}
 	r.table.Transmit()
 	c.unstage(r.table, 2*(smallChunk+perWait)-perWait)
-	if n := len(c.wantStage); n != 0 || r.table.Waiting() != 1 {
+	if n := len(c.wantReadAhead); n != 0 || r.table.Waiting() != 1 {
 		t.Errorf("%d sources wait, %d queue pairs are in line, when there is room again", n, r.table.Waiting())
 	}
 	for _, s := range waiting {

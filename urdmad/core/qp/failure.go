@@ -30,7 +30,7 @@ type Found struct {
 	Element      Element       // of the list of the receive, or of the send, that is wrong; of length 0: none
 	Given        reason.Number // see Refuse; 0: the refusal is the step's own
 	Peer         *QP           // which refuses a send, and has found the above; nil: this queue pair has
-	Told         Told          // by a peer that refuses a send
+	Refusal      Refusal       // by a peer that refuses a send
 }
 
 // Element is an element of a scatter/gather list.
@@ -57,7 +57,7 @@ func (q *QP) deny(v mem.Violation, stag mem.STag, addr, length uint64, want uint
 // PeerFound takes what a peer of this urdmad, which refuses the oldest send, has found.
 func (q *QP) PeerFound(peer *QP) {
 	if q.Client.User == "" || q.Client.User != peer.Client.User {
-		q.PeerTold(peer.Told())
+		q.PeerRefused(peer.Refusal())
 	} else if peer.found.Is != Done || peer.found.Given != 0 {
 		q.found = peer.found
 		q.found.Peer = peer
@@ -100,7 +100,7 @@ func (q *QP) about(wr *SendWR, why reason.Number) Found {
 	case why >= reason.LocalNoRegion && why <= reason.LocalWindow:
 		return Found{Element: q.wrong}
 	}
-	return Found{Told: q.found.Told}
+	return Found{Refusal: q.found.Refusal}
 }
 
 // Named is the region or window that a key names, unless it belongs to another client: to
@@ -147,7 +147,7 @@ func (q *QP) notAgreed(op *abi.Operation) reason.Number {
 	switch {
 	case !op.Supported || !op.Of(q.Type):
 		return reason.Operation
-	case op.WritesLocal && !op.Atomic && q.SQ.maxReads == 0, op.Atomic && q.SQ.takes&Atomics != 0 && q.SQ.maxReads == 0:
+	case op.WritesLocal && !op.Atomic && q.SQ.maxReads == 0, op.Atomic && q.SQ.accepts&Atomics != 0 && q.SQ.maxReads == 0:
 		return reason.NoReads
 	}
 	return reason.PeerTakesNone

@@ -20,10 +20,10 @@ func pattern(b []byte) {
 	}
 }
 
-// TestStagingIsBounded: however much a client posts of memory that urdmad cannot
+// TestReadAheadIsBounded: however much a client posts of memory that urdmad cannot
 // map, or its peers read of it, no more than its budget is staged, and all of it
 // arrives.
-func TestStagingIsBounded(t *testing.T) {
+func TestReadAheadIsBounded(t *testing.T) {
 	const size, ops = 1<<20 + 12345, 100
 	for _, read := range []bool{false, true} {
 		enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
@@ -45,7 +45,7 @@ func TestStagingIsBounded(t *testing.T) {
 			}
 			most, done := 0, 0
 			w.Until("completions", 60*time.Second, func() bool {
-				most = max(most, a.Client.E.Staged(), b.Client.E.Staged())
+				most = max(most, a.Client.E.BytesAhead(), b.Client.E.BytesAhead())
 				for _, e := range q.Send.Poll() {
 					if e.Status != abi.StatusSuccess {
 						t.Fatalf("completion %+v", e)
@@ -54,23 +54,23 @@ func TestStagingIsBounded(t *testing.T) {
 				}
 				return done == ops
 			})
-			if !src.Shared() && !a.Client.E.Space.Direct() && most == 0 || most > qp.MaxStaged {
-				t.Errorf("read %v: %d bytes were staged at a time, expected at most %d", read, most, qp.MaxStaged)
+			if !src.Shared() && !a.Client.E.Space.Direct() && most == 0 || most > qp.MaxReadAhead {
+				t.Errorf("read %v: %d bytes were staged at a time, expected at most %d", read, most, qp.MaxReadAhead)
 			}
 			if !bytes.Equal(src.Bytes, sink.Bytes) {
 				t.Errorf("read %v: other bytes arrived", read)
 			}
 			w.Pass(time.Second)
-			if n := a.Client.E.Staged() + b.Client.E.Staged(); n != 0 {
+			if n := a.Client.E.BytesAhead() + b.Client.E.BytesAhead(); n != 0 {
 				t.Errorf("read %v: %d bytes are still staged", read, n)
 			}
 		})
 	}
 }
 
-// TestNullAmongStaged: of a list that has to be staged because urdmad can't map some of
+// TestNullAmongReadAhead: of a list that has to be staged because urdmad can't map some of
 // it, what names a null region is zeros, and what a Read writes there is lost.
-func TestNullAmongStaged(t *testing.T) {
+func TestNullAmongReadAhead(t *testing.T) {
 	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		const piece = 600000 // some chunks of the stage lie in the null region alone
 		w := enginetest.New(t, enginetest.Options{Seed: 92, MTU: 9000})
@@ -179,9 +179,9 @@ func TestSlowMemoryIsNoRNR(t *testing.T) {
 	})
 }
 
-// TestSmallStagesAreBounded: a source of a byte on the fallback path counts for what it
+// TestSmallReadAheadsAreBounded: a source of a byte on the fallback path counts for what it
 // takes, not for its byte, and is staged no further ahead than its client's budget allows.
-func TestSmallStagesAreBounded(t *testing.T) {
+func TestSmallReadAheadsAreBounded(t *testing.T) {
 	const pairs, slots = 12, 16384
 	w := enginetest.New(t, enginetest.Options{Seed: 93, RNRRetry: 7})
 	c, peer := w.A.NewClient(), w.A.NewClient()
@@ -200,10 +200,10 @@ func TestSmallStagesAreBounded(t *testing.T) {
 		a.Bell()
 	}
 	w.Pass(10 * time.Millisecond)
-	if n := w.A.Engine.QPs.Stats.FallbackJobs; n > qp.MaxStaged/512 {
+	if n := w.A.Engine.QPs.Stats.FallbackJobs; n > qp.MaxReadAhead/512 {
 		t.Errorf("%d sources of a byte are staged", n)
 	}
-	if n := c.E.Staged(); n < qp.MaxStaged/4 || n > qp.MaxStaged {
+	if n := c.E.BytesAhead(); n < qp.MaxReadAhead/4 || n > qp.MaxReadAhead {
 		t.Errorf("%d bytes count for the client", n)
 	}
 }
