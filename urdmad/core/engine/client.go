@@ -8,11 +8,10 @@ import (
 	"urdma/verbs/ring"
 )
 
-// ErrNoDoorbell says that a client has used up its doorbells.
+// ErrNoDoorbell reports that all doorbells of a client are in use.
 var ErrNoDoorbell = errors.New("engine: the client has used up its 4096 doorbells")
 
-// Client is one process as the poll loop sees it: its queue pairs' client, and
-// its doorbells.
+// Client is one process, as the poll loop sees it: its queue pairs and its doorbells.
 type Client struct {
 	qp.Client
 
@@ -22,7 +21,7 @@ type Client struct {
 	faulty bool
 }
 
-// AddClient begins to look at a client's doorbells.
+// AddClient adds a client. The engine polls its doorbells from now on.
 func (e *Engine) AddClient(c *Client, doorbells []byte) {
 	c.bells.Init(doorbells, 0)
 	c.bells.SetYield(e.cfg.YieldPost, e.cfg.YieldPoll, e.cfg.YieldAlone)
@@ -30,7 +29,7 @@ func (e *Engine) AddClient(c *Client, doorbells []byte) {
 	e.clients = append(e.clients, c)
 }
 
-// RemoveClient stops looking; its queue pairs must be gone.
+// RemoveClient removes a client. Its queue pairs must have been removed.
 func (e *Engine) RemoveClient(c *Client) {
 	for i, x := range e.clients {
 		if x == c {
@@ -40,7 +39,7 @@ func (e *Engine) RemoveClient(c *Client) {
 	}
 }
 
-// AddQP makes a client's queue pair known and gives it a number and a doorbell.
+// AddQP adds a client's queue pair and gives it a number and a doorbell.
 func (e *Engine) AddQP(c *Client, q *qp.QP) (doorbell int, err error) {
 	bell, ok := c.takeBell(q)
 	if !ok {
@@ -50,14 +49,13 @@ func (e *Engine) AddQP(c *Client, q *qp.QP) (doorbell int, err error) {
 	return bell, nil
 }
 
-// RemoveQP ends a queue pair's connection and forgets it.
+// RemoveQP ends a queue pair's connection and removes it.
 func (e *Engine) RemoveQP(c *Client, q *qp.QP, doorbell int) {
 	e.QPs.Remove(q)
 	c.byBell[doorbell] = nil
 }
 
-// wakeWaiting wakes the clients that wait for one of this turn's, or visit's,
-// completions.
+// wakeWaiting wakes the clients that wait for a completion written in this turn or Visit.
 func (e *Engine) wakeWaiting() {
 	for _, c := range e.clients {
 		if c.Completed {
@@ -67,8 +65,8 @@ func (e *Engine) wakeWaiting() {
 	}
 }
 
-// Crowded reports whether a client has polled on this core since we last asked, and
-// so can't run while we do. An unknown core, -1, is nobody's.
+// Crowded reports whether a client has polled on this core since the last call, so that it cannot
+// run while the worker does. Core -1 means unknown; no client polls there.
 func (e *Engine) Crowded(core int32) bool {
 	if core < 0 {
 		return false
@@ -81,8 +79,8 @@ func (e *Engine) Crowded(core int32) bool {
 	return false
 }
 
-// setSleeping tells every client whether a post must kick; it reports whether
-// a bell rang meanwhile, in which case the worker must not sleep.
+// setSleeping tells every client whether a post must wake the worker through the kick socket. It
+// reports whether a doorbell rang in the meantime; then the worker must not sleep.
 func (e *Engine) setSleeping(v bool) (rung bool) {
 	for _, c := range e.clients {
 		c.bells.SetSleeping(v)

@@ -6,10 +6,10 @@ import (
 	"urdma/urdmad/core/qp"
 )
 
-// This file is what happens when a doorbell rings: a client has posted to the queue pair
-// of that bell (urdma_abi.h).
+// This file handles doorbells. A ringing doorbell means that a client has posted to that
+// doorbell's queue pair (urdma_abi.h).
 
-// takeBell gives q a doorbell number, unique within the client.
+// takeBell gives q a doorbell number that is unique within the client.
 func (c *Client) takeBell(q *qp.QP) (int, bool) {
 	for range c.byBell {
 		i := c.nextDB
@@ -22,11 +22,12 @@ func (c *Client) takeBell(q *qp.QP) (int, bool) {
 	return 0, false
 }
 
-// lastPerTurn bounds the queue pairs of a client that has gone whose posts a turn takes.
+// lastPerTurn is the number of queue pairs of an ended client whose last posts are fetched in a
+// turn.
 const lastPerTurn = 64
 
-// SendLast is qp.QP.SendLast of any of the client's queue pairs, so many more in each
-// call.
+// SendLast calls qp.QP.SendLast for the client's queue pairs, a limited number of new ones in
+// each call, and reports whether some of their work can still reach a peer.
 func (c *Client) SendLast() (left bool) {
 	begun := 0
 	for _, q := range &c.byBell {
@@ -43,7 +44,7 @@ func (c *Client) SendLast() (left bool) {
 	return left
 }
 
-// answerBells has post look at the rings of every queue pair whose bell rang.
+// answerBells calls post for every queue pair whose doorbell rang.
 func (e *Engine) answerBells(post func(*qp.QP)) (n int) {
 	for _, c := range e.clients {
 		summary := c.bells.Summary()
@@ -64,7 +65,7 @@ func (e *Engine) answerBells(post func(*qp.QP)) (n int) {
 	return n
 }
 
-// rung reports whether a bell rang since they were answered.
+// rung reports whether a doorbell rang since the last answerBells.
 func (e *Engine) rung() bool {
 	for _, c := range e.clients {
 		if c.bells.Rung() {

@@ -22,28 +22,28 @@ import (
 	"urdma/wire"
 )
 
-// Config of an engine. Zeros take the defaults of package reliable.
+// Config configures an engine. Zeros mean the defaults of package reliable.
 type Config struct {
-	Rand         rand.Source // keys, sequence numbers, cookies; seeded in tests
+	Rand         rand.Source // source of keys, sequence numbers and cookies; seeded in tests
 	Log          *slog.Logger
 	DeathTimeout clock.Time // silence after which a peer counts as dead
 	AckDelay     clock.Time // how long acknowledgements and completions wait for an answer (package pingpong)
-	Window       int        // segments in flight a connection
-	YieldPost    uint32     // what clients are told in their doorbell page
+	Window       int        // largest number of segments in flight per connection
+	YieldPost    uint32     // settings that clients read in their doorbell page
 	YieldPoll    uint32
 	YieldAlone   uint32                   // ns
-	Mine         func(number uint32) bool // the queue pair numbers of this of several workers; nil: there is one
-	Numbers      trp.Numbers              // theirs; nil: there is one
-	// Wake is called, from any goroutine, when work appears outside rings and
-	// ports.
+	Mine         func(number uint32) bool // whether a queue pair number belongs to this worker; nil: there is only one
+	Numbers      trp.Numbers              // port numbers of the workers; nil: there is only one
+	// Wake is called, from any goroutine, when there is work that the poll loop does not see in
+	// rings and ports.
 	Wake func()
-	// AddressLost, if set, is called on the worker's thread, once a device, when another
-	// host turns out to have its port's IPv6 address, and it is cut off.
+	// AddressLost, if set, is called on the worker's thread, once per device, when another host
+	// uses the IPv6 address of the device's port. The port is then cut off.
 	AddressLost func(dev int)
 }
 
-// Engine is one worker's data path: its rooms, and the clients that belong to
-// it. The rooms are for the worker's thread alone.
+// Engine is one worker's data path: its protocol stacks and the clients that belong to it. The
+// stacks may be used on the worker's thread only.
 type Engine struct {
 	Clock     clock.Clock
 	QPs       *qp.Table
@@ -59,14 +59,14 @@ type Engine struct {
 	log     *slog.Logger
 	ports   []*ifPort
 	clients []*Client
-	tap     Tap                 // nil: nobody looks
-	calls   mailbox.Box[func()] // Do
+	tap     Tap                 // nil: no capture
+	calls   mailbox.Box[func()] // from Do
 	core    uint32              // CPU the worker runs on
-	blocked int                 // turns in a row that could send nothing of what there is
-	single  []*qp.QP            // sendBetween's; kept for its memory
+	blocked int                 // consecutive turns in which nothing of the waiting work could be sent
+	single  []*qp.QP            // buffer of sendBetween
 }
 
-// ifPort is an interface with the connections over it.
+// ifPort is an interface with its connections.
 type ifPort struct {
 	*trp.Port
 	datagrams *datagram.Port
@@ -74,17 +74,17 @@ type ifPort struct {
 	overTCP   bool
 	roce      *roce.Port // nil: the port speaks TRP
 
-	socket *mpa.Watched // of a port over TCP that has slept: its datagrams' socket; else nil
-	recent bool         // something came or left since it was found idle
+	socket *mpa.Watched // datagram socket of a port over TCP, once it has been watched while asleep; else nil
+	recent bool         // something was received or sent since the port was last idle
 }
 
-// Stats counts turns.
+// Stats has the counters of the poll loop.
 type Stats struct {
 	Turns, BusyTurns uint64
 	ClientFaults     uint64 `counter:"client_faults"`
 }
 
-// Counts is what every room of the worker counts, connections apart.
+// Counts has the counters of all stacks of the worker, without those of single connections.
 type Counts struct {
 	Engine    Stats
 	QPs       qp.Stats
@@ -96,7 +96,7 @@ type Counts struct {
 	RoCE      roce.Stats
 }
 
-// Counts copies them.
+// Counts returns a copy of the counters.
 func (e *Engine) Counts() Counts {
 	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats, e.RoCE.Stats}
 }
@@ -126,8 +126,8 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// unpredictable is a cryptographic source: strangers see some of its numbers
-// (sequence numbers, cookies) and must not guess others (STags).
+// unpredictable returns a cryptographic source. Strangers see some of its numbers (sequence
+// numbers, cookies) and must not be able to guess others (STags).
 func unpredictable() rand.Source {
 	var seed [32]byte
 	_, _ = crypto.Read(seed[:]) // never fails (crypto/rand)
@@ -141,7 +141,7 @@ type Handler interface {
 	roce.Handler
 }
 
-// SetHandler names the manager of connections; before the first turn.
+// SetHandler sets the manager of connections; it must be called before the first turn.
 func (e *Engine) SetHandler(h Handler) {
 	e.TRP.SetHandler(h)
 	e.MPA.SetHandler(h)
@@ -149,7 +149,7 @@ func (e *Engine) SetHandler(h Handler) {
 	e.SameHost.SetManager(h)
 }
 
-// AddPort gives the engine a port as its next device number.
+// AddPort adds a port and returns its device number, the next one.
 func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 	n := netif.New(len(e.ports), p, a, &e.Clock)
 	n.FindPaths(e.TRP.Random)
@@ -168,8 +168,8 @@ func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 	return n.Dev
 }
 
-// Renumber gives device dev another address, of the same family, or the unspecified one.
-// Connections from the old one end.
+// Renumber changes the address of device dev to another of the same family, or to the unspecified
+// address. Connections from the old address end.
 func (e *Engine) Renumber(dev int, a netip.Prefix) {
 	p := e.ports[dev]
 	old := p.If.IP()
@@ -190,12 +190,12 @@ func (e *Engine) Renumber(dev int, a netip.Prefix) {
 	}
 }
 
-// Interface is the interface of a device number.
+// Interface returns the interface with device number dev.
 func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
 
-// CarryOverTCP has connections of rdma_cm on device dev go over TCP, with hosts of
-// these networks alone; with all if there are none. scope is the index of its interface.
-// With crc CRCs are asked for, whatever the peer says.
+// CarryOverTCP makes rdma_cm connections of device dev use TCP. allow lists the networks of
+// permitted peers; an empty list permits all. scope is the index of the device's interface. With
+// crc the device asks for MPA CRCs, whatever the peer asks for.
 func (e *Engine) CarryOverTCP(dev int, allow []netip.Prefix, scope uint32, crc bool) {
 	e.ports[dev].overTCP = true
 	e.MPA.SetDevice(dev, mpa.Device{Allow: allow, Scope: scope, CRC: crc})
@@ -204,32 +204,32 @@ func (e *Engine) CarryOverTCP(dev int, allow []netip.Prefix, scope uint32, crc b
 // OverTCP reports whether CarryOverTCP was called.
 func (e *Engine) OverTCP(dev int) bool { return dev < len(e.ports) && e.ports[dev].overTCP }
 
-// SpeakRoCE has device dev speak RoCEv2, and nothing else but what a host says; before
-// its first Poll.
+// SpeakRoCE makes device dev speak RoCEv2 and nothing else, apart from the protocols every host
+// needs; it must be called before the first Turn.
 func (e *Engine) SpeakRoCE(dev int) { e.ports[dev].roce = e.RoCE.AddPort(e.ports[dev].datagrams) }
 
 // SpeaksRoCE reports whether SpeakRoCE was called.
 func (e *Engine) SpeaksRoCE(dev int) bool { return dev < len(e.ports) && e.ports[dev].roce != nil }
 
-// PlaceImmediately has device dev place RDMA Writes as they come, not in order.
+// PlaceImmediately makes device dev place RDMA Writes on arrival instead of in order.
 func (e *Engine) PlaceImmediately(dev int) { e.ports[dev].Immediate = true }
 
 // PlacesImmediately reports whether PlaceImmediately was called.
 func (e *Engine) PlacesImmediately(dev int) bool { return e.ports[dev].Immediate }
 
-// Announce tells the links that our ports are up (gratuitous ARP).
+// Announce announces our ports' addresses on their links (gratuitous ARP).
 func (e *Engine) Announce() {
 	for _, p := range e.ports {
 		p.If.Announce()
 	}
 }
 
-// Now is the time of the current turn.
+// Now returns the time of the current turn.
 func (e *Engine) Now() clock.Time { return e.Clock.Now }
 
-// Core is the CPU that the worker runs on.
+// Core returns the CPU that the worker runs on.
 func (e *Engine) Core() int { return int(int32(e.core)) }
 
-// Do has fn run on the worker's thread and returns at once. The caller wakes
-// the worker.
+// Do queues fn to run on the worker's thread and returns at once. The caller must wake the
+// worker.
 func (e *Engine) Do(fn func()) { e.calls.Put(fn) }

@@ -10,13 +10,13 @@ import (
 	"urdma/urdmad/core/qp"
 )
 
-// maxBursts bounds how many bursts one turn takes from a port, so that posts and
+// maxBursts is the largest number of bursts taken from a port in one turn, so that posts and
 // timers get their share under load.
 const maxBursts = 4
 
-// Turn is one turn of the poll loop: everything there is to do at time now, in
-// the order in which it helps a peer or a client go on. It reports whether
-// there was anything, and when the next timer is due.
+// Turn is one turn of the poll loop at time now: it does all present work, in the order that lets
+// peers and clients continue soonest. It reports whether there was work, and when the next timer
+// is due.
 func (e *Engine) Turn(now clock.Time) (busy bool, deadline clock.Time) {
 	e.Clock.Now = now
 	e.Stats.Turns++
@@ -30,7 +30,7 @@ func (e *Engine) Turn(now clock.Time) (busy bool, deadline clock.Time) {
 	return n > 0 || e.QPs.Waiting() > 0, e.Clock.Next()
 }
 
-func (e *Engine) stages() (n int) {
+func (e *Engine) runStages() (n int) {
 	for _, call := range e.calls.Take() {
 		call()
 		n++
@@ -57,19 +57,19 @@ func (e *Engine) stages() (n int) {
 	return n
 }
 
-// everyIdle is in how many turns an idle port is looked at once all the same: that sends
-// what its socket had no room for.
+// everyIdle is the number of turns after which even an idle port is polled once, to send packets
+// that its socket had no room for.
 const everyIdle = 64
 
-// idle reports that a port need not be asked in a turn: the kernel, which is asked about
-// the sockets of all connections at once, says that it has nothing.
+// idle reports whether a port can be skipped in a turn: the kernel, asked once for the sockets of
+// all connections, says that nothing is there to read.
 func (p *ifPort) idle(turn uint64) bool {
 	return p.socket != nil && !p.socket.Readable && !p.recent && turn%everyIdle != 0
 }
 
-// Visit is for another goroutine that works between two turns, in the place of a worker that
-// sleeps: fn, and what that has done soon. It reports whether the worker has work
-// now, and when the next timer is due.
+// Visit lets another goroutine work between two turns, while the worker sleeps: it runs fn, and
+// then the timers that fn has made due at once. It reports whether the worker has work now, and
+// when the next timer is due.
 func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Time) {
 	e.Clock.Now = now
 	if addr, faulted := fault.Guard(func() { fn(); e.Clock.RunSoon() }); faulted {
@@ -84,13 +84,13 @@ func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Tim
 	return work, e.Clock.Next()
 }
 
-// receive handles what a port has, a few bursts at most. Between them it sends what
-// queue pairs with nothing under way have posted meanwhile: one short message after the
-// other, which is not to wait for the other bursts. The port gets its bursts all the
-// same, soon, or clients that post all the time would have its ring overflow.
+// receive handles the packets of a port, up to maxBursts bursts. Between bursts it sends short
+// single messages that were posted meanwhile, so that they need not wait for the other bursts.
+// The bursts still follow soon, because otherwise clients that post all the time would let the
+// port's ring overflow.
 //
-// One datagram may complete thousands of sends. What is left of a burst when the turn's
-// budget is spent is handled in the next.
+// One datagram may complete thousands of sends. If the turn's budget is used up, the rest of the
+// burst is handled in the next turn.
 func (e *Engine) receive(p *ifPort) (total int) {
 	begun := e.QPs.Spent()
 	for burst := range maxBursts {
@@ -109,12 +109,13 @@ func (e *Engine) receive(p *ifPort) (total int) {
 	return total
 }
 
-// maxBetween bounds what is sent between two bursts: the queue pairs that send, and the
-// packets from which on no other one does. The others send at the end of the turn.
+// maxBetween limits the sending between two bursts: the number of queue pairs that send, and the
+// number of packets after which no further queue pair does. The others send at the end of the
+// turn.
 const maxBetween = 32
 
-// sendBetween answers bells, and sends what was posted alone. All bells come first: a
-// fault in a client's memory ends the sending, and must not take unanswered ones along.
+// sendBetween answers doorbells and sends single posts. It answers all doorbells first, because a
+// fault in client memory ends the sending and must not lose unanswered doorbells.
 func (e *Engine) sendBetween() (n int) {
 	single := e.single[:0]
 	n = e.answerBells(func(q *qp.QP) {
@@ -136,8 +137,8 @@ func (e *Engine) sendBetween() (n int) {
 	return n
 }
 
-// handle handles the datagrams of the interface's burst; false: there are others, and the
-// budget that began when so much was spent is used up.
+// handle handles the datagrams of the interface's current burst. It returns false if datagrams
+// are left and the budget is used up; begun is the value of Spent at the budget's start.
 func (e *Engine) handle(p *ifPort, begun int) bool {
 	for d := p.If.Next(); d != nil; d = p.If.Next() {
 		if p.roce != nil {
@@ -152,32 +153,32 @@ func (e *Engine) handle(p *ifPort, begun int) bool {
 	return true
 }
 
-// Longest and shortest pause before work that a full port holds up is tried
-// again: a link that is down must not keep a core busy.
+// Shortest and longest pause before work that a full port has blocked is tried again: a link that
+// is down must not keep a core busy.
 const (
 	minBlocked = 5 * clock.Microsecond
 	maxBlocked = clock.Millisecond
 )
 
-// retryBlocked is how long to wait when all there is to send was held up.
+// retryBlocked returns how long to wait when all work to send was blocked.
 func (e *Engine) retryBlocked() clock.Time {
 	wait := min(minBlocked<<min(e.blocked, 10), maxBlocked)
 	e.blocked++
 	return wait
 }
 
-// guarded runs the stages and turns a fault in a client's memory into the end
-// of that client. What the faulting stage left undone belongs to that client's
-// queue pairs; the other stages run in the next turn.
+// guarded runs the stages of a turn. A fault in a client's memory ends that client instead of
+// urdmad. The interrupted stage's unfinished work belongs to that client's queue pairs; the other
+// stages run in the next turn.
 func (e *Engine) guarded() (n int) {
-	if addr, faulted := fault.Guard(func() { n = e.stages() }); faulted {
+	if addr, faulted := fault.Guard(func() { n = e.runStages() }); faulted {
 		e.faulted(addr)
 		return 1
 	}
 	return n
 }
 
-// faulted ends the client whose memory could not be touched.
+// faulted ends the client whose memory could not be accessed.
 func (e *Engine) faulted(addr uintptr) {
 	for _, c := range e.clients {
 		if c.Space.Contains(addr) {
@@ -204,10 +205,10 @@ func (e *Engine) endFaulty(c *Client) {
 
 var errClientMemory = errors.New("engine: client memory cannot be touched")
 
-// PrepareSleep announces to clients that posts must kick from now on, and arms
-// the ports. ok is false when work has appeared. fds are what to wait for
-// beside the kick sockets, timed means some port has no interrupt and the wait
-// must be short.
+// PrepareSleep tells clients that posts must use the kick socket from now on, and arms the ports'
+// interrupts. ok is false if work has appeared. out has the descriptors to wait for in addition
+// to the kick sockets; timed means that some port has no interrupt, so that the wait must be
+// short.
 func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 	if e.setSleeping(true) || e.calls.Full() || e.QPs.FallbackEnded() {
 		e.Woke()
@@ -217,7 +218,7 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		fds = append(fds, fd)
 	}
 	for _, p := range e.ports {
-		if !p.If.Receives() || p.socket != nil && !p.recent { // the latter had nothing, and wakes along with the connections' sockets
+		if !p.If.Receives() || p.socket != nil && !p.recent { // a watched socket had nothing to read; MPA's descriptor wakes the worker for it
 			continue
 		}
 		fd, armed := p.If.ArmRx()
@@ -231,9 +232,9 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		case fd == port.Woken:
 		case fd < 0:
 			timed = true
-		case p.socket == nil: // else it is in the set of the connections' sockets
+		case p.socket == nil: // else MPA's descriptor covers it
 			fds = append(fds, fd)
-			if p.overTCP && !p.If.Siblings() { // whose packets the socket says nothing of
+			if p.overTCP && !p.If.Siblings() { // siblings' packets do not make this socket readable
 				p.socket = e.MPA.WatchReadable(fd)
 			}
 		}

@@ -9,23 +9,23 @@ import (
 	"urdma/urdmad/core/trp"
 )
 
-// Tap is shown what the engine's ports receive and send, and what connections within the
-// engine and over TCP carry; on the worker's thread.
+// Tap is shown the frames that the engine's ports receive and send, and the messages of
+// connections within the engine and over TCP; on the worker's thread.
 type Tap interface {
 	netif.Tap
 	samehost.Observer
 	datagram.Observer
 	mpa.Observer
-	// Handshake shows a control packet between two ids of this engine; q, if there is one,
-	// is what its sender wants to connect.
+	// Handshake shows a connection management packet between two ids of this engine; q is the
+	// queue pair that its sender wants to connect, or nil.
 	Handshake(p *trp.ControlPacket, q *qp.QP)
 }
 
-// Tap is the one that SetTap has set, or nil.
+// Tap returns the Tap set by SetTap, or nil.
 func (e *Engine) Tap() Tap { return e.tap }
 
-// SetTap shows t all of that from now on; nil: nobody looks. On the worker's thread, between
-// frames.
+// SetTap shows everything to t from now on; nil ends that. It must be called on the worker's
+// thread, between frames.
 func (e *Engine) SetTap(t Tap) {
 	e.tap = t
 	for _, p := range e.ports {

@@ -234,7 +234,7 @@ func TestWrongWorkRequest(t *testing.T) {
 			r.want("sends", r.completions(&r.send), "1:0", fmt.Sprintf("2:%d", c.status), fmt.Sprintf("3:%d", abi.StatusWRFlushErr))
 			r.want("receives", r.completions(&r.recv), fmt.Sprintf("9:%d", abi.StatusWRFlushErr))
 			if r.carrier.failed != 1 || r.qp.State() != abi.QPSErr {
-				t.Errorf("the carrier was told %d times, and the state is %d", r.carrier.failed, r.qp.State())
+				t.Errorf("the carrier's Failed was called %d times, and the state is %d", r.carrier.failed, r.qp.State())
 			}
 		})
 	}
@@ -321,7 +321,7 @@ func TestHostileIndex(t *testing.T) {
 			r.qp.SQ.head, r.qp.SQ.next = r.qp.SQ.tail, r.qp.SQ.tail
 			r.qp.Post()
 			if r.qp.State() != abi.QPSErr || r.carrier.failed != 1 {
-				t.Errorf("state %d, carrier told %d times", r.qp.State(), r.carrier.failed)
+				t.Errorf("state %d, Failed called %d times", r.qp.State(), r.carrier.failed)
 			}
 			var ev [64]byte
 			if n, err := unix.Read(r.async, ev[:]); n < abi.Size[abi.AsyncEvent]() || err != nil {

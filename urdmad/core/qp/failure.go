@@ -6,31 +6,32 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file says why a queue pair has failed: a number for its completions and its state,
-// and facts for whoever watches its client, who makes a text of them.
+// This file records why a queue pair has failed: a number for its completions and its state, and
+// facts for the client's observer, which turns them into text.
 
-// Failure is why a queue pair fails, and what that is about.
+// Failure is the reason why a queue pair fails, with facts about it.
 type Failure struct {
 	Why    reason.Number
-	WR     *SendWR // the work request that fails; nil: none does
-	Status uint32  // of it, enum ibv_wc_status
+	WR     *SendWR // the failed work request; nil: none
+	Status uint32  // status of WR, enum ibv_wc_status
 	Found
 }
 
-// Found is what was found wrong. Its zero value: nothing is known.
+// Found has the facts about a refused message or an invalid work request. Its zero value means
+// that nothing is known.
 type Found struct {
-	Is           Outcome // of the step of arrive.go that refused a message; Done: none did
+	Is           Outcome // result of the step of arrive.go that refused a message; Done: none did
 	Why          mem.Violation
 	STag         mem.STag
 	Addr, Length uint64
-	Want         uint32        // rights, enum ibv_access_flags
-	WRID         uint64        // of the receive
-	Room         uint32        // bytes, of a receive that is too short
-	Local        reason.Number // what is wrong with the receive
-	Element      Element       // of the list of the receive, or of the send, that is wrong; of length 0: none
-	Given        reason.Number // see Refuse; 0: the refusal is the step's own
-	Peer         *QP           // which refuses a send, and has found the above; nil: this queue pair has
-	Refusal      Refusal       // by a peer that refuses a send
+	Want         uint32        // rights needed, enum ibv_access_flags
+	WRID         uint64        // wr_id of the receive
+	Room         uint32        // length in bytes of the receive that is too short
+	Local        reason.Number // why the receive is invalid
+	Element      Element       // invalid element of the receive or send; length 0: none
+	Given        reason.Number // reason given to Refuse; 0: the step itself has refused
+	Peer         *QP           // queue pair that refused our send and found these facts; nil: this queue pair
+	Refusal      Refusal       // reason from the peer that refused our send
 }
 
 // Element is an element of a scatter/gather list.
@@ -38,23 +39,24 @@ type Element struct {
 	Index        int
 	Addr         uint64
 	Length, LKey uint32
-	PD           uint64 // of the queue that it was posted to
+	PD           uint64 // protection domain of the queue it was posted to
 }
 
 func elementOf(index int, e *abi.SGE, pd uint64) Element {
 	return Element{Index: index, Addr: e.Addr, Length: e.Length, LKey: e.LKey, PD: pd}
 }
 
-// Why is the reason of the error state; 0: there is none, or it is unknown.
+// Why returns the reason for the error state; 0 if there is none or it is unknown.
 func (q *QP) Why() reason.Number { return q.why }
 
-// deny notes a violation, and is the verdict for it.
+// deny records an access violation and returns the Verdict for it.
 func (q *QP) deny(v mem.Violation, stag mem.STag, addr, length uint64, want uint32) Verdict {
 	q.found = Found{Is: Denied, Why: v, STag: stag, Addr: addr, Length: length, Want: want}
 	return Verdict{Denied, v}
 }
 
-// PeerFound takes what a peer of this urdmad, which refuses the oldest send, has found.
+// PeerFound takes over the facts from a peer in this urdmad that refuses the oldest send. A peer
+// of another user passes only its Refusal.
 func (q *QP) PeerFound(peer *QP) {
 	if q.Client.User == "" || q.Client.User != peer.Client.User {
 		q.PeerRefused(peer.Refusal())
@@ -64,7 +66,7 @@ func (q *QP) PeerFound(peer *QP) {
 	}
 }
 
-// FlushForReceive ends a queue pair because of a wrong receive.
+// FlushForReceive ends a queue pair because of an invalid receive.
 func (q *QP) FlushForReceive() {
 	why := q.found.Local
 	switch {
@@ -79,8 +81,8 @@ func (q *QP) FlushForReceive() {
 	q.Flush(why)
 }
 
-// because notes why the queue pair fails, and tells of it, the first time. wr is the work
-// request that fails with a status; nil: none does.
+// because records and reports the reason why the queue pair fails, the first time it is called.
+// wr is the work request that fails with status; nil if none does.
 func (q *QP) because(why reason.Number, wr *SendWR, status uint32) {
 	if q.why != 0 || q.leaving {
 		return
@@ -92,7 +94,8 @@ func (q *QP) because(why reason.Number, wr *SendWR, status uint32) {
 	q.found, q.wrong = Found{}, Element{}
 }
 
-// about is what was found that concerns a failure. Messages of the peer's are none of a send's.
+// about returns the facts that belong to a failure. Facts about the peer's messages do not belong
+// to the failure of a send.
 func (q *QP) about(wr *SendWR, why reason.Number) Found {
 	switch {
 	case wr == nil, q.found.Peer != nil:
@@ -103,8 +106,8 @@ func (q *QP) about(wr *SendWR, why reason.Number) Found {
 	return Found{Refusal: q.found.Refusal}
 }
 
-// Named is the region or window that a key names, unless it belongs to another client: to
-// whoever uses the queue pair that is as none.
+// Named returns the region or window that key s names, or nil. A region of another client counts
+// as none, so that the queue pair's user learns nothing about it.
 func (q *QP) Named(s mem.STag) *mem.Region {
 	if r := q.t.Regions.Lookup(s); r != nil && r.Space == q.Owner(r).Space {
 		return r
@@ -112,14 +115,14 @@ func (q *QP) Named(s mem.STag) *mem.Region {
 	return nil
 }
 
-// Gone is the region that a key has named until not long ago, likewise.
+// Gone returns the recently deregistered region that key s named, under the same rule.
 func (q *QP) Gone(s mem.STag) (g mem.Gone, ok bool) {
 	g, ok = q.t.Regions.Gone(s)
 	return g, ok && (g.PD == q.PD || q.Domain != nil && q.Domain.protection[g.PD] != nil)
 }
 
-// wrongElement is why an element of a scatter/gather list is not what a queue pair of
-// protection domain pd may use.
+// wrongElement returns why a queue pair of protection domain pd may not use a scatter/gather
+// element.
 func (q *QP) wrongElement(el *abi.SGE, pd uint64) reason.Number {
 	switch r := q.Named(mem.STag(el.LKey)); {
 	case r == nil:
@@ -134,7 +137,7 @@ func (q *QP) wrongElement(el *abi.SGE, pd uint64) reason.Number {
 	return reason.LocalNoRight
 }
 
-// lengthWrong is the reason for a message that is too long.
+// lengthWrong returns the reason for a message that is too long.
 func (q *QP) lengthWrong() reason.Number {
 	if q.Type == abi.QPTypeUD {
 		return reason.DatagramSize
@@ -142,7 +145,7 @@ func (q *QP) lengthWrong() reason.Number {
 	return reason.MessageTooLong
 }
 
-// notAgreed is the reason for an operation that the queue pair or its peer does not have.
+// notAgreed returns the reason for an operation that the queue pair or its peer does not support.
 func (q *QP) notAgreed(op *abi.Operation) reason.Number {
 	switch {
 	case !op.Supported || !op.Of(q.Type):
@@ -153,8 +156,8 @@ func (q *QP) notAgreed(op *abi.Operation) reason.Number {
 	return reason.PeerTakesNone
 }
 
-// statusOf is the completion status, enum ibv_wc_status, for what is wrong with a work
-// request.
+// statusOf returns the completion status, enum ibv_wc_status, for the reason why a work request
+// is invalid.
 func statusOf(why reason.Number) uint32 {
 	switch {
 	case why >= reason.LocalNoRegion && why <= reason.LocalUnreachable:

@@ -215,9 +215,9 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestPatience: how long is tried, of timeout, retry_cnt, rnr_retry and
+// TestRetryTime: the retry time that follows from timeout, retry_cnt, rnr_retry and
 // min_rnr_timer.
-func TestPatience(t *testing.T) {
+func TestRetryTime(t *testing.T) {
 	for _, c := range []struct {
 		timeout, retry uint32
 		want           string

@@ -25,7 +25,7 @@ type Shared struct {
 	Limit    uint32         // srq_limit: one event when fewer receives are posted; 0: off
 	users    int
 	brokenAt uint64 // see markBroken
-	Named           // of an XRC domain; else empty
+	Named           // zero unless in an XRC domain
 }
 
 // NewShared returns a shared receive queue whose ring lies in mem as layout says.

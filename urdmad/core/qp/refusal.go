@@ -2,27 +2,28 @@ package qp
 
 import "urdma/urdmad/core/mem"
 
-// Refusal is what urdmads tell each other of why a message was refused, beside the cause in
-// their protocol's terms. It has no address, and nothing of memory that the peer did not
-// name: programs of other users may read it.
+// Refusal is the reason that one urdmad sends another for refusing a message, in addition to the
+// error code of their protocol. It contains no address, and no facts about memory that the peer
+// did not name, because programs of other users may read it.
 type Refusal struct {
 	Kind  RefusalKind
-	Value uint32 // as the kind says
+	Value uint32 // meaning depends on Kind
 }
 
-// RefusalKind is what is told. Numbers are those on the wire (docs/WIRE.md chapter 6).
+// RefusalKind says what a Refusal means. The numbers are those on the wire (docs/WIRE.md chapter
+// 6).
 type RefusalKind uint16
 
 const (
-	RefusalRegion       RefusalKind = 1 // value: the rights of the region or window, enum ibv_access_flags
-	RefusalPair         RefusalKind = 2 // value: qp_access_flags
-	RefusalRoom         RefusalKind = 3 // value: bytes that the receive has room for
-	RefusalReceive      RefusalKind = 4 // the receive was wrong; value: its reason
-	RefusalDeregistered RefusalKind = 5 // the key has named a region until a moment ago
-	RefusalGiven        RefusalKind = 6 // nothing is wrong with the message; value: the reason
+	RefusalRegion       RefusalKind = 1 // the region's or window's rights are too few; value: the rights, enum ibv_access_flags
+	RefusalPair         RefusalKind = 2 // the queue pair's rights are too few; value: qp_access_flags
+	RefusalRoom         RefusalKind = 3 // the receive is too short; value: its length in bytes
+	RefusalReceive      RefusalKind = 4 // the receive was invalid; value: the reason
+	RefusalDeregistered RefusalKind = 5 // the key's region was deregistered recently
+	RefusalGiven        RefusalKind = 6 // the message itself was valid; value: the reason
 )
 
-// Refusal is what the peer of the queue pair, whose message was refused, is told.
+// Refusal returns the reason to send to the peer for the last refused message.
 func (q *QP) Refusal() Refusal {
 	f := &q.found
 	switch {
@@ -49,5 +50,5 @@ func (q *QP) Refusal() Refusal {
 	return Refusal{}
 }
 
-// PeerRefused takes what the peer has told of why it refuses the oldest send.
+// PeerRefused records the peer's reason for refusing the oldest send.
 func (q *QP) PeerRefused(t Refusal) { q.found = Found{Refusal: t} }

@@ -6,8 +6,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// RDMAConnectAccess are the rights that a queue pair grants its peer until
-// MODIFY_QP says otherwise: those that rdma_cm gives.
+// RDMAConnectAccess are the access rights that a queue pair grants its peer until MODIFY_QP
+// changes them: those of rdma_cm connections.
 const RDMAConnectAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic
 
 // Asynchronous events of a queue pair (ibv_get_async_event(3)).
@@ -18,25 +18,24 @@ const (
 	EventDrained = abi.EventSQDrained
 )
 
-// State is enum ibv_qp_state.
+// State returns the state, enum ibv_qp_state.
 func (q *QP) State() uint32 { return q.state }
 
-// Connectable reports whether a connection of rdma_cm can be started on the queue
-// pair: it exists, is of a type that has connections, has none, and is in RESET or
-// INIT. One of type UC gets its carrier from ibv_modify_qp.
+// Connectable reports whether an rdma_cm connection can be started on the queue pair: it exists,
+// has a connected type and no connection, and is in RESET or INIT. A UC queue pair gets its
+// carrier from ibv_modify_qp.
 func (q *QP) Connectable() bool {
 	return q.Type != abi.QPTypeUC && q.Type != abi.QPTypeUD && !q.removed && q.carrier == nil && (q.state == abi.QPSReset || q.state == abi.QPSInit)
 }
 
-// Receives reports whether messages of the peer may arrive in a state: RTR and
-// beyond.
+// Receives reports whether the peer's messages may arrive in a state: RTR and later.
 func Receives(state uint32) bool {
 	return state == abi.QPSRTR || state == abi.QPSRTS || state == abi.QPSSQD || state == abi.QPSSQE
 }
 
-// Attach makes c, whose connection has begun, the queue pair's carrier and takes
-// up what was posted. Messages are numbered from 1 again. A connection of
-// rdma_cm moves the queue pair to RTS; one by number finds it in RTR or later.
+// Attach makes c, whose connection has begun, the queue pair's carrier, and sends waiting posts.
+// Message numbers restart at 1. A connection of rdma_cm moves the queue pair to RTS; a connection
+// set up by ibv_modify_qp finds it in RTR or later.
 func (q *QP) Attach(c Carrier) {
 	q.carrier, q.acked = c, 0
 	if conn := c.Common(); !conn.ByNumber {
@@ -47,12 +46,12 @@ func (q *QP) Attach(c Carrier) {
 	if by := q.Client.Interceptor; by != nil {
 		by.Connected(q)
 	}
-	q.SQ.more = true // posts are fetched in this turn, but not before the connection stands: they may end it
+	q.SQ.more = true // fetch posts in this turn, but after this setup: a post may end the connection
 	q.t.Ready(q)
 }
 
-// maxReads is how many Reads may be open. A peer that serves none at all refuses
-// them itself.
+// maxReads returns the limit of outstanding Reads. A peer that serves no Reads refuses them
+// itself.
 func maxReads(a *abi.QPAttr, c Carrier) uint16 {
 	most := a.MaxRdAtomic
 	if c != nil && c.Common().ByNumber {
@@ -61,16 +60,14 @@ func maxReads(a *abi.QPAttr, c Carrier) uint16 {
 	return uint16(most)
 }
 
-// Await makes c, which has no connection yet, the carrier of a queue pair in RTR
-// or later.
+// Await makes c, which has no connection yet, the carrier of a queue pair in RTR or later.
 func (t *Table) Await(q *QP, c Carrier) {
 	q.carrier = c
-	q.SQ.accepts = ImmediateData | Atomics | XRC // what is posted is fetched, and such a peer is always ours
+	q.SQ.accepts = ImmediateData | Atomics | XRC // until the connection is there: posts are fetched, and such a peer is always a urdmad
 	t.Ready(q)
 }
 
-// Serve makes c, which needs no connection, the carrier of a queue pair in RTR or
-// later.
+// Serve makes c, which needs no connection, the carrier of a queue pair in RTR or later.
 func (t *Table) Serve(q *QP, c Carrier) {
 	q.carrier, q.acked = c, 0
 	q.SQ.connect(0, c.Common().PeerAccepts)
@@ -78,13 +75,13 @@ func (t *Table) Serve(q *QP, c Carrier) {
 	t.Ready(q)
 }
 
-// Detach makes the queue pair forget its carrier, which calls it.
+// Detach removes the queue pair's reference to its carrier. The carrier calls it.
 func (q *QP) Detach() { q.carrier = nil }
 
-// PeerLeft is for the carrier of a connection by number that its peer has
-// ended. Such a queue pair keeps its state and its queues, as InfiniBand's do,
-// and its carrier is detached. False: it is in error, or a send of its has
-// failed, and PeerLeft has flushed it.
+// PeerLeft is called by the carrier of a connection set up by ibv_modify_qp when the peer has
+// ended it. The queue pair keeps its state and queues, as in InfiniBand, and the carrier is
+// detached. It returns false if the queue pair is in error or one of its sends has failed; then
+// it has been flushed.
 func (t *Table) PeerLeft(q *QP) bool {
 	if !Receives(q.state) || q.SQ.failed {
 		q.Flush(reason.PeerLeft)
@@ -95,11 +92,12 @@ func (t *Table) PeerLeft(q *QP) bool {
 	return true
 }
 
-// SendsBegun reports whether sends have begun. If the peer ends a connection by number then, nobody answers
-// them, and they must not continue on a later connection: parts of them may have been executed.
+// SendsBegun reports whether sends have begun. If the peer has ended the connection, nobody
+// answers them, and a later connection must not repeat them, because parts of them may have been
+// carried out.
 func (q *QP) SendsBegun() bool { return !q.SQ.untouched() }
 
-// reset makes the queue pair, whose work was abandoned, as good as new.
+// reset returns the queue pair to its initial state. Its work was abandoned.
 func (q *QP) reset() {
 	q.abandoned = false
 	q.SQ.reset()
@@ -111,9 +109,8 @@ func (q *QP) reset() {
 	q.found, q.wrong = Found{}, Element{}
 }
 
-// heardFrom is called when something of the peer's arrives. The program of a queue
-// pair that is still in RTR is told once: it may move to RTS on the strength of it
-// (InfiniBand vol. 1).
+// heardFrom is called when a message of the peer arrives. If the queue pair is still in RTR, its
+// program gets IBV_EVENT_COMM_EST once, and may then move to RTS (InfiniBand vol. 1).
 func (t *Table) heardFrom(q *QP) {
 	if q.state == abi.QPSRTR && !q.heard && q.Type != abi.QPTypeUD {
 		q.heard = true
@@ -121,8 +118,8 @@ func (t *Table) heardFrom(q *QP) {
 	}
 }
 
-// Fail is for errors that no work request stands for: the queue pair goes to the
-// error state, its connection ends, and the client gets an asynchronous event.
+// Fail handles an error that belongs to no work request: the queue pair goes to the error state,
+// its connection ends, and the client gets an asynchronous event.
 func (q *QP) Fail(event uint32, why reason.Number) {
 	if q.removed || q.state == abi.QPSErr {
 		return
@@ -133,9 +130,9 @@ func (q *QP) Fail(event uint32, why reason.Number) {
 	}
 }
 
-// FlushWithEvent moves the queue pair to the error state for a carrier that is
-// ending its connection, and tells the client of it. What the last step of arrive.go
-// found explains why.
+// FlushWithEvent moves the queue pair to the error state, for a carrier that is ending its
+// connection, and sends the client an asynchronous event. Facts that the last step of arrive.go
+// has found may change the reason.
 func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
 	if q.found.Is == BadReceive {
 		why = q.found.Local
@@ -147,7 +144,7 @@ func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
 	q.t.SendAsync(q, event)
 }
 
-// SendAsync sends the queue pair's programs an asynchronous event, enum ibv_event_type.
+// SendAsync sends an asynchronous event, enum ibv_event_type, to the queue pair's programs.
 func (t *Table) SendAsync(q *QP, event uint32) {
 	if q.leaving {
 		return
@@ -163,5 +160,5 @@ func (t *Table) SendAsync(q *QP, event uint32) {
 	}
 }
 
-// user is the queue pair as memory knows it.
+// user returns the queue pair's identity for access checks of memory.
 func (q *QP) user() mem.User { return mem.User{PD: q.PD, Stream: q.QPN} }

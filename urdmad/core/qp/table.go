@@ -11,9 +11,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Table is what the queue pairs of one worker share: clock, registered memory,
-// events, the line of those that have something to send, and the fallback jobs
-// that have ended.
+// Table is the state shared by the queue pairs of one worker: clock, registered memory, events,
+// the line of queue pairs that have something to send, and finished fallback jobs.
 type Table struct {
 	Clock   *clock.Clock
 	Regions *mem.Table
@@ -23,25 +22,25 @@ type Table struct {
 	log        *slog.Logger
 	traced     abi.TraceEvent // see event
 	rand       *rand.Rand
-	wake       func()                   // gets the worker out of its sleep, from any goroutine
-	mine       func(number uint32) bool // nil: all
+	wake       func()                   // wakes the worker, from any goroutine
+	mine       func(number uint32) bool // whether a queue pair number belongs to this worker; nil: all do
 	pairs      map[uint32]*QP
-	added      uint64 // queue pairs, ever
+	added      uint64 // number of queue pairs ever added
 	run        runQueue
-	sender     *QP // the sender, in Transmit
+	sender     *QP // the queue pair being served, in Transmit
 	ended      mailbox.Box[endedJob]
-	unfinished []endedJob // taken from there
+	unfinished []endedJob // taken from ended
 	submitted  int64      // see Submitted
 	buffers    bufferPool
-	past       Counters // of queue pairs that were removed
+	past       Counters // sums over removed queue pairs
 	chunks     chunkPool
 
-	turn  uint64 // Transmits so far, see budget.go
-	spent int    // in this turn
+	turn  uint64 // number of Transmits so far, see budget.go
+	spent int    // work done in this turn
 
-	order     []*QP // all, for failDependents
-	check     int   // the next that it looks at is the one before this
-	unchecked int   // how many it will look at
+	order     []*QP // all queue pairs, for failDependents
+	check     int   // failDependents checks the one before this index next
+	unchecked int   // how many are left to check
 
 	// Copies of a client's slot, here because clearing them on the stack would
 	// cost more than filling them.
@@ -49,41 +48,41 @@ type Table struct {
 	list [MaxSGE]abi.SGE
 }
 
-// Stats counts what no queue pair counts.
+// Stats has the counters that belong to no queue pair.
 type Stats struct {
 	FallbackJobs      uint64 `counter:"fallback_jobs"`
 	CompletionOverrun uint64 `counter:"completion_overruns"`
 }
 
-// Client is one process as its queue pairs see it: its name and its memory.
+// Client is one process, as its queue pairs see it: its name and its memory.
 type Client struct {
 	ID    uint64
 	Name  string // command and pid, for logs
-	User  string // whose it is: others are not told what its memory is like; empty: unknown
+	User  string // its user: other users get no facts about its memory; empty: unknown
 	Space *mem.Space
 
-	Watch    Watch // nil: nobody watches the client; the worker's thread, as the next two
-	WatchAll bool  // Watch wants to be told of each post, receive, placement and completion
+	Watch    Watch // nil: not observed. This and the next two fields: worker's thread only
+	WatchAll bool  // Watch also wants each post, receive, placement and completion
 
-	Interceptor Interceptor // nil: nobody changes what becomes of the client's work
+	Interceptor Interceptor // nil: none
 
 	// Fault is called once, on the worker's thread, when the client's memory
-	// could not be touched; the owner then removes the client.
+	// could not be accessed; the owner then removes the client.
 	Fault func(err error)
 
-	// Completed: something was, or a Write to its memory, since the waker of the
-	// client looked last.
+	// Completed is set by a completion, and by a Write to the client's memory. The code that
+	// wakes the client clears it.
 	Completed bool
 
-	bytesAhead    int          // bytes, see ReadAhead
-	wantReadAhead []*ReadAhead // that wait for some of those, each once
+	bytesAhead    int          // bytes read ahead, see ReadAhead
+	wantReadAhead []*ReadAhead // those that wait for budget, each once
 	unwritten     int          // bytes that wait to be written on the fallback path
 
-	turn  uint64 // of the table, that spent is of
-	spent int    // of its budget
+	turn  uint64 // Table.turn to which spent belongs
+	spent int    // used part of the client's budget
 
-	domains  map[*Domain]int // XRC domains in which it has shared receive queues, and how many
-	brokenAt uint64          // see breaks
+	domains  map[*Domain]int // XRC domains, with the number of the client's shared receive queues there
+	brokenAt uint64          // see markBroken
 }
 
 // NewTable returns an empty table. keys draws STags, numbers draws queue pair
@@ -96,38 +95,38 @@ func NewTable(c *clock.Clock, log *slog.Logger, keys rand.Source, numbers *rand.
 		pairs: map[uint32]*QP{}}
 }
 
-// SetShare says which numbers are for this worker's queue pairs, of several workers, before the
-// first; nil: all are.
+// SetShare sets which queue pair numbers belong to this worker if there are several workers; nil:
+// all. It must be called before the first queue pair is added.
 func (t *Table) SetShare(mine func(number uint32) bool) { t.mine = mine }
 
-// Elsewhere reports whether a queue pair of this urdmad with that number would be another
-// worker's.
+// Elsewhere reports whether queue pair number n belongs to another worker of this urdmad.
 func (t *Table) Elsewhere(n uint32) bool { return t.mine != nil && !t.mine(n) }
 
-// Pair is the queue pair of a number, or nil.
+// Pair returns the queue pair with number n, or nil.
 func (t *Table) Pair(n uint32) *QP { return t.pairs[n] }
 
-// Len is how many queue pairs there are.
+// Len returns the number of queue pairs.
 func (t *Table) Len() int { return len(t.pairs) }
 
-// Past is the work of queue pairs that were removed.
+// Past returns the sums of the counters of removed queue pairs.
 func (t *Table) Past() Counters { return t.past }
 
-// Waiting is how many queue pairs are in line to send, or to be looked at by failDependents.
+// Waiting returns how many queue pairs are in line to send, or are still to be checked by
+// failDependents.
 func (t *Table) Waiting() int { return t.run.len() + t.unchecked }
 
-// Ready puts a queue pair in line: it may have something to send.
+// Ready puts a queue pair in line, because it may have something to send.
 func (t *Table) Ready(q *QP) { t.run.add(q) }
 
-// Wake is Ready for a queue pair that may have been removed meanwhile.
+// Wake is Ready for a queue pair that may have been removed in the meantime.
 func (t *Table) Wake(q *QP) {
 	if !q.removed {
 		t.Ready(q)
 	}
 }
 
-// Resume puts the queue pair back in line whose turn a fault in a client's memory has
-// ended: that may have been another client's.
+// Resume puts the queue pair back in line whose service ended with a fault in client memory. The
+// memory may have been another client's.
 func (t *Table) Resume() {
 	if q := t.sender; q != nil {
 		t.sender = nil
@@ -135,10 +134,10 @@ func (t *Table) Resume() {
 	}
 }
 
-// SendNow has a queue pair send out of its turn in line, and returns how much moved.
+// SendNow serves a queue pair out of its turn in line, and returns the number of pieces sent.
 func (t *Table) SendNow(q *QP) int { return t.transmit(q) }
 
-// transmit has a queue pair send what it may, and returns how much moved.
+// transmit sends for a queue pair, and returns the number of pieces sent.
 func (t *Table) transmit(q *QP) (n int) {
 	switch {
 	case q.state == abi.QPSErr || q.state == abi.QPSSQE:
@@ -150,7 +149,7 @@ func (t *Table) transmit(q *QP) (n int) {
 		q.completeSends()
 		return 1
 	}
-	if n = q.carryOutLocal(); n == fetchBudget { // also while a connection is still to come
+	if n = q.carryOutLocal(); n == fetchBudget { // also before a connection is established
 		t.Ready(q)
 	}
 	if q.carrier != nil {

@@ -2,8 +2,7 @@ package qp
 
 import "urdma/verbs/abi"
 
-// masks are the attributes that a transition requires, and those that it takes
-// as well.
+// masks are the attributes that a transition requires, and those that it also accepts.
 type masks struct{ required, optional uint32 }
 
 const (
@@ -17,9 +16,9 @@ const (
 	newDatagrams = abi.QPMaskCurState | abi.QPMaskQKey
 )
 
-// transitions are those of each type of queue pair (ibv_modify_qp(3)), without what loads
-// alternate paths. A move to RESET or ERR takes the state alone; there is none
-// from RESET to ERR.
+// transitions are the state transitions of each queue pair type (ibv_modify_qp(3)), without those
+// for alternate paths. A move to RESET or ERR accepts the state only; there is no move from RESET
+// to ERR.
 var transitions = map[uint32]map[[2]uint32]masks{
 	abi.QPTypeRC: {
 		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
@@ -82,9 +81,8 @@ var transitions = map[uint32]map[[2]uint32]masks{
 	},
 }
 
-// IgnoredAttributes are those that MODIFY_QP takes and drops, as Linux does: each
-// end of an extended reliable connection has only one half of them, and programs
-// set both.
+// IgnoredAttributes are the attributes that MODIFY_QP accepts and ignores, as Linux does: each
+// end of an XRC connection uses only half of them, and programs set both halves.
 func IgnoredAttributes(kind uint32) uint32 {
 	switch kind {
 	case abi.QPTypeXRCSend:

@@ -2,24 +2,24 @@ package qp
 
 import "urdma/verbs/abi"
 
-// This file tells whoever watches a client what happens to its queue pairs and completion
-// queues. A client that nobody watches pays a comparison in each place.
+// This file reports events of a client's queue pairs and completion queues to an observer. A
+// client without an observer costs one comparison at each place.
 
-// Watch is told what happens to a client; on the worker's thread. What it is given is valid
-// during the call only.
+// Watch observes a client. Calls come on the worker's thread, and arguments are valid during the
+// call only.
 type Watch interface {
-	// Event tells of a change of state, an asynchronous event, a failed completion, a segment
-	// that is sent again or a message that finds no receive; with Client.WatchAll also of
-	// each post, receive, placement and completion.
+	// Event reports a state change, an asynchronous event, a failed completion, a retransmitted
+	// segment or a message that finds no receive. With Client.WatchAll it also reports each post,
+	// receive, placement and completion.
 	Event(e *abi.TraceEvent)
-	// Failed tells why a queue pair fails, once until its program makes it work again.
+	// Failed reports why a queue pair fails, once until its program makes it work again.
 	Failed(q *QP, f *Failure)
 }
 
-// event tells of an event.
+// event reports an event of a client.
 func (t *Table) event(c *Client, e abi.TraceEvent) {
 	if c.Watch != nil {
-		t.traced = e // no call's argument: that would be allocated
+		t.traced = e // a field: an argument would be allocated on the heap
 		c.Watch.Event(&t.traced)
 	}
 }
@@ -29,8 +29,9 @@ func (q *QP) event(e abi.TraceEvent) {
 	q.t.event(q.Client, e)
 }
 
-// placed tells of bytes of a message that were written to memory, if that is wanted; opcode
-// is enum ibv_wc_opcode, where the wr_id of what they are for, or the address of a Write.
+// placed reports that bytes of a message were written to memory, if the observer wants that.
+// opcode is enum ibv_wc_opcode; where is the wr_id of the work request, or the address of a
+// Write.
 func (q *QP) placed(opcode uint32, where uint64, n uint32) {
 	if q.Client.WatchAll {
 		q.tellPlaced(opcode, where, n)
@@ -59,12 +60,12 @@ func (t *Table) tellCompleted(c *CQ, w *abi.CQE) {
 	}
 }
 
-// tellAsync tells of an asynchronous event; qpn is 0 if it is no queue pair's.
+// tellAsync reports an asynchronous event; qpn is 0 if it does not belong to a queue pair.
 func (t *Table) tellAsync(c *Client, qpn, event uint32) {
 	t.event(c, abi.TraceEvent{Kind: abi.TraceAsync, QPN: qpn, Code: event})
 }
 
-// moveTo moves the queue pair to a state, enum ibv_qp_state.
+// moveTo changes the queue pair's state, enum ibv_qp_state.
 func (q *QP) moveTo(state uint32) {
 	if state != q.state {
 		q.event(abi.TraceEvent{Kind: abi.TraceState, Code: state})
@@ -75,15 +76,15 @@ func (q *QP) moveTo(state uint32) {
 	q.state = state
 }
 
-// SentAgain tells of a segment that a carrier sends again.
+// SentAgain reports that the carrier retransmits a segment.
 func (c *Connection) SentAgain(psn uint32) {
 	if q := c.QP; q != nil {
 		q.event(abi.TraceEvent{Kind: abi.TraceResent, Code: psn})
 	}
 }
 
-// FoundNoReceive tells of a message that begins to wait for a receive of receiver's, nil:
-// c's own queue pair.
+// FoundNoReceive reports that a message begins to wait for a receive. receiver is the queue pair
+// that has no receive; nil means c's own.
 func (c *Connection) FoundNoReceive(receiver *QP) {
 	q := c.QP
 	if q == nil {

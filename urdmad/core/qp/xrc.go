@@ -8,29 +8,29 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Domain is an XRC domain (ibv_open_xrcd(3)): shared receive queues with numbers,
-// and target queue pairs, of type XRC_RECV, by which peers reach them all. Several
-// clients may share one. The worker owns it.
+// Domain is an XRC domain (ibv_open_xrcd(3)): numbered shared receive queues, and target queue
+// pairs of type XRC_RECV through which peers reach all of these queues. Several clients may share
+// a domain. The worker owns it.
 type Domain struct {
 	queues     map[uint32]*RecvQueue
-	protection map[uint64]*protection // by protection domain
+	protection map[uint64]*protection // by PD number
 	targets    map[*QP]struct{}
-	brokenAt   uint64 // see breaks
+	brokenAt   uint64 // see markBroken
 }
 
-// protection is a protection domain of queues of an XRC domain.
+// protection is a protection domain of shared receive queues in an XRC domain.
 type protection struct {
 	client *Client
-	queues int
+	queues int // number of those queues
 }
 
-// NewDomain returns an XRC domain with nothing in it.
+// NewDomain returns an empty XRC domain.
 func NewDomain() *Domain {
 	return &Domain{queues: map[uint32]*RecvQueue{}, protection: map[uint64]*protection{}, targets: map[*QP]struct{}{}}
 }
 
-// Named is what a shared receive queue of an XRC domain has besides: peers name it
-// by number, and all that it receives completes on one queue.
+// Named is the additional state of a shared receive queue in an XRC domain: peers address it by
+// number, and all its receives complete on one queue.
 type Named struct {
 	Domain *Domain
 	CQ     *CQ
@@ -38,7 +38,7 @@ type Named struct {
 	Number uint32
 }
 
-// AddQueue gives a shared receive queue of an XRC domain its number.
+// AddQueue adds a shared receive queue to its XRC domain and gives it a number.
 func (t *Table) AddQueue(r *RecvQueue) {
 	n := &r.shared.Named
 	for n.Number == 0 || n.Domain.queues[n.Number] != nil {
@@ -56,8 +56,8 @@ func (t *Table) AddQueue(r *RecvQueue) {
 	n.Client.domains = count(n.Client.domains, n.Domain, 1)
 }
 
-// RemoveQueue forgets it. A target queue pair that is in the middle of a message
-// for it fails, and what it received and did not complete yet is not completed.
+// RemoveQueue removes a shared receive queue from its XRC domain. A target queue pair that is
+// receiving a message for the queue fails, and deferred completions of the queue are dropped.
 func (t *Table) RemoveQueue(r *RecvQueue) {
 	n := &r.shared.Named
 	delete(n.Domain.queues, n.Number)
@@ -79,7 +79,7 @@ func (t *Table) RemoveQueue(r *RecvQueue) {
 	count(n.Client.domains, n.Domain, -1)
 }
 
-// count changes how many there are of something, of which the map has no zeros.
+// count adds by to the count of what, and removes zero counts from the map.
 func count[K comparable](of map[K]int, what K, by int) map[K]int {
 	if of == nil {
 		of = map[K]int{}
@@ -90,11 +90,11 @@ func count[K comparable](of map[K]int, what K, by int) map[K]int {
 	return of
 }
 
-// Target is a reference to a target queue pair, whose holder is told its events.
+// Target is a reference to a target queue pair. Its holder gets the queue pair's events.
 type Target struct {
 	Async  *events.Socket
 	Handle uint32
-	UID    int // of the client's user
+	UID    int // user ID of the client
 }
 
 // Targets are the references to one target queue pair.
@@ -103,13 +103,13 @@ type Targets []*Target
 // Add adds a reference.
 func (l *Targets) Add(r *Target) { *l = append(*l, r) }
 
-// Remove takes one away, and reports whether it was the last.
+// Remove removes a reference, and reports whether it was the last.
 func (l *Targets) Remove(r *Target) (last bool) {
 	*l = slices.DeleteFunc(*l, func(x *Target) bool { return x == r })
 	return len(*l) == 0
 }
 
-// Target finds the target queue pair of a domain by its number; nil for none.
+// Target returns the target queue pair of domain d with number qpn, or nil.
 func (t *Table) Target(d *Domain, qpn uint32) *QP {
 	if q := t.pairs[qpn]; q != nil && q.Domain == d {
 		return q
@@ -117,9 +117,9 @@ func (t *Table) Target(d *Domain, qpn uint32) *QP {
 	return nil
 }
 
-// remotePD is the protection domain in which the peer reaches a region. By a target
-// queue pair it reaches those of all the queues of its XRC domain: a Write or Read
-// names no queue on our wire.
+// remotePD returns the protection domain for the peer's access to a region. A peer of a target
+// queue pair may access the protection domains of all queues of the XRC domain, because our wire
+// protocol names no queue in a Write or Read.
 func (q *QP) remotePD(r *mem.Region) uint64 {
 	if q.Domain != nil && r != nil && q.Domain.protection[r.PD] != nil {
 		return r.PD
@@ -127,7 +127,7 @@ func (q *QP) remotePD(r *mem.Region) uint64 {
 	return q.PD
 }
 
-// Owner is whose memory a region is that the queue pair or its peer may use.
+// Owner returns the client that owns region r, which the queue pair or its peer may access.
 func (q *QP) Owner(r *mem.Region) *Client {
 	if q.Domain != nil && r != nil {
 		if p := q.Domain.protection[r.PD]; p != nil {
@@ -137,7 +137,7 @@ func (q *QP) Owner(r *mem.Region) *Client {
 	return q.Client
 }
 
-// owner is the client whose receives q takes from a queue.
+// owner returns the client whose receives q takes from the queue.
 func (r *RecvQueue) owner(q *QP) *Client {
 	if q.Domain != nil {
 		return r.shared.Client
@@ -145,8 +145,8 @@ func (r *RecvQueue) owner(q *QP) *Client {
 	return q.Client
 }
 
-// namesQueue reports whether a queue pair may send an operation as far as XRC goes:
-// what one of type XRC_SEND sends is for a target, and nothing else takes it.
+// namesQueue reports whether XRC allows the queue pair to send an operation: an XRC_SEND queue
+// pair can send only to an XRC target.
 func (q *QP) namesQueue(op *abi.Operation) bool {
 	return q.Type != abi.QPTypeXRCSend || op.RDMAP == abi.NoRDMAP || q.SQ.accepts&XRC != 0
 }
