@@ -17,50 +17,50 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is where features are attached that clients do without: urdmad/attach has them.
-// Without any of them everything else works.
+// This file has the interface through which features attach. Features are in urdmad/attach;
+// everything else works without them.
 
-// Hooks are what a feature is told, and what it decides. A function that is nil is not
-// called. Each runs on the thread of the client's worker, if nothing else is said.
+// Hooks are the functions of a feature that are called on events or to decide something. A nil
+// function is not called. Each runs on the thread of the client's worker, unless its comment says
+// otherwise.
 type Hooks struct {
-	// Came and Goes tell of a client: it has said HELLO, or is about to lose its objects.
+	// Came is called when a client has said HELLO, Goes when it is about to lose its objects.
 	Came, Goes func(x *Session)
-	// Ended tells that a connection is over, whether it was a client's or not; on the
-	// session's goroutine.
+	// Ended is called when a connection is over, whether or not it said HELLO; on the session's
+	// goroutine.
 	Ended func(x *Session)
-	// Before may refuse a client's request before it is looked at, or have it wait; on the
+	// Before is called before a client's request is looked at, and may refuse or delay it; on the
 	// session's goroutine.
 	Before func(x *Session, t abi.Type) error
-	// Answered tells of a client's request that was answered; on the session's goroutine.
+	// Answered is called when a client's request was answered; on the session's goroutine.
 	Answered func(x *Session, a *Answered)
-	// Deliver tells of an rdma_cm event for a channel, e, which is v for the client. It
-	// reports whether the event is kept back: Send delivers it later.
+	// Deliver is called for each rdma_cm event e of a channel; v is the event in the client's
+	// form. It reports whether the feature keeps the event back, to send it later by Send.
 	Deliver func(c *EventChannel, e *cm.Event, v *abi.CMEvent) (kept bool)
-	// Refuse reports whether a peer's connection request is rejected before the program
-	// hears of it.
+	// Refuse reports whether to reject a peer's connection request before the program gets it.
 	Refuse func(x *Session, peer netip.AddrPort) bool
-	// Limits may lower what a device can do for a client; on the session's goroutine.
+	// Limits may lower the device limits that a client sees; on the session's goroutine.
 	Limits func(x *Session, d *abi.Device)
-	// Making may give what is about to have a number, a *qp.QP or *mem.Region, a number of
-	// its choice. Gone tells of one that has lost its number, and of an *EventChannel or
-	// *qp.CQ that was destroyed; of those that went after Goes it may tell or not.
+	// Making is called for a *qp.QP or *mem.Region that is about to get a number, and may choose
+	// the number. Gone is called for one that has lost its number, and for a destroyed
+	// *EventChannel or *qp.CQ. For objects removed after Goes, Gone may not be called.
 	Making, Gone func(x *Session, v any)
-	// Link tells that port dev's link came up or went down; on the first worker's thread.
+	// Link is called when port dev's link has come up or gone down; on the first worker's thread.
 	Link func(dev int, up bool)
 }
 
-// Answered is a request that was answered.
+// Answered describes a request that was answered.
 type Answered struct {
 	Type  abi.Type
-	For   Object // whose handle it begins with; nil: none's
+	For   Object // the object whose handle the request begins with; nil: none
 	Begun time.Time
-	Err   error // why it was refused; nil: it was not
+	Err   error // why it was refused; nil: it succeeded
 }
 
-// A Request answers one kind of message, whose bytes are b.
+// Request answers one type of message; b has the message's bytes.
 type Request = handler
 
-// Answer makes a Request of a function.
+// Answer turns a function into a Request.
 func Answer[M any](answer func(x *Session, m *M, r *Reply) error) Request {
 	return func(x *Session, b []byte, r *Reply) error {
 		m, ok := abi.Decode[M](b)
@@ -71,7 +71,7 @@ func Answer[M any](answer func(x *Session, m *M, r *Reply) error) Request {
 	}
 }
 
-// RespondText makes a reply of a text, which the client gets in a file.
+// RespondText returns a reply that hands the client a text in a file.
 func RespondText(file string, text []byte) (Reply, error) {
 	fd, err := memfd.Text(file, text)
 	if err != nil {
@@ -82,7 +82,8 @@ func RespondText(file string, text []byte) (Reply, error) {
 	return r, nil
 }
 
-// Attach attaches a feature, and has it answer requests of some types; before Serve.
+// Attach attaches a feature, which also answers the given types of requests. It must be called
+// before Serve.
 func (s *Server) Attach(h *Hooks, requests map[abi.Type]Request) {
 	s.hooks = append(s.hooks, h)
 	if s.requests == nil {
@@ -137,7 +138,7 @@ func (s *Server) answered(x *Session, a *Answered) {
 }
 
 func (s *Server) keepsBack(c *EventChannel, e *cm.Event, v *abi.CMEvent) (kept bool) {
-	for _, h := range s.hooks { // all are told
+	for _, h := range s.hooks { // call all, even after one has kept the event
 		if h.Deliver != nil && h.Deliver(c, e, v) {
 			kept = true
 		}
@@ -186,45 +187,45 @@ func (s *Server) linkChanged(dev int, up bool) {
 	}
 }
 
-// What features see of sessions, workers and objects.
+// Accessors for features.
 
-// ID is the client's number, which no other client of this urdmad has had.
+// ID returns the client's number, unique in this urdmad's life.
 func (x *Session) ID() uint64 { return x.id }
 
-// Name is what log lines call the client.
+// Name returns the client's name in log lines.
 func (x *Session) Name() string { return x.name }
 
-// Client is the client as its worker has it; nil before HELLO.
+// Client returns the engine's client; nil before HELLO.
 func (x *Session) Client() *engine.Client { return x.client }
 
-// Worker is the client's.
+// Worker returns the worker that serves the client.
 func (x *Session) Worker() *Worker { return x.w }
 
-// Server is the one that serves the session.
+// Server returns the server of the session.
 func (x *Session) Server() *Server { return x.s }
 
 // Ready reports whether the client has said HELLO; on the session's goroutine.
 func (x *Session) Ready() bool { return x.ready }
 
-// Opened reports whether the client has the device open whose first port is dev; on the
+// Opened reports whether the client has opened the device whose first port is dev; on the
 // worker's thread.
 func (x *Session) Opened(dev int) bool {
 	return slices.ContainsFunc(x.contexts, func(c *Context) bool { return c.Dev == dev })
 }
 
-// Gone reports whether the client's objects are being removed: nobody else may look at
-// them; on the worker's thread.
+// Gone reports whether the client's objects are being removed, so that they must not be used; on
+// the worker's thread.
 func (x *Session) Gone() bool { return x.ended }
 
-// Objects iterates over all that the session has made, which may come and go meanwhile; on the
-// worker's thread. A value is an Object.
+// Objects iterates over all objects of the session, which may come and go meanwhile; on the
+// worker's thread. Each value is an Object.
 func (x *Session) Objects() *reflect.MapIter { return reflect.ValueOf(x.objects).MapRange() }
 
-// HangUp ends the client: what it had goes as if it had ended itself.
+// HangUp disconnects the client. Its objects are removed as if the client had ended.
 func (x *Session) HangUp() { x.conn.Close() }
 
-// Become has serve take the connection over once the request at hand is answered, and the session end
-// with it. It must not have said HELLO.
+// Become makes serve take over the connection once the current request is answered; the session
+// ends with it. The client must not have said HELLO.
 func (x *Session) Become(serve func() error) error {
 	if x.ready || x.becomes != nil {
 		return fmt.Errorf("control: the session is in other use: %w", syscall.EBUSY)
@@ -234,20 +235,20 @@ func (x *Session) Become(serve func() error) error {
 	return nil
 }
 
-// Clients are those that have said HELLO; on the worker's thread.
+// Clients returns the clients that have said HELLO; on the worker's thread.
 func (w *Worker) Clients() []*Session { return w.attached }
 
-// Info is what all objects have.
+// Info has the fields common to all objects.
 type Info struct {
 	Session *Session
 	Handle  uint32
 	Made    clock.Time
 }
 
-// Info tells of an object.
+// Info returns the common fields of an object.
 func (o *object) Info() Info { return Info{o.x, o.handle, o.at} }
 
-// Pairs is how many queue pairs a device has, whose first port this is.
+// Pairs returns the number of queue pairs of a device. d must be the device's first port.
 func (d *Device) Pairs() int { return d.pairs.Len() }
 
 // Send delivers an event to the channel's client; on the worker's thread.

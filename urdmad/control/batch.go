@@ -7,7 +7,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// batch carries out the requests of a BATCH until one is refused.
+// batch carries out the requests of a BATCH, up to the first that is refused.
 func (x *Session) batch(b []byte, r *Reply) (err error) {
 	r.Done = func() {}
 	defer func() { x.made = nil }()
@@ -19,7 +19,7 @@ func (x *Session) batch(b []byte, r *Reply) (err error) {
 			r.Done = func() { before(); last() }
 		}
 		if err != nil {
-			x.sayRefused(t, err)
+			x.logRefused(t, err)
 			return nil, 0, ErrnoOf(err)
 		}
 		r.FDs = append(r.FDs, one.FDs...)
@@ -28,10 +28,11 @@ func (x *Session) batch(b []byte, r *Reply) (err error) {
 	return err
 }
 
-// runBatch has do carry out the requests of b, in order, until it refuses one, and returns
-// the answer to b. do is told what those before have made, and returns the answer to a request, with room for the header in front,
-// or nil where that is all, and how many descriptors come with it; or the errno value of
-// its refusal, 0 for none. An error is that of a batch which is none: nothing was done.
+// runBatch calls do for the requests of b, in order, until one is refused, and returns the
+// response to the batch. made has the handles that earlier requests returned. do returns the
+// answer, with room for its header, or nil for a bare header; the number of descriptors that come
+// with it; and the errno value of a refusal, or 0. runBatch returns an error if the batch is
+// malformed; no request of it was carried out.
 func runBatch(b []byte, do func(t abi.Type, request []byte, made []uint32) (answer []byte, fds int, refused syscall.Errno)) ([]byte, error) {
 	requests, err := splitBatch(b)
 	if err != nil {
@@ -61,7 +62,7 @@ func runBatch(b []byte, do func(t abi.Type, request []byte, made []uint32) (answ
 	return out, nil
 }
 
-// headed is an answer with its header.
+// headed returns an answer with its header filled in.
 func headed(h abi.Header, answer []byte) []byte {
 	if answer == nil {
 		answer = make([]byte, abi.Size[abi.Header]())
@@ -71,7 +72,7 @@ func headed(h abi.Header, answer []byte) []byte {
 	return answer
 }
 
-// splitBatch takes a batch apart.
+// splitBatch splits a batch into its requests.
 func splitBatch(b []byte) (requests [][]byte, err error) {
 	least := abi.Size[abi.BatchRequest]()
 	if len(b) < least {
@@ -98,14 +99,14 @@ func splitBatch(b []byte) (requests [][]byte, err error) {
 	return requests, nil
 }
 
-// headerOf is a message's header; it has one.
+// headerOf returns the header of a message, which must have one.
 func headerOf(b []byte) abi.Header {
 	h, _ := abi.Decode[abi.Header](b[:abi.Size[abi.Header]()])
 	return h
 }
 
-// madeBy is the handle that an answer begins with, as all do that tell of an object
-// made; what others begin with names nothing that a client could not name itself.
+// madeBy returns the first word of an answer. It is the handle of the new object if the request
+// made one; otherwise it names nothing that the client could not name itself.
 func madeBy(answer []byte) uint32 {
 	if len(answer) < abi.Size[abi.HandleMessage]() {
 		return abi.NoHandle

@@ -6,14 +6,14 @@ import (
 	"urdma/urdmad/control/memfd"
 )
 
-// removedPerTurn bounds the objects of a client that has gone which a turn removes, and
-// removedWork what that takes, as qp.Table.Spent counts it.
+// removedPerTurn is the largest number of an ended client's objects that a turn removes, and
+// removedWork the work limit for that, in units of qp.Table.Spent.
 const (
 	removedPerTurn = 64
 	removedWork    = 2 << 20
 )
 
-// cleanUp removes everything the client owned, a part of it in each turn.
+// cleanUp removes all objects of the client, some in each turn.
 func (x *Session) cleanUp() {
 	x.s.over(x)
 	if x.greeted {
@@ -27,7 +27,7 @@ func (x *Session) cleanUp() {
 	x.space.Leave()
 	x.sendLast(x.client.SendLast)
 	x.w.turn(func() {
-		x.ended = true // from now on nobody else changes objects
+		x.ended = true // from now on only cleanUp changes objects
 		x.s.goes(x)
 		x.w.detach(x)
 	})
@@ -50,14 +50,14 @@ func (x *Session) cleanUp() {
 		x.w.Engine.RemoveClient(x.client)
 		return false
 	})
-	for _, r := range rings { // the engine has let go of them
+	for _, r := range rings { // the engine no longer uses them
 		r.Close()
 	}
 }
 
-// inOrder is the client's objects in the order in which they go: first
-// queue pairs and ids, so that peers hear of the end, and shared receive queues, which
-// other clients' queue pairs may use; then what those stood on.
+// inOrder returns the client's objects in the order of removal: first queue pairs and ids, so
+// that peers learn of the end, and shared receive queues, which other clients' queue pairs may
+// use; then the objects that these depended on.
 func (x *Session) inOrder() []Object {
 	var stages [4][]Object
 	for _, v := range x.objects {
@@ -75,8 +75,8 @@ func (x *Session) inOrder() []Object {
 	return slices.Concat(stages[:]...)
 }
 
-// removeObject removes what stands behind an object, and returns the memory that can
-// be unmapped once the engine has let go of it, or nil.
+// removeObject removes an object. It returns memory that can be unmapped once the engine no
+// longer uses it, or nil.
 func (x *Session) removeObject(v Object) *memfd.Shared {
 	switch o := v.(type) {
 	case *QP:

@@ -16,37 +16,35 @@ import (
 	"urdma/verbs/abi"
 )
 
-// conn is a client's connection: requests come in whole, with descriptors.
+// conn is a client's connection. It receives whole requests with their descriptors.
 type conn struct {
 	*net.UnixConn
-	received []*os.File      // descriptors of the request at hand
-	closer   *account.Closer // of the client's user
-	oob      []byte          // where ancillary data arrives
+	received []*os.File      // descriptors of the current request
+	closer   *account.Closer // closer of the client's user
+	oob      []byte          // buffer for ancillary data
 }
 
-// errHangUp is the end of the connection.
+// errHangUp reports the end of the connection.
 var errHangUp = errors.New("control: the client hung up")
 
-// newConn begins with what connected; closer takes the descriptors that are not
-// used.
+// newConn wraps a new connection; closer closes descriptors that are not used.
 func newConn(c *net.UnixConn, closer *account.Closer) conn {
 	_ = c.SetWriteBuffer(unreadAnswers) // fails for a socket that is closed
 	return conn{UnixConn: c, closer: closer, oob: make([]byte, unix.CmsgSpace(4*abi.MaxFDs))}
 }
 
-// unreadAnswers bounds, in bytes (socket(7), SO_SNDBUF), the answers that a client may
-// leave unread before urdmad serves it no more. A client that reads each answer before it
-// asks again never meets it. Unread descriptors count: the kernel lets urdmad have
-// RLIMIT_NOFILE of them under way to all clients together (unix(7), ETOOMANYREFS).
+// unreadAnswers is the largest amount of answers, in bytes (socket(7), SO_SNDBUF), that a client
+// may leave unread before urdmad stops serving it. A client that reads each answer before its
+// next request never reaches it. The limit also covers unread descriptors: the kernel allows
+// urdmad RLIMIT_NOFILE of them in flight to all clients together (unix(7), ETOOMANYREFS).
 const unreadAnswers = 4 * abi.MaxMessage
 
-// receive reads one message and its descriptors, which are the session's also
-// after an error: a message of no bytes looks like the end of the connection
-// and may bring some.
+// receive reads one message and its descriptors. The descriptors are stored even after an error:
+// a message of 0 bytes looks like the end of the connection and may carry some.
 func (c *conn) receive(buf []byte) (int, error) {
 	oob := c.oob
 	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // it came in time, we come late
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // the message came in time, this goroutine ran late
 		_ = c.SetReadDeadline(time.Time{})
 		n, oobn, flags, _, err = c.ReadMsgUnix(buf, oob)
 	}
@@ -57,7 +55,7 @@ func (c *conn) receive(buf []byte) (int, error) {
 	if err == nil && bad != nil {
 		err = fmt.Errorf("control: ancillary data: %w", bad)
 	}
-	if len(c.received) > 0 && !c.closer.Room(account.Patience) {
+	if len(c.received) > 0 && !c.closer.Room(account.BlockingTimeout) {
 		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", account.MaxUnclosed)
 	}
 	switch {
@@ -71,11 +69,11 @@ func (c *conn) receive(buf []byte) (int, error) {
 	return n, nil
 }
 
-// waits reports whether a message, or the end, is there to be read.
+// waits reports whether a message, or the end of the connection, can be read.
 func (c *conn) waits() bool { return c.polls(unix.POLLIN) }
 
-// takeFile returns the next descriptor of the request, whose owner the caller is
-// from now on; nil if there is none.
+// takeFile returns the next descriptor of the request, which the caller then owns; nil if there
+// is none.
 func (c *conn) takeFile() *os.File {
 	if len(c.received) == 0 {
 		return nil
@@ -85,7 +83,7 @@ func (c *conn) takeFile() *os.File {
 	return f
 }
 
-// dropReceived closes the descriptors that the request did not use.
+// dropReceived closes descriptors that the request did not use.
 func (c *conn) dropReceived() {
 	for _, f := range c.received {
 		c.closer.Close(f)
@@ -93,16 +91,18 @@ func (c *conn) dropReceived() {
 	c.received = nil
 }
 
-// HungUp asks the kernel, which knows before the session does.
+// HungUp asks the kernel whether the client has hung up; the kernel knows it before the session
+// does.
 func (c *conn) HungUp() bool { return c.polls(unix.POLLRDHUP) }
 
-// polls reports whether poll(2) finds one of events now, or the end of the connection.
+// polls reports whether poll(2) returns one of events, or the end of the connection, without
+// waiting.
 func (c *conn) polls(events int16) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return true
 	}
-	found := true // also where the session has closed it
+	found := true // true also if the session has closed the connection
 	_ = raw.Control(func(fd uintptr) {
 		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
 		n, err := unix.Poll(p, 0)
@@ -111,7 +111,7 @@ func (c *conn) polls(events int16) bool {
 	return found
 }
 
-// ErrnoOf is the errno that a refusal becomes.
+// ErrnoOf returns the errno value that the client gets for an error.
 func ErrnoOf(err error) syscall.Errno {
 	var e syscall.Errno
 	if errors.As(err, &e) {

@@ -15,17 +15,17 @@ import (
 	"urdma/verbs/abi"
 )
 
-// EventChannel is an rdma_cm event channel: cm.Channel.
+// EventChannel is an rdma_cm event channel. It implements cm.Channel.
 type EventChannel struct {
 	object
 	Socket *events.Socket
-	ids    int // that report here; the engine's thread
+	ids    int // number of ids that report here; on the engine's thread
 }
 
-// count counts an id among those of its channel, or no longer.
+// count adds by to the number of ids of id's channel.
 func count(id *cm.ID, by int) { id.Channel.(*EventChannel).ids += by }
 
-// Deliver is cm.Channel's; on the engine's thread.
+// Deliver implements cm.Channel; on the engine's thread.
 func (c *EventChannel) Deliver(e *cm.Event) {
 	v := eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
@@ -61,7 +61,7 @@ func (c *EventChannel) destroyChannel(*abi.HandleMessage, *Reply) (err error) {
 func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
 	x := c.x
 	switch m.PS {
-	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // one space of port numbers serves all
+	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // all share one space of port numbers
 	default:
 		return fmt.Errorf("control: rdma_cm port space %#x; there are IPoIB, TCP, UDP and IB: %w", m.PS, syscall.EPROTONOSUPPORT)
 	}
@@ -79,8 +79,8 @@ func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
 	return nil
 }
 
-// Adopt is cm.Owner's: a connection request makes a new id of this client. It
-// runs on the engine's thread.
+// Adopt implements cm.Owner: a connection request makes a new id of this client. It runs on the
+// engine's thread.
 func (x *Session) Adopt(id *cm.ID) bool {
 	if x.ended || x.s.refuses(x, id.View().Peer) {
 		return false
@@ -93,7 +93,7 @@ func (x *Session) Adopt(id *cm.ID) bool {
 	return true
 }
 
-// oneSocket is a socket of an id's, over TCP.
+// oneSocket is the socket of an id over TCP.
 var oneSocket = account.Amounts{account.Descriptors: 1}
 
 // TakeSocket counts a socket for one of the client's ids; on the engine's thread.
@@ -110,13 +110,13 @@ type ID struct {
 
 var oneID = account.Amounts{account.IDs: 1}
 
-// addID gives an id its handle, oneID being taken; on the engine's thread.
+// addID gives an id its handle; on the engine's thread. The caller has taken oneID.
 func (x *Session) addID(id *cm.ID) {
 	id.Handle = x.add(&ID{ID: id}, &oneID)
 	count(id, 1)
 }
 
-// do runs fn on the engine's thread.
+// Do runs fn on the engine's thread.
 func (o *ID) Do(fn func() error) (err error) {
 	o.x.Do(func() { err = fn() })
 	return err
@@ -131,7 +131,7 @@ func (o *ID) destroyID(*abi.HandleMessage, *Reply) error {
 	return nil
 }
 
-// boundReply answers with where an id is bound now.
+// boundReply answers with the address to which an id is now bound.
 func (o *ID) boundReply(r *Reply) {
 	var resp abi.CMBound
 	local, dev := o.Bound()
@@ -139,14 +139,14 @@ func (o *ID) boundReply(r *Reply) {
 	*r = Respond(&resp)
 }
 
-// endPatience is how long a bind waits for a session that is ending, which takes
-// long where its thread gets no processor.
-const endPatience = 10 * time.Second
+// sessionEndTimeout is how long a bind waits for another session's end, which takes long if its
+// thread gets no CPU.
+const sessionEndTimeout = 10 * time.Second
 
-// bind binds. A program that was killed a moment ago may still hold the port
-// number, until its session has heard of the hang-up: kernel sockets are closed
-// before the parent learns of the death, so a restarted server expects to bind
-// at once. If the holder is alive, the answer comes at once.
+// bind binds an id to an address. A program that was just killed may still hold the port number,
+// until its session has noticed the hang-up. The kernel closes sockets before the parent learns
+// of the death, so a restarted server expects to bind at once; bind therefore waits for an ending
+// holder. If the holder is alive, bind fails at once.
 func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 	addr, err := addrPortOf(m.Addr)
 	if err != nil {
@@ -155,7 +155,7 @@ func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 	if !o.x.Owner.MayBind(o.x.UnixConn, addr.Port()) {
 		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", addr.Port(), syscall.EACCES)
 	}
-	limit := time.NewTimer(endPatience)
+	limit := time.NewTimer(sessionEndTimeout)
 	defer limit.Stop()
 	again := len(o.x.s.Workers) == 1
 	for {
@@ -168,7 +168,7 @@ func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 			}
 		})
 		if errors.Is(err, syscall.EADDRINUSE) && len(holders) == 0 {
-			if holders = o.holdersElsewhere(addr); len(holders) == 0 && !again { // it may have gone since
+			if holders = o.holdersElsewhere(addr); len(holders) == 0 && !again { // the holder may be gone by now
 				again = true
 				continue
 			}
@@ -185,7 +185,7 @@ func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 	}
 }
 
-// holdersElsewhere are cm's holders that are clients of other workers.
+// holdersElsewhere returns the holders of addr among the clients of other workers.
 func (o *ID) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
 	for _, w := range o.x.s.Workers {
 		if w != o.x.w {
@@ -195,7 +195,7 @@ func (o *ID) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
 	return holders
 }
 
-// endingOf finds a session whose client has hung up.
+// endingOf returns a session among the holders whose client has hung up, or nil.
 func endingOf(holders []cm.Owner) *Session {
 	for _, h := range holders {
 		if y, ok := h.(*Session); ok && y.HungUp() {
@@ -236,7 +236,7 @@ func (o *ID) listen(m *abi.CMValueRequest, r *Reply) error {
 	})
 }
 
-// pairOf is the queue pair that a connection parameter names; nil for none.
+// pairOf returns the queue pair that connection parameters name; nil for none.
 func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
 		return nil, fmt.Errorf("control: %d bytes of private data, %d at most: %w", p.PrivateDataLen, abi.MaxPrivate, syscall.EINVAL)
@@ -309,8 +309,8 @@ func (o *ID) migrateID(m *abi.CMValueRequest, _ *Reply) error {
 	return nil
 }
 
-// wakeChannel makes a channel's socket readable: its client has events that it
-// took from another.
+// wakeChannel makes a channel's socket readable, because its client has received events that it
+// took from another channel.
 func (c *EventChannel) wakeChannel(*abi.HandleMessage, *Reply) error {
 	c.x.Do(func() { c.x.w.Engine.QPs.Events.Send(c.Socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
 	return nil

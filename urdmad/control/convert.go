@@ -9,8 +9,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// addrPortOf is a client's socket address, 0.0.0.0 if it has no family. The zone of a
-// link-local one is an interface's index.
+// addrPortOf converts a client's socket address; without an address family it is 0.0.0.0. The
+// zone of a link-local address is an interface index.
 func addrPortOf(a abi.Addr) (netip.AddrPort, error) {
 	switch v := a.AddrPort(); a.Family {
 	case syscall.AF_UNSPEC:
@@ -21,19 +21,19 @@ func addrPortOf(a abi.Addr) (netip.AddrPort, error) {
 	return netip.AddrPort{}, syscall.EAFNOSUPPORT
 }
 
-// SaidIn is the text of a client's field, which ends at the first 0.
-func SaidIn(field []byte) string {
+// TextIn returns the text of a client's field, up to the first NUL byte.
+func TextIn(field []byte) string {
 	said, _, _ := bytes.Cut(field, []byte{0})
 	return string(bytes.ToValidUTF8(said, []byte("?")))
 }
 
-// abiAddr is an address as clients get it.
+// abiAddr converts an address for clients.
 func abiAddr(a netip.AddrPort) abi.Addr {
 	v, _ := abi.AddrFrom(a) // errors are about zones, which no address of ours has
 	return v
 }
 
-// deviceNumber is a device's number, or that of no device for any.
+// deviceNumber returns a device's number for clients; a negative dev means any device.
 func deviceNumber(dev int) uint32 {
 	if dev < 0 {
 		return abi.NoDevice
@@ -41,14 +41,13 @@ func deviceNumber(dev int) uint32 {
 	return uint32(dev)
 }
 
-// paramOf is what a client wants of a connection.
+// paramOf converts a client's connection parameters.
 func paramOf(p *abi.CMParam) *cm.Param {
 	return &cm.Param{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		RNRRetryCount: p.RNRRetryCount, RetryCount: min(p.RetryCount, 7), QPN: p.QPNum, QKey: p.QKey, PrivateData: p.Private()}
 }
 
-// eventOf is an event as clients get it; the numbers of its kinds are those of
-// rdma_cma.h on both sides.
+// eventOf converts an event for clients. The event numbers on both sides are those of rdma_cma.h.
 func eventOf(e *cm.Event) *abi.CMEvent {
 	v := &abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: deviceNumber(e.Dev),
 		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),

@@ -24,22 +24,22 @@ import (
 	"urdma/wire"
 )
 
-// errVersion is answered with our version, so that the client can say both.
+// errVersion is answered together with our version, so that the client can report both.
 var errVersion = fmt.Errorf("control: the client speaks another version of the protocol: %w", syscall.EPROTO)
 
-// What every device can do.
+// Limits common to all devices.
 const (
 	maxQPWR   = 16384
 	maxCQE    = 1 << 20
-	maxInline = 2048 // a queue that asks for less has smaller slots
-	// One worker raises the completion events of all queues.
+	maxInline = 2048 // upper limit; a queue that asks for less has smaller slots
+	// The worker raises the completion events of all its queues.
 	compVectors = 1
 )
 
-// Context is an opened device.
+// Context is an open device.
 type Context struct {
 	object
-	Dev   int // its first port
+	Dev   int // its first port's number
 	Async *events.Socket
 	users int
 }
@@ -52,8 +52,8 @@ type PD struct {
 	users   int
 }
 
-// clientAmounts is what a client takes before it has any object: doorbells are
-// mapped; the connection, the kick socket and /proc/self/mem are open.
+// clientAmounts are the resources of a client without objects: the mapping of the doorbells, and
+// descriptors of the connection, the kick socket and /proc/self/mem.
 var clientAmounts = account.Amounts{account.Clients: 1, account.Mappings: 1, account.Descriptors: 3}
 
 func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
@@ -71,7 +71,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
 		return fmt.Errorf("control: HELLO with flags %#x, known: %#x: %w", m.Flags, abi.HelloPool, syscall.EINVAL)
 	}
 	x.name = process.Name(m.Command[:], m.PID)
-	if !x.greeted { // else an earlier HELLO failed later on
+	if !x.greeted { // else an earlier HELLO took them and then failed
 		if err := x.Take(&clientAmounts); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
 			Give: func(bytes int) { x.Give(fileAmounts(bytes)) },
 		}
 	}
-	x.w.turn(func() { // it must not fall asleep without telling this client
+	x.w.turn(func() { // the worker must not fall asleep without telling this client
 		x.w.Engine.AddClient(x.client, x.bells.Mem)
 		x.Owner.Since = x.w.Engine.Now()
 		x.w.attach(x)
@@ -108,9 +108,10 @@ func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
 	return nil
 }
 
-// workerFor is the worker of a new client of a user, and counts it: the one that has XRC
-// domains which the user's clients share, since no other's clients may, or else the one with
-// the fewest clients, of several the next in turn.
+// workerFor chooses the worker of a user's new client, and counts the client. If the user's
+// clients share XRC domains, it is the worker of those domains, because clients of other workers
+// cannot join them. Otherwise it is the worker with the fewest clients, in turn if there are
+// several.
 func (s *Server) workerFor(uid int) *Worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *Server) workerFor(uid int) *Worker {
 	return w
 }
 
-// user names the user a client belongs to, and the container that it runs in, if it does.
+// user returns the name of the client's user, with its container if it runs in one.
 func (x *Session) user() string {
 	if x.Owner.UID == account.Nobody || x.Owner.Realm == "" {
 		return ""
@@ -132,11 +133,11 @@ func (x *Session) user() string {
 	return fmt.Sprintf("%d in %s", x.Owner.UID, x.Owner.Realm)
 }
 
-// connect makes what a client shares with the worker, and returns its end of the
-// kick socket.
+// connect creates the memory and the kick socket that a client shares with the worker, and
+// returns the client's end of the socket.
 func (x *Session) connect() (theirs int, err error) {
 	x.space = mem.NewSpace(x.checkedMem())
-	if x.Owner.Admin { // who can stop urdmad anyway
+	if x.Owner.Admin { // an admin can stop urdmad anyway
 		x.space.SetDirect()
 	}
 	x.space.SetBudget(account.MappingBudget{Account: &x.Account})
@@ -147,7 +148,7 @@ func (x *Session) connect() (theirs int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	_ = unix.SetNonblock(ours, true) // the worker reads it until nothing is there
+	_ = unix.SetNonblock(ours, true) // the worker reads it until it is empty
 	if err := x.w.WatchKick(ours); err != nil {
 		_, _ = unix.Close(ours), unix.Close(theirs)
 		return -1, err
@@ -156,7 +157,7 @@ func (x *Session) connect() (theirs int, err error) {
 	return theirs, nil
 }
 
-// disconnect undoes connect, as far as it came.
+// disconnect undoes connect, also a partial one.
 func (x *Session) disconnect() {
 	if x.kick >= 0 {
 		_ = x.w.UnwatchKick(x.kick) // a hung-up socket has left the set already
@@ -171,8 +172,8 @@ func (x *Session) disconnect() {
 	}
 }
 
-// newEvents takes what an object of kind r with an event socket needs, makes the
-// socket and puts the client's end into answer.
+// newEvents takes the resources of an object of kind r that has an event socket, makes the socket
+// and puts the client's end into answer.
 func (x *Session) newEvents(r account.Resource, answer *Reply) (*events.Socket, *account.Amounts, error) {
 	bill := &account.Amounts{account.Descriptors: 1}
 	bill[r] = 1
@@ -227,7 +228,7 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 	return nil
 }
 
-// most is what a device can do for the client, as far as it is the same for all devices.
+// most returns the limits for the client that are the same on all devices.
 func (x *Session) most() abi.Device {
 	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE, MaxRdAtom: uint32(x.s.MaxReads),
 		MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
@@ -235,8 +236,8 @@ func (x *Session) most() abi.Device {
 	return d
 }
 
-// mapped is how many of an object, which is mapped, a client can have that has other
-// mappings: its doorbells, and a queue pair's completion queue.
+// mapped returns how many objects that need a mapping a client can have if it has others mappings
+// besides.
 func (x *Session) mapped(most, others int) uint32 {
 	if all := x.s.Current().Mappings; all != 0 {
 		most = min(most, all-others)
@@ -244,14 +245,14 @@ func (x *Session) mapped(most, others int) uint32 {
 	return uint32(most)
 }
 
-// maxDatagram is the longest message between queue pairs of type UD.
+// maxDatagram returns the longest message between UD queue pairs.
 func (d *Device) maxDatagram() uint32 {
 	at := d.At()
 	return uint32(wire.MaxDatagram(at.MTU, wire.IPLen(at.Address.Addr())))
 }
 
-// addr is an address as clients get it; dev is the device that it is reached by, -1
-// for any.
+// addr converts an address for clients; dev is the device through which it is reached, or -1 for
+// any.
 func (s *Server) addr(a netip.AddrPort, dev int) abi.Addr {
 	v := abiAddr(a)
 	if dev >= 0 && a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
@@ -290,6 +291,7 @@ func (c *Context) closeDevice(*abi.HandleMessage, *Reply) error {
 	return nil
 }
 
+// lastPD is the number of the newest protection domain, counted over all clients.
 var lastPD atomic.Uint64 // protection domains are numbered over all clients
 
 func (c *Context) allocPD(_ *abi.HandleMessage, r *Reply) error {
@@ -315,7 +317,7 @@ func (p *PD) deallocPD(*abi.HandleMessage, *Reply) error {
 
 var errNoDescriptor = errors.New("control: the request came without its descriptor")
 
-// File is memory shared by ADD_FILE; the Space owns the descriptor.
+// File is memory shared by ADD_FILE; the mem.Space owns the descriptor.
 type File struct{ object }
 
 func (x *Session) addFile(_ *abi.Header, r *Reply) error {

@@ -9,12 +9,11 @@ import (
 	"urdma/verbs/abi"
 )
 
-// handler answers one kind of message; b has been checked against the header's
-// length only.
+// handler answers one type of message; only b's length has been checked, against the header.
 type handler func(x *Session, b []byte, r *Reply) error
 
-// by makes a handler of a method of what answers a request: the object whose handle
-// stands behind the header, or the session.
+// by turns a method into a handler. The method's receiver is the object whose handle follows the
+// header, or the session.
 func by[O, M any](method func(O, *M, *Reply) error) handler {
 	return func(x *Session, b []byte, r *Reply) (err error) {
 		m, ok := abi.Decode[M](b)

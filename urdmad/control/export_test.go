@@ -16,7 +16,7 @@ func AddrFrom4(ip [4]byte, port uint16) abi.Addr {
 const FirstRequestTime = firstRequestTime
 
 // EndPatience is for tests.
-const EndPatience = endPatience
+const EndPatience = sessionEndTimeout
 
 // MaxWaiting is for tests.
 const MaxWaiting = maxWaiting

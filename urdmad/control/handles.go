@@ -9,12 +9,12 @@ import (
 	"urdma/verbs/abi"
 )
 
-// object is what all objects of a session have.
+// object is the part common to all objects of a session.
 type object struct {
 	x      *Session
 	handle uint32
-	at     clock.Time       // when it was made
-	bill   *account.Amounts // what it takes from its client's account
+	at     clock.Time       // time of creation
+	bill   *account.Amounts // resources counted in its client's account
 }
 
 func (o *object) base() *object { return o }
@@ -25,11 +25,10 @@ type Object interface {
 	Info() Info
 }
 
-// add gives an object a handle that no live object of this client has; bill is
-// what was taken for it. A connection request adds one on the engine's thread at
-// any time, also while the session's goroutine looks another up: hence the lock.
-// Deletions and walks happen on the engine's thread while the session's
-// goroutine waits for them.
+// add gives an object a handle that no live object of this client has; bill has the resources
+// taken for it. A connection request adds an object on the engine's thread at any time, possibly
+// while the session's goroutine looks up another: hence the lock. Objects are removed and
+// iterated on the engine's thread while the session's goroutine waits.
 func (x *Session) add(v Object, bill *account.Amounts) uint32 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -46,7 +45,7 @@ func (x *Session) add(v Object, bill *account.Amounts) uint32 {
 	}
 }
 
-// remove forgets an object and gives back what it took; on the engine's thread.
+// remove removes an object and gives back its resources; on the engine's thread.
 func (o *object) remove() {
 	o.x.mu.Lock()
 	defer o.x.mu.Unlock()
@@ -54,15 +53,15 @@ func (o *object) remove() {
 	delete(o.x.objects, o.handle)
 }
 
-// resized gives back what the smaller or larger ring of a queue, one of kind,
-// took before.
+// resized replaces the amounts of a queue of some kind by those of its new ring, and gives the
+// old ones back.
 func (o *object) resized(kind account.Resource, fresh *account.Amounts) {
 	fresh[kind], o.bill[kind] = 1, 0
 	o.x.Give(o.bill)
 	o.bill = fresh
 }
 
-// find finds a handle's object if it is of type T.
+// Find returns the object with a handle if it is of type T.
 func Find[T any](x *Session, handle uint32) (T, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

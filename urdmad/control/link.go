@@ -6,19 +6,18 @@ import (
 	"urdma/verbs/personality"
 )
 
-// linkEventsPerTurn bounds the programs that are told of a link in a turn: each costs a
-// system call.
+// linkEventsPerTurn is the largest number of programs notified of a link change in a turn; each
+// notification costs a system call.
 const linkEventsPerTurn = 128
 
-// linkEvent is an event for a program that is still to be told.
+// linkEvent is an event still to be sent to a program.
 type linkEvent struct {
 	to    *events.Socket
 	event abi.AsyncEvent
 }
 
-// LinkChanged tells every program that has port dev's device open that the port's link
-// came up or went down: IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR. It may be
-// called from any goroutine, and does not wait.
+// LinkChanged sends IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR to every program that has port
+// dev's device open. It may be called from any goroutine, and does not wait.
 func (s *Server) LinkChanged(dev int, up bool) {
 	event := uint32(abi.EventPortErr)
 	if up {
@@ -35,8 +34,8 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	}
 }
 
-// SubnetChanged tells every program that has port dev's device open of what a subnet manager has changed
-// there, if it is shown as InfiniBand's. It does not wait.
+// SubnetChanged sends an event about a subnet manager's change to every program that has port
+// dev's device open, if the device is shown as InfiniBand. It does not wait.
 func (s *Server) SubnetChanged(dev int, event uint32) {
 	if s.Devices[dev].Personality.Name != personality.IB {
 		return
@@ -47,8 +46,8 @@ func (s *Server) SubnetChanged(dev int, event uint32) {
 	}
 }
 
-// SetPlace tells of port dev's new address and MTU, which the engine has by then, and of
-// the address every program that has the device open: IBV_EVENT_GID_CHANGE. It does not
+// SetPlace records port dev's new address and MTU, which the engine already has. If the address
+// has changed, every program that has the device open gets IBV_EVENT_GID_CHANGE. It does not
 // wait.
 func (s *Server) SetPlace(dev int, p Place) {
 	d := &s.Devices[dev]
@@ -62,13 +61,14 @@ func (s *Server) SetPlace(dev int, p Place) {
 	}
 }
 
-// tellUsers sends an event of a port to the clients that have its device open; on the engine's thread.
+// tellUsers sends a port's event to the clients that have its device open; on the engine's
+// thread.
 func (w *Worker) tellUsers(s *Server, dev int, event uint32) {
 	w.Tell(w.attached, s.First(dev), abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)})
 }
 
-// Tell sends an event to those of some clients that have the device open whose first port is
-// dev, in this turn and those to come; on the worker's thread.
+// Tell sends an event to those of clients that have opened the device whose first port is dev, in
+// this turn and later ones; on the worker's thread.
 func (w *Worker) Tell(clients []*Session, dev int, event abi.AsyncEvent) {
 	idle := !w.Telling()
 	for _, x := range clients {
@@ -86,7 +86,7 @@ func (w *Worker) Tell(clients []*Session, dev int, event abi.AsyncEvent) {
 // Telling reports whether events of an earlier Tell are still to be sent; on the worker's thread.
 func (w *Worker) Telling() bool { return len(w.linkEvents) > 0 }
 
-// tellLinks sends some of the events, and the others in the turns to come.
+// tellLinks sends some of the events, and the others in later turns.
 func (w *Worker) tellLinks() {
 	n := min(len(w.linkEvents), linkEventsPerTurn)
 	for i := range w.linkEvents[:n] {

@@ -43,7 +43,7 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
 	}
 	mr := &MR{PD: pd, Region: region}
 	if m.Path == abi.PathFallback {
-		mr.Why = SaidIn(m.Why[:])
+		mr.Why = TextIn(m.Why[:])
 	}
 	var resp abi.RegMRResponse
 	x.Do(func() {

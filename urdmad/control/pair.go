@@ -134,7 +134,7 @@ func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *Reply) (err error) {
 	x := q.x
 	m.Mask &^= qp.IgnoredAttributes(q.QP.Type)
-	if m.Mask&abi.QPMaskQKey != 0 && m.Attr.QKey&qp.ControlledQKey != 0 && !x.Owner.MayManage(x.UnixConn) {
+	if m.Mask&abi.QPMaskQKey != 0 && m.Attr.QKey&qp.ControlledQKey != 0 && !x.Owner.MayUseControlledQKey(x.UnixConn) {
 		return fmt.Errorf("control: the Q_Key %#x has the highest bit, which is for management datagrams, and the client has no CAP_NET_RAW: %w", m.Attr.QKey, syscall.EPERM)
 	}
 	if err = qp.CheckReads(m.Mask, &m.Attr, x.most().MaxRdAtom); err == nil {

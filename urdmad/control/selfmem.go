@@ -21,7 +21,7 @@ func (x *Session) checkedMem() *os.File {
 	}
 	err := fmt.Errorf("%w: looking at it takes too long", process.ErrNotMem)
 	var found error
-	if x.Within(account.Patience, func() { found = process.CheckMem(f, x.Owner.PID, x.Owner.UID) }) {
+	if x.Within(account.BlockingTimeout, func() { found = process.CheckMem(f, x.Owner.PID, x.Owner.UID) }) {
 		err = found
 	}
 	if err == nil {

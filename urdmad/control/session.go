@@ -137,7 +137,7 @@ func (x *Session) answer(h abi.Header, r Reply, err error) error {
 	if err != nil {
 		h.Status = int32(ErrnoOf(err))
 		r.FDs = nil
-		x.sayRefused(h.Type, err)
+		x.logRefused(h.Type, err)
 	}
 	if err == nil || errors.Is(err, errVersion) {
 		if r.Body != nil {
@@ -172,9 +172,9 @@ func (w *Worker) detach(x *Session) {
 // session is the session of a client, or nil.
 func (w *Worker) SessionOf(c *qp.Client) *Session { return w.byClient[c] }
 
-// sayRefused logs why a request was refused. That something is in use is no news: programs
+// logRefused logs why a request was refused. That something is in use is no news: programs
 // that end destroy what they have in any order, and Linux's drivers answer EBUSY, too.
-func (x *Session) sayRefused(t abi.Type, err error) {
+func (x *Session) logRefused(t abi.Type, err error) {
 	if _, plain := err.(syscall.Errno); plain { //nolint:errorlint // a bare errno needs no explanation
 		return
 	}
@@ -207,7 +207,7 @@ func (w *Worker) turn(fn func()) {
 	})
 	w.Wake()
 	for start := time.Now(); !finished.Load(); {
-		if time.Since(start) > turnPatience {
+		if time.Since(start) > turnSpinTime {
 			<-done
 			return
 		}
@@ -240,5 +240,5 @@ func (w *Worker) turns(step func() (more bool)) {
 	<-done
 }
 
-// turnPatience is how long a turn is waited for awake.
-const turnPatience = 20 * time.Microsecond
+// turnSpinTime is how long a turn is waited for awake.
+const turnSpinTime = 20 * time.Microsecond

@@ -18,7 +18,7 @@ const firstRequestTime = 5 * time.Second
 // wait notes a connection that has not said HELLO; the caller holds s.mu.
 func (s *Server) wait(x *Session) {
 	if len(s.waiting) >= maxWaiting {
-		y := s.leastWanted()
+		y := s.waitingToDrop()
 		s.waiting = slices.DeleteFunc(s.waiting, func(z *Session) bool { return z == y })
 		s.Log.Warn("connection closed: too many have not said HELLO", "limit", maxWaiting, "pid", y.Owner.PID, "uid", y.Owner.UID)
 		y.conn.Close()
@@ -26,9 +26,9 @@ func (s *Server) wait(x *Session) {
 	s.waiting = append(s.waiting, x)
 }
 
-// leastWanted is the oldest connection of the user who has most, if possible one
+// waitingToDrop is the oldest connection of the user who has most, if possible one
 // that has asked nothing.
-func (s *Server) leastWanted() (worst *Session) {
+func (s *Server) waitingToDrop() (worst *Session) {
 	count := map[int]int{}
 	for _, x := range s.waiting {
 		count[x.Owner.UID]++

@@ -63,8 +63,8 @@ const gatherTime = 5 * time.Second
 // inspect answers INSPECT. It works before HELLO, so that looking inside needs
 // neither doorbells nor a kick socket.
 func (t *Taker) inspect(x *control.Session, _ *abi.Header, r *control.Reply) error {
-	x.Looks().Lock()
-	defer x.Looks().Unlock()
+	x.SnapshotLock().Lock()
+	defer x.SnapshotLock().Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
 	snap, err := t.take(ctx, &x.Owner)

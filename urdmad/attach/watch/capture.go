@@ -97,8 +97,8 @@ func (v *Watch) capture(x *control.Session, m *abi.CaptureRequest, r *control.Re
 
 // capturePast writes what flight recorders have.
 func (v *Watch) capturePast(x *control.Session, m *abi.CaptureRequest, to *captureRing) {
-	x.Looks().Lock()
-	defer x.Looks().Unlock()
+	x.SnapshotLock().Lock()
+	defer x.SnapshotLock().Unlock()
 	c := &capture{viewer: &x.Owner, filter: *m, to: to}
 	for _, e := range v.past(c) {
 		c.put(&e.TraceEvent, e.Text, e.TimeNs)

@@ -20,7 +20,7 @@ func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) e
 	if !words.Pitfall(n) {
 		return syscall.EINVAL
 	}
-	text := control.SaidIn(m.Text[:])
+	text := control.TextIn(m.Text[:])
 	v.s.Log.Warn("a program makes a mistake", "client", x.Name(), "number", n.String(),
 		"what", words.What(n), "where", text, "qpn", m.QPN)
 	x.Do(func() {

@@ -1,6 +1,5 @@
-// Package account counts what clients hold, and says what they may have: per
-// client, per user and over all. It knows whose a client is, and nothing of the
-// objects that are counted.
+// Package account counts the resources that clients hold, and knows the limits per client, per
+// user and in total. It knows the owner of a client, but not the counted objects.
 package account
 
 import (
@@ -9,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// Resource is something that clients hold and that is counted: per client, per
-// user and over all.
+// Resource is a kind of thing that clients hold and that is counted per client, per user and in
+// total.
 type Resource int
 
-// What is counted.
+// The counted resources.
 const (
 	Contexts Resource = iota
 	Domains
@@ -28,8 +27,8 @@ const (
 	IDs
 	QueueBytes  // shared memory of queues, and urdmad's copies of work requests
 	Mappings    // of urdmad's process
-	Descriptors // of urdmad's process, held as long as the object
-	Fallbacks   // clients that use the fallback path: a thread each
+	Descriptors // of urdmad's process, open as long as the object exists
+	Fallbacks   // clients that use the fallback path; each has a thread
 	Clients
 	resources
 )
@@ -37,11 +36,11 @@ const (
 // Amounts says how much of each resource an object takes.
 type Amounts [resources]uint64
 
-// ledger counts what is held. Any goroutine may change it: connection requests
-// take on the engine's thread, and mappings are given back there.
+// ledger counts held resources. Any goroutine may change it: connection requests take resources
+// on the engine's thread, and mappings are given back there.
 type ledger [resources]atomic.Uint64
 
-// add counts n more unless that passes limit; 0 is no limit.
+// add adds n unless the sum would pass limit; 0 means no limit.
 func (l *ledger) add(r Resource, n, limit uint64) bool {
 	now := l[r].Add(n)
 	if limit == 0 || now <= limit && now >= n {
@@ -53,8 +52,8 @@ func (l *ledger) add(r Resource, n, limit uint64) bool {
 
 func (l *ledger) sub(r Resource, n uint64) { l[r].Add(-n) }
 
-// empty is false as long as something outlives the connections: a thread that
-// waits for a client's page.
+// empty returns false as long as something outlives the connections, such as a thread that waits
+// for a client's page.
 func (l *ledger) empty() bool {
 	for r := range l {
 		if l[r].Load() != 0 {
@@ -64,30 +63,30 @@ func (l *ledger) empty() bool {
 	return true
 }
 
-// Accounts are the ledgers of all clients together and of each user. Its
-// methods may be called from any goroutine.
+// Accounts has the ledger of all clients together and one for each user. Its methods may be
+// called from any goroutine.
 type Accounts struct {
-	Limits Limits // at the start; SetLimits changes them
+	Limits Limits // initial limits; SetLimits changes them
 	Totals Totals
 
-	changed atomic.Pointer[Limits] // by SetLimits
+	changed atomic.Pointer[Limits] // set by SetLimits
 	all     ledger
-	blocked atomic.Int32 // calls that wait for clients
+	blocked atomic.Int32 // number of calls that wait for clients
 	mu      sync.Mutex
 	users   map[int]*user
 }
 
-// Clients is how many clients there are.
+// Clients returns the number of clients.
 func (a *Accounts) Clients() int { return int(a.all[Clients].Load()) }
 
-// user is one user's ledger, kept as long as the user has connections or
-// something that outlived them.
+// user is one user's ledger. It exists as long as the user has connections, or something that
+// outlives them.
 type user struct {
 	ledger
-	connections int
-	blocked     atomic.Int32 // calls that wait for the user's clients
-	closer      Closer
-	looks       sync.Mutex
+	connections  int
+	blocked      atomic.Int32 // calls that wait for the user's clients
+	closer       Closer
+	snapshotLock sync.Mutex
 }
 
 func (a *Accounts) join(uid int) *user {
@@ -113,7 +112,7 @@ func (a *Accounts) leave(uid int, u *user) {
 	}
 }
 
-// Account is what one client has taken, and in whose name.
+// Account counts the resources of one client, and names its owner.
 type Account struct {
 	Owner Owner
 	of    *Accounts
@@ -121,23 +120,22 @@ type Account struct {
 	used  ledger
 }
 
-// Join begins the account of a client whose Owner is known.
+// Join opens the account of a client whose Owner is known.
 func (a *Account) Join(of *Accounts) {
 	a.of, a.user = of, of.join(a.Owner.UID)
 }
 
-// Leave ends it. What has been taken is still given back one by one.
+// Leave closes the account. Resources still held are given back one by one later.
 func (a *Account) Leave() { a.of.leave(a.Owner.UID, a.user) }
 
-// Closer closes descriptors of the client's user.
+// Closer returns the closer for descriptors of the client's user.
 func (a *Account) Closer() *Closer { return &a.user.closer }
 
-// Looks is held by the one client of the user that is given a copy of much: what that takes
-// while it is made is in no ledger.
-func (a *Account) Looks() *sync.Mutex { return &a.user.looks }
+// SnapshotLock allows one client of the user at a time to have a large copy made, because memory
+// used while making it is in no ledger.
+func (a *Account) SnapshotLock() *sync.Mutex { return &a.user.snapshotLock }
 
-// Take counts what the client is about to get, or refuses it and counts
-// nothing.
+// Take counts resources that the client is about to get. On an error nothing was counted.
 func (a *Account) Take(want *Amounts) error {
 	for r := range resources {
 		if want[r] == 0 {
@@ -153,7 +151,7 @@ func (a *Account) Take(want *Amounts) error {
 	return nil
 }
 
-// takeOne goes from the narrowest ledger to the widest.
+// takeOne counts one resource in the client's, the user's and the total ledger, in this order.
 func (a *Account) takeOne(r Resource, n uint64) error {
 	k, l := &kinds[r], a.of.Current()
 	var limit, total, share uint64
@@ -199,13 +197,13 @@ func (a *Account) giveOne(r Resource, n uint64) {
 	}
 }
 
-// MappingBudget counts mappings of a client's memory: a mem.Budget.
+// MappingBudget counts mappings of a client's memory. It implements mem.Budget.
 type MappingBudget struct{ *Account }
 
 var oneMapping = Amounts{Mappings: 1}
 
-// Take is mem.Budget's.
+// Take implements mem.Budget.
 func (b MappingBudget) Take() error { return b.Account.Take(&oneMapping) }
 
-// Give is mem.Budget's.
+// Give implements mem.Budget.
 func (b MappingBudget) Give() { b.Account.Give(&oneMapping) }

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// A client can make system calls on its files and pages wait for ever (FUSE,
-// userfaultfd). Each then keeps a thread of ours, of which the Go runtime
-// allows 10,000. So such calls are made beside the session, few at a time.
+// A client can make system calls on its files and pages block for ever (FUSE, userfaultfd). Each
+// blocked call occupies a thread of urdmad, and the Go runtime allows 10,000 threads. So such
+// calls run on goroutines of their own, few at a time.
 
-// Bounds of calls that may wait for a client, of one user and of all.
+// Limits of calls that may be blocked by clients, per user and in total.
 const (
 	maxBlockedOfUser = 4
 	maxBlocked       = 32
 )
 
-// Patience is how long a session waits for such a call, its turn included: on a busy
-// machine calls that wait for nobody take a while as well.
-const Patience = 5 * time.Second
+// BlockingTimeout is how long a session waits for such a call to start and end. On a busy machine
+// even calls that nothing blocks take a while.
+const BlockingTimeout = 5 * time.Second
 
-// lookAgain is how often a session that waits for its turn looks whether it has come.
+// lookAgain is the interval at which a session checks whether its call may start.
 const lookAgain = time.Millisecond
 
-// MaxUnclosed bounds descriptors of one user that wait to be closed.
+// MaxUnclosed is the largest number of one user's descriptors that wait to be closed.
 const MaxUnclosed = 64
 
-// Beside runs fn, which may never return, on a goroutine of its own; false if
-// too many such wait already.
-func (a *Account) Beside(fn func()) bool {
+// Concurrently runs fn, which may never return, on a goroutine of its own. It returns false if
+// too many such calls are blocked already.
+func (a *Account) Concurrently(fn func()) bool {
 	mine, all := a.user.blocked.Add(1), a.of.blocked.Add(1)
 	done := func() { a.user.blocked.Add(-1); a.of.blocked.Add(-1) }
 	if mine > maxBlockedOfUser || all > maxBlocked {
@@ -42,11 +42,11 @@ func (a *Account) Beside(fn func()) bool {
 	return true
 }
 
-// Within runs fn beside the session, once there is room for it, and waits for it;
-// false if it did not end in time.
+// Within runs fn on a goroutine of its own, once the limits allow it, and waits for it. It
+// returns false if fn did not end within limit.
 func (a *Account) Within(limit time.Duration, fn func()) bool {
 	over, ended := time.After(limit), make(chan struct{})
-	for !a.Beside(func() { defer close(ended); fn() }) {
+	for !a.Concurrently(func() { defer close(ended); fn() }) {
 		select {
 		case <-over:
 			return false
@@ -61,15 +61,14 @@ func (a *Account) Within(limit time.Duration, fn func()) bool {
 	}
 }
 
-// Closer closes one user's descriptors one after the other: closing waits for
-// FUSE as well.
+// Closer closes one user's descriptors one at a time, because closing may block too (FUSE).
 type Closer struct {
 	mu    sync.Mutex
 	queue []*os.File
 	busy  bool
 }
 
-// Close closes f, which is the closer's from now on; it does not wait.
+// Close takes over f and closes it without waiting.
 func (c *Closer) Close(f *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +97,8 @@ func (c *Closer) next() *os.File {
 	return f
 }
 
-// Room reports whether fewer than MaxUnclosed wait, and waits until limit for that:
-// more of the user's get in only then.
+// Room reports whether fewer than MaxUnclosed descriptors wait to be closed. It waits up to limit
+// for that. More descriptors of the user are accepted only then.
 func (c *Closer) Room(limit time.Duration) bool {
 	for end := time.Now().Add(limit); c.full(); time.Sleep(lookAgain) {
 		if time.Now().After(end) {

@@ -17,7 +17,7 @@ func TestBesideIsBounded(t *testing.T) {
 	for uid := range 3 * maxBlocked {
 		x := accountOf(s, uid, false)
 		for range 2 * maxBlockedOfUser {
-			x.Beside(func() { <-stuck })
+			x.Concurrently(func() { <-stuck })
 		}
 		if n := x.user.blocked.Load(); n > maxBlockedOfUser {
 			t.Fatalf("%d calls of one user wait", n)
@@ -36,7 +36,7 @@ func TestBesideIsBounded(t *testing.T) {
 func TestWithinWaitsForItsTurn(t *testing.T) {
 	x, first, ran := accountOf(&Accounts{}, 1000, false), make(chan struct{}), make(chan bool)
 	for range maxBlockedOfUser {
-		x.Beside(func() { <-first })
+		x.Concurrently(func() { <-first })
 	}
 	for range 3 * maxBlockedOfUser {
 		go func() { ran <- x.Within(time.Minute, func() {}) }()
@@ -89,7 +89,7 @@ func TestCommandLineBlocks(t *testing.T) {
 	}
 	x := accountOf(&Accounts{}, 0, true)
 	read := make(chan string, 1)
-	if !x.Beside(func() { read <- commandLine(fifo) }) { // hangs if it waits
+	if !x.Concurrently(func() { read <- commandLine(fifo) }) { // hangs if it waits
 		t.Fatal("the command line is not read")
 	}
 	if got := x.Owner.CommandLine(); got != "" {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// This file holds what may be had: per client as urdma.json's limits say, and
-// by all clients together as the machine and urdma.json say. account.go counts.
+// This file has the limits: per client from urdma.json, and for all clients together from the
+// machine and urdma.json. account.go does the counting.
 
-// Limits bounds what one client may own; Clients bounds their number. 0 is no
-// limit.
+// Limits are the largest amounts that one client may hold; Clients limits the number of clients.
+// 0 means no limit.
 type Limits struct {
 	QueuePairs, MemoryRegions, CompletionQueues, ProtectionDomains int
 	SharedReceiveQueues                                            int
@@ -19,22 +19,22 @@ type Limits struct {
 	Mappings                                                       int
 	RegisteredBytes, QueueBytes                                    uint64
 	Clients                                                        int
-	// UserShare is how many percent of what there is for all clients one
-	// user's may have; see Owner.Admin for the exempt.
+	// UserShare is the percentage of each total that one user's clients may hold. Owner.Admin
+	// names the users that are exempt.
 	UserShare int
 }
 
-// Totals is what all clients together may have of urdmad's process. 0 is no
+// Totals are the amounts of urdmad's own resources that all clients together may hold. 0 means no
 // limit.
 type Totals struct {
 	Descriptors, Mappings, QueueBytes uint64
 }
 
-// SetLimits changes what clients may own from now on, from any goroutine. What
-// they have already stays.
+// SetLimits changes the limits from now on, from any goroutine. Clients keep the resources they
+// already hold.
 func (a *Accounts) SetLimits(l Limits) { a.changed.Store(&l) }
 
-// Current are the limits that hold now.
+// Current returns the limits in force.
 func (a *Accounts) Current() *Limits {
 	if l := a.changed.Load(); l != nil {
 		return l
@@ -42,8 +42,8 @@ func (a *Accounts) Current() *Limits {
 	return &a.Limits
 }
 
-// kind says of a resource what a client may have and what there is for all, 0
-// for no limit, and what the log calls the two.
+// kind has the limit per client and the total of a resource, 0 for no limit, and their names in
+// logs.
 type kind struct {
 	setting string
 	each    func(*Limits) uint64
@@ -72,23 +72,23 @@ var kinds = [resources]kind{
 	Clients:     {what: clientsLimit, all: func(a *Accounts) uint64 { return uint64(a.Current().Clients) }},
 }
 
-// maxFallbacks bounds the threads of the fallback path.
+// maxFallbacks is the largest number of threads for the fallback path.
 const maxFallbacks = 1024
 
 const clientsLimit = "clients (limits.clients)"
 
-// Usage is how much of a resource somebody has, and may have; 0 is no limit.
+// Usage is the amount of a resource in use, and its limit; 0 means no limit.
 type Usage struct {
-	Name          string // as limits in urdma.json call it, or what the machine bounds
+	Name          string // setting name in urdma.json's limits, or the name of a resource limited by the machine
 	Used, Allowed uint64
 }
 
-// names are of resources that have no setting of their own.
+// names are the names of resources without a setting.
 var names = map[Resource]string{Descriptors: "descriptors", Fallbacks: "fallback_clients", Clients: "clients"}
 
 func (r Resource) name() string { return cmp.Or(kinds[r].setting, names[r]) }
 
-// usage lists what is held, beside what allowed says.
+// usage lists the resources in use, with the limit that allowed returns.
 func (l *ledger) usage(allowed func(*kind) uint64) (list []Usage) {
 	for r := range resources {
 		if used := l[r].Load(); used > 0 {
@@ -98,7 +98,7 @@ func (l *ledger) usage(allowed func(*kind) uint64) (list []Usage) {
 	return list
 }
 
-// Usage is what a client has, and may have.
+// Usage returns the client's resources in use and their limits.
 func (a *Account) Usage() []Usage {
 	now := a.of.Current()
 	return a.used.usage(func(k *kind) uint64 {
@@ -109,7 +109,8 @@ func (a *Account) Usage() []Usage {
 	})
 }
 
-// UserUsage is what the clients of its user have, of what there is for all.
+// UserUsage returns the resources in use by all clients of the user, with the user's share of
+// each total.
 func (a *Account) UserUsage() []Usage {
 	return a.user.usage(func(k *kind) uint64 {
 		switch {
@@ -122,7 +123,7 @@ func (a *Account) UserUsage() []Usage {
 	})
 }
 
-// Usage is what all clients have together.
+// Usage returns the resources in use by all clients together.
 func (a *Accounts) Usage() []Usage {
 	return a.all.usage(func(k *kind) uint64 {
 		if k.all == nil {
@@ -132,12 +133,12 @@ func (a *Accounts) Usage() []Usage {
 	})
 }
 
-// overLimit refuses one more of what a client may have.
+// overLimit returns the error for a client that has reached its limit.
 func (k *kind) overLimit(limit uint64) error {
 	return fmt.Errorf("control: limits.%s is %d, and the client has reached it: %w", k.setting, limit, syscall.ENOMEM)
 }
 
-// exhausted refuses one more of what there is for all.
+// exhausted returns the error for a resource whose total is reached.
 func (k *kind) exhausted(total uint64) error {
 	if k.what == clientsLimit {
 		return fmt.Errorf("control: limits.clients is %d, and there are as many: %w", total, k.errno())
@@ -145,7 +146,7 @@ func (k *kind) exhausted(total uint64) error {
 	return fmt.Errorf("control: clients may have %d %s, and there are as many: %w", total, k.what, k.errno())
 }
 
-// errno is what a client beyond the limit of all is told.
+// errno returns the errno value that a client gets when a total is reached.
 func (k *kind) errno() syscall.Errno {
 	if k.what == clientsLimit {
 		return syscall.EDQUOT
@@ -153,7 +154,7 @@ func (k *kind) errno() syscall.Errno {
 	return syscall.ENOMEM
 }
 
-// shareOf is what one user's clients may have of total; 0 is no limit.
+// shareOf returns how much of total one user's clients may hold; 0 means no limit.
 func (l *Limits) shareOf(total uint64) uint64 {
 	if total == 0 || l.UserShare <= 0 || l.UserShare >= 100 {
 		return total
@@ -161,8 +162,8 @@ func (l *Limits) shareOf(total uint64) uint64 {
 	return max(1, total/100*uint64(l.UserShare)+total%100*uint64(l.UserShare)/100)
 }
 
-// Pairs is how many of a port's queue pairs, most of which 0 means no limit, a client
-// may have if its user has no others.
+// Pairs returns how many queue pairs of a port a client may have if its user has no others. most
+// is the port's limit; 0 means no limit.
 func (a *Account) Pairs(most int) int {
 	l := a.of.Current()
 	share := most
@@ -178,15 +179,16 @@ func (a *Account) Pairs(most int) int {
 	return min(share, l.QueuePairs)
 }
 
-// Pairs counts the queue pairs of a port, for any goroutine.
+// Pairs counts the queue pairs of a port. Its methods may be called from any goroutine.
 type Pairs struct {
 	mu    sync.Mutex
 	count int
-	of    map[int]int // by user id
+	of    map[int]int // by user ID
 }
 
-// Take counts one more queue pair of a user's. It refuses one beyond a port's max_qp, which is most, 0 for no
-// limit, or beyond the user's share of it. dev is the port's place in urdma.json.
+// Take counts one more queue pair of a user. It returns an error if the port already has most
+// queue pairs (max_qp; 0 means no limit), or if the user has its share of them. dev is the port's
+// index in urdma.json.
 func (p *Pairs) Take(a *Account, dev int, name string, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,21 +203,21 @@ func (p *Pairs) Take(a *Account, dev int, name string, most int) error {
 	return nil
 }
 
-// Len is how many there are.
+// Len returns the number of queue pairs.
 func (p *Pairs) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count
 }
 
-// Give takes one of a user's off, which has gone.
+// Give counts one queue pair less of a user.
 func (p *Pairs) Give(uid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.add(uid, -1)
 }
 
-// Pass counts a queue pair of one user's as another's.
+// Pass moves the count of a queue pair from one user to another.
 func (p *Pairs) Pass(from, to int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

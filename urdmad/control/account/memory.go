@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is how many bytes this process may have: the machine's, or what the
-// cgroups that it is in leave of them (memory.max of version 2,
-// memory.limit_in_bytes of version 1). 0 if unknown.
+// Memory returns the number of bytes that this process may use: the machine's memory, or less if
+// a cgroup of the process has a lower limit (memory.max of version 2, memory.limit_in_bytes of
+// version 1). 0 means unknown.
 func Memory() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -21,9 +21,9 @@ func Memory() uint64 {
 	return groupMemory("/sys/fs/cgroup", string(text), info.Totalram*uint64(info.Unit))
 }
 
-// groupMemory is the smallest limit of the process's cgroups and of those above
-// them; most, where there is none. In a container the paths may be the host's, and
-// then only the topmost directory exists, which is the container's own group.
+// groupMemory returns the smallest limit of the process's cgroups and their parents, or most if
+// there is none. In a container the paths may be the host's; then only the topmost directory
+// exists, which is the container's own group.
 func groupMemory(root, groups string, most uint64) uint64 {
 	for line := range strings.Lines(groups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
@@ -47,7 +47,7 @@ func groupMemory(root, groups string, most uint64) uint64 {
 	return most
 }
 
-// groupLimit reads a limit; otherwise is for "max" and for what is no limit.
+// groupLimit reads a limit. It returns otherwise if the file says "max" or has no number.
 func groupLimit(file string, otherwise uint64) uint64 {
 	text, err := os.ReadFile(file)
 	if err != nil {

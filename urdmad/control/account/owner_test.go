@@ -38,10 +38,10 @@ func TestRights(t *testing.T) {
 	if !root.MayBind(c, 7) {
 		t.Error("root may not bind port number 7")
 	}
-	if nobody.MayManage(c) || !root.MayManage(c) {
+	if nobody.MayUseControlledQKey(c) || !root.MayUseControlledQKey(c) {
 		t.Error("controlled Q_Keys of nobody, or none of root")
 	}
-	if nobody.Admin = true; !nobody.MayManage(c) {
+	if nobody.Admin = true; !nobody.MayUseControlledQKey(c) {
 		t.Error("no controlled Q_Keys of urdmad's user")
 	}
 	c.Close()

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What urdmad keeps for itself: ports, logs, connections without HELLO, and
-// descriptors on their way to clients; Go's heap and DPDK's memory.
+// Resources that urdmad keeps for itself: for ports, logs, connections without HELLO, descriptors
+// being sent to clients, Go's heap and DPDK's memory.
 const (
 	ownDescriptors = 256
 	ownMappings    = 8192
 )
 
-// MachineTotals is what this process may hand out, from its limits and the
-// machine's.
+// MachineTotals returns the amounts that this process may hand out, from its own and the
+// machine's limits.
 func MachineTotals() Totals {
 	var t Totals
 	var r unix.Rlimit
@@ -30,11 +30,11 @@ func MachineTotals() Totals {
 	return t
 }
 
-// remains is what clients get of n; at least a quarter, so that a small limit is
-// shared and not all ours.
+// remains returns the part of n left for clients after own is taken off; at least a quarter, so
+// that a small limit is not used by urdmad alone.
 func remains(n, own uint64) uint64 { return n - min(own, n/4*3) }
 
-// maxMapCount is vm.max_map_count, 0 if unknown.
+// maxMapCount returns vm.max_map_count, 0 if unknown.
 func maxMapCount() uint64 {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
 	if err != nil {

@@ -1,24 +1,24 @@
 package memfd
 
-// A queue with a file of its own costs two mappings, four system calls and a page
-// fault for each page on either side: more than all the rest of making one, and
-// its head alone takes a page. So files are made for many queues of one client,
-// and never of two. Heads, which are touched at once, lie at the beginning of such
-// a file, slots and entries, which are touched with use, at its end.
+// A queue with a file of its own costs two mappings, four system calls and a page fault for each
+// page on either side. That is more than everything else needed for a queue, and its head alone
+// occupies a page. So several queues of one client share a file; two clients never do. Heads are
+// touched at once and lie at the beginning of a file; slots and entries are touched on use and
+// lie at its end.
 
-// Pool is the memory of one client's queues. One goroutine uses it.
+// Pool is the memory of one client's queues. It is not safe for concurrent use.
 type Pool struct {
-	// Take is asked before a file of some bytes is made and mapped, Give told when
-	// it is gone.
+	// Take is called before a file of some bytes is made and mapped, Give when
+	// the file is removed.
 	Take func(bytes int) error
 	Give func(bytes int)
 
-	files []*file // with free room or without, the oldest first
+	files []*file // oldest first
 	made  uint32
 }
 
-// Sizes in bytes: files grow from leastFile to mostFile; a queue of more than
-// MostPart has a file of its own.
+// Sizes in bytes. Files grow from leastFile to mostFile; a queue larger than MostPart gets a file
+// of its own.
 const (
 	granule   = 64 // a cache line
 	leastFile = 64 << 10
@@ -26,11 +26,11 @@ const (
 	MostPart  = mostFile / 4
 )
 
-// Place is where a queue's memory lies: the number of the file, from 1, which no
-// other of the client ever has, and offsets in bytes.
+// Place is the location of a queue's memory: the number of the file, from 1, unique for the
+// client, and offsets in bytes.
 type Place struct{ File, Heads, Slots uint32 }
 
-// file is one with room for many queues.
+// file is a file shared by several queues.
 type file struct {
 	number uint32
 	memory *Shared
@@ -38,9 +38,9 @@ type file struct {
 	parts  int
 }
 
-// New gives a queue its heads, all zero, and its slots, with anything in them. The
-// descriptor is there if the client has not been given this file before. The file
-// goes with its last queue, which Close says.
+// New allocates a queue's heads, all zero, and its slots, with undefined content. The result has
+// a descriptor if the client has not been given this file before. The file is removed when Close
+// has freed its last queue.
 func (p *Pool) New(heads, slots int) (*Shared, Place, error) {
 	for _, f := range p.files {
 		if m, at, ok := p.part(f, heads, slots); ok {
@@ -56,7 +56,7 @@ func (p *Pool) New(heads, slots int) (*Shared, Place, error) {
 	return m, at, nil
 }
 
-// grow makes a file, of the least size if no more is to be had.
+// grow makes a new file; it is of the smallest size if no more can be had.
 func (p *Pool) grow(least int) (*file, error) {
 	size := leastFile
 	for range p.files {
@@ -84,7 +84,7 @@ func (p *Pool) grow(least int) (*file, error) {
 	return f, nil
 }
 
-// part takes memory of a file, if there is enough.
+// part allocates memory in a file, if there is enough.
 func (p *Pool) part(f *file, heads, slots int) (*Shared, Place, bool) {
 	low, high := rounded(heads)/granule, rounded(slots)/granule
 	h, ok := f.used.takeLow(low)
@@ -106,7 +106,7 @@ func (p *Pool) part(f *file, heads, slots int) (*Shared, Place, bool) {
 	return &Shared{FD: -1, Mem: f.memory.Mem, give: give}, Place{f.number, uint32(h * granule), uint32(s * granule)}, true
 }
 
-// leave counts a queue less in a file.
+// leave counts one queue less in a file.
 func (p *Pool) leave(f *file) {
 	if f.parts--; f.parts > 0 {
 		return
@@ -124,17 +124,17 @@ func (p *Pool) leave(f *file) {
 
 func rounded(n int) int { return (n + granule - 1) &^ (granule - 1) }
 
-// room is which granules of a file are in use, a bit each.
+// room records which granules of a file are in use, one bit each.
 type room struct {
 	words     []uint64
-	low, high int // all below low, and all from high on, are in use
+	low, high int // all granules below low and from high on are in use
 }
 
 func newRoom(n int) room { return room{words: make([]uint64, (n+63)/64), high: n} }
 
 func (r *room) has(i int) bool { return r.words[i>>6]>>(i&63)&1 != 0 }
 
-// takeLow takes n neighbours, the first there are.
+// takeLow allocates the first n consecutive free granules.
 func (r *room) takeLow(n int) (at int, ok bool) {
 	run := 0
 	for i := r.low; i < r.high; i++ {
@@ -150,7 +150,7 @@ func (r *room) takeLow(n int) (at int, ok bool) {
 	return 0, n == 0
 }
 
-// takeHigh takes n neighbours, the last there are.
+// takeHigh allocates the last n consecutive free granules.
 func (r *room) takeHigh(n int) (at int, ok bool) {
 	run := 0
 	for i := r.high - 1; i >= r.low; i-- {

@@ -1,5 +1,5 @@
-// Package memfd makes files in memory that urdmad shares with a client: sealed, so
-// that no client can make urdmad's mapping fault.
+// Package memfd makes memory files that urdmad shares with a client. They are sealed, so that no
+// client can make urdmad's mapping fault.
 package memfd
 
 import (
@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared is a memfd of ours that a client maps too.
+// Shared is a memfd of urdmad that a client maps too.
 type Shared struct {
 	FD  int    // -1 once CloseFD was called
 	Mem []byte // our mapping
 
-	give func() // of a part of a file: has it back
+	give func() // frees the part of a shared file; nil for a whole file
 }
 
-// New makes a file of some bytes, all zero, that can neither grow nor shrink.
+// New makes a zeroed file of some bytes that can neither grow nor shrink.
 func New(name string, bytes int) (*Shared, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -39,7 +39,7 @@ func New(name string, bytes int) (*Shared, error) {
 	return m, nil
 }
 
-// CloseFD gives the descriptor up once the client has its own.
+// CloseFD closes the descriptor once the client has its own.
 func (m *Shared) CloseFD() {
 	if m.FD >= 0 {
 		_ = unix.Close(m.FD) // nothing to do about a failed close
@@ -47,14 +47,14 @@ func (m *Shared) CloseFD() {
 	}
 }
 
-// TakeFD has the caller own the descriptor from now on; -1: there is none.
+// TakeFD transfers the descriptor to the caller; -1 if there is none.
 func (m *Shared) TakeFD() int {
 	fd := m.FD
 	m.FD = -1
 	return fd
 }
 
-// Close unmaps the file and closes the descriptor; a nil Shared has none.
+// Close unmaps the file and closes the descriptor. A nil Shared is allowed.
 func (m *Shared) Close() {
 	if m == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Text makes a memfd that holds text for good, and returns its descriptor.
+// Text makes a read-only memfd with the given text, and returns its descriptor.
 func Text(name string, text []byte) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
