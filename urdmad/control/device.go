@@ -44,7 +44,7 @@ type Context struct {
 	users int
 }
 
-// PD is a protection domain; its number is unique over all clients.
+// PD is a protection domain. Its number is unique among all clients.
 type PD struct {
 	object
 	Number  uint64

@@ -15,7 +15,7 @@ func AddrFrom4(ip [4]byte, port uint16) abi.Addr {
 // FirstRequestTime is for tests.
 const FirstRequestTime = firstRequestTime
 
-// EndPatience is for tests.
+// EndPatience makes sessionEndTimeout visible to tests.
 const EndPatience = sessionEndTimeout
 
 // MaxWaiting is for tests.

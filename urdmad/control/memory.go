@@ -15,7 +15,7 @@ type MR struct {
 	object
 	PD     *PD
 	Region *mem.Region
-	Why    string // it takes the fallback path, as its library says
+	Why    string // why it takes the fallback path, as the library has reported
 }
 
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
@@ -69,7 +69,7 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
 	return nil
 }
 
-// makeRegion makes the region that is asked for, and what of it the client's space maps.
+// makeRegion makes the requested region, and the mapping of its memory.
 func (x *Session) makeRegion(m *abi.RegMRRequest, pd *PD) (*mem.Region, mem.Mapping, error) {
 	if m.Path == abi.PathNull {
 		r, err := mem.NewNull(pd.Number)
@@ -79,8 +79,8 @@ func (x *Session) makeRegion(m *abi.RegMRRequest, pd *PD) (*mem.Region, mem.Mapp
 	return mem.NewRegion(x.space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
 }
 
-// enter makes a region known, in the place of old if that is not nil. It runs on
-// the worker.
+// enter adds a region to the table, replacing old unless that is nil. It runs on the worker's
+// thread.
 func (x *Session) enter(r *mem.Region, old *MR) error {
 	table := x.w.Engine.QPs.Regions
 	r.Since = int64(x.w.Engine.Now())
@@ -98,8 +98,8 @@ func (x *Session) enter(r *mem.Region, old *MR) error {
 	return nil
 }
 
-// left: a region is known no more. Once left returns, nothing that its fallback
-// path had begun moves a byte.
+// left is called when a region has been removed from the table. Once it returns, the fallback
+// path moves no more bytes of the region.
 func (mr *MR) left() {
 	mr.PD.users--
 	if !mr.Region.Shared() {
@@ -132,7 +132,7 @@ func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
 	return x.reached(x.space.Map(m.File, m.FileOffset, m.Length))
 }
 
-// reachFile maps a file that the program maps, too.
+// reachFile maps a file that the program has mapped too.
 func (x *Session) reachFile(m *abi.RegMRRequest) (mem.Mapping, error) {
 	f := x.takeFile()
 	if f == nil {

@@ -22,7 +22,7 @@ type QP struct {
 	QP      *qp.QP
 	bell    int // doorbell number
 	Context *Context
-	PD      *PD // nil of type XRC_RECV, which has these instead, and no ring:
+	PD      *PD // nil for type XRC_RECV, which has the following fields instead, and no ring:
 	xrcd    *XRCD
 	target  *qp.Target
 	ring    *memfd.Shared
@@ -52,7 +52,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
-	resp.Cap.MaxInline = min(resp.Cap.MaxInline, x.most().MaxInline) // what is said is taken when it is asked for
+	resp.Cap.MaxInline = min(resp.Cap.MaxInline, x.most().MaxInline) // the limit that was reported can also be requested
 	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: qp.PrivateBytes(&resp)}
 	mem, at, err := x.queueMemory("urdma-qp", bill, ring.Heads(&resp), ring.Used(&resp))
 	if err != nil {
@@ -89,7 +89,7 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 	return nil
 }
 
-// receivesOn is where a queue pair's receives complete; nil for one that has none.
+// receivesOn returns the completion queue of a queue pair's receives; nil if it has none.
 func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
 	if m.QPType == abi.QPTypeXRCSend && m.RecvCQ == abi.NoHandle {
 		return nil, nil
@@ -123,7 +123,7 @@ func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
 	return nil
 }
 
-// maxMessage is the longest message of a port's queue pairs of a type.
+// maxMessage returns the longest message of a port's queue pairs of a type.
 func (s *Server) maxMessage(kind uint32, dev int) uint32 {
 	if kind == abi.QPTypeUD {
 		return s.Devices[dev].maxDatagram()
@@ -149,15 +149,15 @@ func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *Reply) (err error) {
 	return q.queryQP(nil, r)
 }
 
-// Port is the port that the queue pair uses: the first of its device, until it is told another; on
-// the engine's thread.
+// Port returns the port that the queue pair uses: the first of its device, unless ibv_modify_qp
+// has set another; on the engine's thread.
 func (q *QP) Port() int { return q.Context.Dev + max(int(q.QP.Attr.PortNum), 1) - 1 }
 
-// modify has a queue pair change, and keep to the limits of the port that it is told; on the
+// modify modifies a queue pair within the limits of the port that the attributes name; on the
 // engine's thread.
 func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
 	port := q.Port()
-	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // others are refused
+	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // other port numbers are refused later
 		port = q.Context.Dev + int(a.PortNum) - 1
 	}
 	if err := q.x.w.Numbers.Modify(q.QP, port, mask, a); err != nil {
@@ -169,8 +169,9 @@ func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
 	return nil
 }
 
-// PeerReads is how many Reads and atomics the peer of a connection by number serves at once;
-// the largest number if that is not known: InfiniBand's packets don't say it.
+// PeerReads returns how many Reads and atomics the peer of a queue pair connected by
+// ibv_modify_qp serves at once. It returns the largest number if that is unknown, because
+// InfiniBand's packets do not carry it.
 func PeerReads(q *qp.QP) uint32 {
 	_, waits := q.Carrier().(*connect.Awaiting)
 	if c := q.Connection(); c != nil && c.ByNumber && !waits {
@@ -227,7 +228,7 @@ func (q *QP) detachMcast(m *abi.McastRequest, _ *Reply) error {
 	return q.mcast(m, (*datagram.Stack).Detach)
 }
 
-// mcast changes what groups a queue pair is attached to.
+// mcast attaches a queue pair to a multicast group, or detaches it.
 func (q *QP) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int, netip.Addr) error) (err error) {
 	group := m.Group.AddrPort().Addr().WithZone("").Unmap()
 	if q.QP.Type != abi.QPTypeUD {

@@ -109,13 +109,13 @@ func (q *CQ) resizeCQ(m *abi.ResizeCQRequest, r *Reply) error {
 	}
 	resp := ring.CQLayout(m.CQE)
 	bill := cqAmounts(&resp)
-	bill[account.CompletionQueues] = 0 // there is one already
+	bill[account.CompletionQueues] = 0 // the queue itself is already counted
 	mem, err := x.newQueueMemory("urdma-cq", bill, int(resp.Bytes))
 	if err != nil {
 		return err
 	}
 	old := q.ring
-	x.w.turn(func() {}) // a whole turn: work posted before is seen before
+	x.w.turn(func() {}) // a whole turn, so that earlier posts are fetched first
 	if !q.moveTo(mem, &resp, m.CQE) {
 		mem.Close()
 		x.Give(bill)
@@ -129,17 +129,17 @@ func (q *CQ) resizeCQ(m *abi.ResizeCQRequest, r *Reply) error {
 	return nil
 }
 
-// cqAmounts is what a completion queue takes.
+// cqAmounts returns the resources of a completion queue.
 func cqAmounts(layout *abi.CQResponse) *account.Amounts {
 	return &account.Amounts{account.CompletionQueues: 1, account.QueueBytes: uint64(layout.Bytes), account.Mappings: 1}
 }
 
-// movedPerTurn is how many completions a turn moves, of 64 bytes.
+// movedPerTurn is the number of completions, of 64 bytes each, that a turn moves.
 const movedPerTurn = 2048
 
-// moveTo moves completions not yet polled to a new ring, if there are at most as
-// many as the program asked room for (ibv_resize_cq(3)); the ring may have more. Others
-// may come meanwhile.
+// moveTo moves completions that were not polled to a new ring. It does so only if they fit in the
+// cqe entries requested (ibv_resize_cq(3)); the ring may be larger. New completions may come
+// meanwhile.
 func (q *CQ) moveTo(mem *memfd.Shared, layout *abi.CQResponse, cqe uint32) (fits bool) {
 	old, first := &q.CQ.Ring, uint32(0)
 	q.x.Do(func() { first = old.Oldest() })
@@ -178,23 +178,23 @@ func (q *CQ) destroyCQ(*abi.HandleMessage, *Reply) error {
 	return nil
 }
 
-// bring answers with a queue's memory too, if the client has not been given it before.
-// The descriptor is the reply's: what else a batch does, the queue's end included, may
-// not have its number name another file before the reply has left.
+// bring adds the descriptor of a queue's memory to the reply, if the client has not been given it
+// before. The reply owns the descriptor: later requests of the batch, even the removal of the
+// queue, must not let its number name another file before the reply is sent.
 func (r *Reply) bring(mem *memfd.Shared) {
 	if fd := mem.TakeFD(); fd >= 0 {
 		r.FDs, r.Done = []int{fd}, func() { _ = unix.Close(fd) } // the client has its copy
 	}
 }
 
-// fileAmounts is what memory for queues takes.
+// fileAmounts returns the resources of memory for queues.
 func fileAmounts(bytes int) *account.Amounts {
 	return &account.Amounts{account.QueueBytes: uint64(bytes), account.Mappings: 1}
 }
 
-// queueMemory takes what a queue of so many bytes, its heads included, needs besides
-// its memory, and makes that: in the client's pool, if it has one, and then at says
-// where, or in a file of its own.
+// queueMemory takes a queue's resources and makes its memory of so many bytes, heads included. If
+// the client has a pool, the memory is in the pool and at is its location; otherwise it is a file
+// of its own.
 func (x *Session) queueMemory(name string, bill *account.Amounts, heads, bytes uint32) (m *memfd.Shared, at memfd.Place, err error) {
 	if x.pool == nil || bytes > memfd.MostPart {
 		bytes = max(4096, (bytes+4095)&^4095)
@@ -212,7 +212,7 @@ func (x *Session) queueMemory(name string, bill *account.Amounts, heads, bytes u
 	return m, at, err
 }
 
-// newQueueMemory takes what a queue needs and makes its shared memory.
+// newQueueMemory takes a queue's resources and makes its memory as a file of its own.
 func (x *Session) newQueueMemory(name string, bill *account.Amounts, bytes int) (*memfd.Shared, error) {
 	if err := x.Take(bill); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"urdma/urdmad/core/mem"
 )
 
-// checkedMem takes the client's /proc/self/mem from the message; nil without it
-// or in place of another file: then only shared memory can be registered.
+// checkedMem takes the client's /proc/self/mem from the message. It returns nil if the descriptor
+// is missing or another file; then only shared memory can be registered.
 func (x *Session) checkedMem() *os.File {
 	f := x.takeFile()
 	if f == nil {
@@ -32,15 +32,15 @@ func (x *Session) checkedMem() *os.File {
 	return nil
 }
 
-// sealed reports a memfd that its owner can't shrink, the only kind of file
-// that ADD_FILE takes.
+// sealed reports whether a file is a memfd that its owner cannot shrink, the only kind of file
+// that ADD_FILE accepts.
 func sealed(f *os.File) bool {
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	return err == nil && seals&unix.F_SEAL_SHRINK != 0
 }
 
-// startFallback makes sure that the fallback path works. Its thread may wait on
-// the client's pages for ever, so it counts until the last job has ended.
+// startFallback makes sure that the fallback path works. Its thread may wait for the client's
+// pages for ever, so it counts as a resource until its last job has ended.
 func (x *Session) startFallback() error {
 	if x.fallback {
 		return nil
@@ -64,7 +64,7 @@ func (x *Session) startFallback() error {
 
 var oneFallback = account.Amounts{account.Fallbacks: 1}
 
-// endFallback is called before the space is closed.
+// endFallback is called before the mem.Space is closed.
 func (x *Session) endFallback() {
 	if x.fallback {
 		x.fallback = false

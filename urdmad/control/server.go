@@ -23,24 +23,24 @@ import (
 	"urdma/verbs/personality"
 )
 
-// Device is what clients are told of a port. Its number is its index; those of the ports of
-// one device follow each other.
+// Device is a port as clients see it. Its number is its index in Server.Devices; the ports of one
+// device follow each other.
 type Device struct {
-	Name        string // of the port
-	Of          string // of the device, as programs see it
-	Number      int    // of the port on the device, from 1
-	Place              // when urdmad started; see At
-	Scope       uint32 // index of the interface below, on which link-local addresses are; 0: none
+	Name        string // port name
+	Of          string // device name, as programs see it
+	Number      int    // port number on the device, from 1
+	Place              // place when urdmad started; see At
+	Scope       uint32 // index of the kernel interface of link-local addresses; 0: none
 	MAC         [6]byte
-	Personality *personality.Personality // as which programs see it, unless they ask otherwise
+	Personality *personality.Personality // kind of device that programs see, unless they ask for another
 	MaxQP       int
 	Link        func() bool
 
-	pairs account.Pairs         // that exist, of a device's first port: on all of them
-	place atomic.Pointer[Place] // that SetPlace said; nil: Place
+	pairs account.Pairs         // queue pairs; on a device's first port: those of all its ports
+	place atomic.Pointer[Place] // set by SetPlace; nil: Place
 }
 
-// PortNamed is the number of a port, or -1.
+// PortNamed returns the number of the port with a name, or -1.
 func (s *Server) PortNamed(name string) int {
 	for i := range s.Devices {
 		if s.Devices[i].Name == name {
@@ -50,7 +50,7 @@ func (s *Server) PortNamed(name string) int {
 	return -1
 }
 
-// DeviceNamed is the number of a device's first port, or -1.
+// DeviceNamed returns the number of the first port of the device with a name, or -1.
 func (s *Server) DeviceNamed(name string) int {
 	for i := range s.Devices {
 		if s.Devices[i].Of == name {
@@ -60,10 +60,10 @@ func (s *Server) DeviceNamed(name string) int {
 	return -1
 }
 
-// first is the number of the first port of the device that has port dev.
+// First returns the number of the first port of port dev's device.
 func (s *Server) First(dev int) int { return dev + 1 - s.Devices[dev].Number }
 
-// ports is how many ports the device has whose first is number dev.
+// Ports returns the number of ports of the device whose first port is dev.
 func (s *Server) Ports(dev int) int {
 	n := 1
 	for dev+n < len(s.Devices) && s.Devices[dev+n].Number > 1 {
@@ -72,13 +72,13 @@ func (s *Server) Ports(dev int) int {
 	return n
 }
 
-// Place is a port's in its network.
+// Place is a port's address and MTU.
 type Place struct {
-	Address netip.Prefix // the port's own, with its network's length; unspecified: none
+	Address netip.Prefix // the port's address, with its network's prefix length; unspecified: none
 	MTU     int          // bytes of the largest IP packet
 }
 
-// At is where a device is now; any goroutine may ask.
+// At returns the port's present place. Any goroutine may call it.
 func (d *Device) At() Place {
 	if p := d.place.Load(); p != nil {
 		return *p
@@ -86,60 +86,60 @@ func (d *Device) At() Place {
 	return d.Place
 }
 
-// Worker is a poll loop as its clients' sessions reach it.
+// Worker is a poll loop, as the sessions of its clients see it.
 type Worker struct {
 	Engine  *engine.Engine
 	CM      *cm.Manager
 	Numbers *connect.Numbers
-	// Wake gets the worker out of its sleep.
+	// Wake wakes the worker.
 	Wake func()
-	// Borrow calls fn in the place of the worker, if that sleeps, and reports whether it
-	// did; nil: it never does.
+	// Borrow calls fn in place of the worker if the worker sleeps, and reports whether it did;
+	// nil: never.
 	Borrow func(fn func()) bool
 	// WatchKick and UnwatchKick add and remove a kick socket of the worker.
 	WatchKick, UnwatchKick func(fd int) error
 
 	workerState
-	clients atomic.Int32 // that belong to it
+	clients atomic.Int32 // number of clients
 }
 
-// workerState is what a worker's clients have made; its thread's.
+// workerState is the state of a worker's clients; it belongs to the worker's thread.
 type workerState struct {
-	attached   []*Session              // that have said HELLO
-	byClient   map[*qp.Client]*Session // those
+	attached   []*Session              // sessions that have said HELLO
+	byClient   map[*qp.Client]*Session // the same, by client
 	linkEvents []linkEvent             // see LinkChanged
 }
 
-// Server is the control side of an urdmad.
+// Server is the control side of a urdmad.
 type Server struct {
 	Workers []*Worker
 	Devices []Device
 	account.Accounts
-	Sysfs    string // what ibv_get_sysfs_path() should return
+	Sysfs    string // result of ibv_get_sysfs_path()
 	Version  uint32 // major<<16 | minor<<8 | patch
 	Log      *slog.Logger
 	MaxReads int // IRD and ORD limit of one queue pair
 
 	hooks    []*Hooks
-	requests map[abi.Type]Request // that attached features answer
+	requests map[abi.Type]Request // requests that attached features answer
 
 	connected
 	domains sharedDomains
 }
 
-// connected is the sessions that there are.
+// connected has the sessions.
 type connected struct {
-	mu       sync.Mutex // guards the rest but nextID
+	mu       sync.Mutex // guards the other fields except nextID
 	sessions map[*Session]struct{}
 	closing  bool
-	turn     int        // the worker that a new client goes to, of those with the fewest
-	waiting  []*Session // that have not said HELLO, the oldest first
+	turn     int        // next worker among those with the fewest clients
+	waiting  []*Session // sessions that have not said HELLO, oldest first
 	running  sync.WaitGroup
 	nextID   atomic.Uint64
 }
 
-// Listen makes the control socket. Its directory must exist; a stale socket is
-// replaced, a live one and any other file is an error.
+// Listen makes the control socket. Its directory must exist. A stale socket is replaced; a live
+// socket or any other file is an error.
 func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	if c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"}); err == nil {
 		defer c.Close()
@@ -164,8 +164,8 @@ func Listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// removeStale removes a socket that nobody answers. connect(2) fails with
-// ECONNREFUSED for every other kind of file too.
+// removeStale removes a socket on which nobody listens. Other files are an error: connect(2)
+// fails with ECONNREFUSED for them too.
 func removeStale(path string) error {
 	fi, err := os.Lstat(path)
 	if err != nil {
@@ -232,8 +232,8 @@ func (s *Server) start(c *net.UnixConn) {
 	})
 }
 
-// Go runs fn concurrently with the sessions, and Close waits for it; unless those are being
-// closed.
+// Go runs fn concurrently with the sessions, and Close waits for it. It does nothing once Close
+// has begun.
 func (s *Server) Go(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +242,8 @@ func (s *Server) Go(fn func()) {
 	}
 }
 
-// Close hangs up on every client and waits until what they owned is gone. The
-// engine must still be running.
+// Close hangs up on every client and waits until all their objects are removed. The engine must
+// still be running.
 func (s *Server) Close() {
 	for _, w := range s.Workers {
 		w.turn(w.CM.Silence)

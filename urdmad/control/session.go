@@ -24,34 +24,34 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Session is one client's connection and everything it owns.
+// Session is one client's connection and its objects.
 type Session struct {
 	account.Account
 	conn
 	s      *Server
-	w      *Worker // the client's, from HELLO to the end; before the first
+	w      *Worker // the client's worker from HELLO on; before that the first worker
 	id     uint64
 	name   string
 	client *engine.Client
 	space  *mem.Space
 
-	mu      sync.Mutex // guards objects and next, see add
+	mu      sync.Mutex // guards objects and next; see add
 	objects map[uint32]Object
 	next    uint32
-	made    []uint32 // by the requests of the batch under way
+	made    []uint32 // handles made by the current batch
 
 	bells    *memfd.Shared
 	pool     *memfd.Pool // nil: each queue has a file of its own
-	kick     int         // our end of the kick socket, -1 none
+	kick     int         // our end of the kick socket; -1: none
 	ready    bool
-	greeted  bool          // clientAmounts are taken
-	asked    atomic.Bool   // has made a request
+	greeted  bool          // clientAmounts have been taken
+	asked    atomic.Bool   // the client has sent a request
 	ended    bool          // cleanUp has begun; engine thread
 	over     chan struct{} // closed after cleanUp
-	fallback bool          // oneFallback is taken
+	fallback bool          // oneFallback has been taken
 	contexts []*Context    // also in objects; engine thread
-	unread   events.Quota  // what the client has not read; engine thread
-	becomes  func() error  // what the connection is from now on; nil: a session
+	unread   events.Quota  // events that the client has not read; engine thread
+	becomes  func() error  // serves the connection after this request; nil: the session goes on
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
@@ -59,11 +59,11 @@ func newSession(s *Server, c *net.UnixConn) *Session {
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
 	x.conn = newConn(c, x.Closer())
-	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // a socket that is closed ends the session anyway
+	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // fails only for a closed socket, which ends the session anyway
 	return x
 }
 
-// run reads requests until the client hangs up or breaks the protocol.
+// run answers requests until the client hangs up or violates the protocol.
 func (x *Session) run() {
 	err := x.serve()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -98,8 +98,8 @@ func (x *Session) serve() error {
 	}
 }
 
-// request answers one message. An error ends the session; what the client may
-// get wrong is an errno in the response instead.
+// request answers one message. An error ends the session; mistakes that a client can make are
+// answered with an errno value instead.
 func (x *Session) request(b []byte) error {
 	if len(b) < abi.Size[abi.Header]() {
 		return fmt.Errorf("control: message of %d bytes is shorter than its header", len(b))
@@ -116,16 +116,16 @@ func (x *Session) request(b []byte) error {
 	return x.answer(h, r, err)
 }
 
-// reply is a response without its header: the structure's bytes with room for
-// the header in front, and descriptors that the client gets copies of.
+// Reply is a response without its header: the bytes of the structure, with room for the header in
+// front, and descriptors that the client gets copies of.
 type Reply struct {
 	Body []byte
 	FDs  []int
-	Done func() // after the response was sent or failed
-	of   Object // whose handle the request began with; nil: none's
+	Done func() // called after the response was sent or sending failed
+	of   Object // object whose handle the request began with; nil: none
 }
 
-// respond makes a reply of a response structure.
+// Respond returns a reply with a response structure.
 func Respond[T any](v *T, fds ...int) Reply { return Reply{Body: abi.Bytes(v), FDs: fds} }
 
 func (x *Session) answer(h abi.Header, r Reply, err error) error {
@@ -154,7 +154,7 @@ func (x *Session) answer(h abi.Header, r Reply, err error) error {
 	return err
 }
 
-// attach has a client count that has said HELLO; on the engine's thread.
+// attach adds a client that has said HELLO; on the engine's thread.
 func (w *Worker) attach(x *Session) {
 	if w.byClient == nil {
 		w.byClient = map[*qp.Client]*Session{}
@@ -163,17 +163,18 @@ func (w *Worker) attach(x *Session) {
 	x.s.came(x)
 }
 
-// detach undoes attach, of a client that ends. An XRC target of its may be there still.
+// detach undoes attach for a client that ends. A target queue pair of the client's may still
+// exist.
 func (w *Worker) detach(x *Session) {
 	w.attached = slices.DeleteFunc(w.attached, func(y *Session) bool { return y == x })
 	delete(w.byClient, &x.client.Client)
 }
 
-// session is the session of a client, or nil.
+// SessionOf returns the session of a client, or nil.
 func (w *Worker) SessionOf(c *qp.Client) *Session { return w.byClient[c] }
 
-// logRefused logs why a request was refused. That something is in use is no news: programs
-// that end destroy what they have in any order, and Linux's drivers answer EBUSY, too.
+// logRefused logs why a request was refused. EBUSY is logged at debug level only: programs that
+// end destroy objects in any order, and Linux's drivers answer EBUSY too.
 func (x *Session) logRefused(t abi.Type, err error) {
 	if _, plain := err.(syscall.Errno); plain { //nolint:errorlint // a bare errno needs no explanation
 		return
@@ -185,8 +186,8 @@ func (x *Session) logRefused(t abi.Type, err error) {
 	x.s.Log.Log(context.Background(), level, "request refused", "client", x.name, "request", t.String(), "error", err)
 }
 
-// do runs fn where the engine runs and waits for it: here, if its worker sleeps. fn
-// waits for nothing.
+// Do runs fn on the engine's thread and waits for it. If the worker sleeps, fn runs on this
+// goroutine instead. fn must not block.
 func (x *Session) Do(fn func()) { x.w.Do(fn) }
 
 func (w *Worker) Do(fn func()) {
@@ -195,8 +196,8 @@ func (w *Worker) Do(fn func()) {
 	}
 }
 
-// turn runs fn in a turn of the worker and waits for it: awake for a moment, since a
-// worker that is awake gets there sooner than a thread is woken.
+// turn runs fn in a turn of the worker and waits for it. It polls for a short time first, because
+// an awake worker is done sooner than a thread can be woken.
 func (w *Worker) turn(fn func()) {
 	var finished atomic.Bool
 	done := make(chan struct{})
@@ -214,31 +215,31 @@ func (w *Worker) turn(fn func()) {
 	}
 }
 
-// InTurns runs step on the worker's thread, once a turn as long as it wants more, and
-// then done. It does not wait.
+// InTurns runs step on the worker's thread, once per turn until it returns false, and then done.
+// It does not wait.
 func (w *Worker) InTurns(step func() (more bool), done func()) {
 	var turn func()
 	turn = func() {
 		more := false
 		defer func() {
 			if !more {
-				done() // also if the step faulted
+				done() // also after a fault in step
 			}
 		}()
 		if more = step(); more {
-			w.Engine.Do(turn) // in the next turn: packets come first
+			w.Engine.Do(turn) // in the next turn, after packets
 		}
 	}
 	w.Engine.Do(turn)
 	w.Wake()
 }
 
-// turns is InTurns, and waits until the last.
+// turns is InTurns, but waits for the last step.
 func (w *Worker) turns(step func() (more bool)) {
 	done := make(chan struct{})
 	w.InTurns(step, func() { close(done) })
 	<-done
 }
 
-// turnSpinTime is how long a turn is waited for awake.
+// turnSpinTime is how long turn polls before it sleeps.
 const turnSpinTime = 20 * time.Microsecond

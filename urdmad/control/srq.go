@@ -16,9 +16,9 @@ type SRQ struct {
 	object
 	Queue *qp.RecvQueue
 	PD    *PD
-	xrcd  *XRCD // of one in an XRC domain; else nil
+	xrcd  *XRCD // its XRC domain, or nil
 	ring  *memfd.Shared
-	cap   abi.QuerySRQResponse // its limit is the queue's
+	cap   abi.QuerySRQResponse // without srq_limit, which is in the queue
 }
 
 func (pd *PD) createSRQ(m *abi.CreateSRQRequest, r *Reply) error {
@@ -54,7 +54,7 @@ func (pd *PD) createSRQ(m *abi.CreateSRQRequest, r *Reply) error {
 	return nil
 }
 
-// sharedQueue is the queue of a handle; nil for none.
+// sharedQueue returns the shared receive queue with a handle; nil for handle 0.
 func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 	if handle == abi.NoHandle {
 		return nil, nil
@@ -82,8 +82,8 @@ func (o *SRQ) modifySRQ(m *abi.ModifySRQRequest, _ *Reply) error {
 	return nil
 }
 
-// resizeSRQ moves the receives that wait to a ring of another size, and sets the
-// limit with it if that is asked for, too: both, or neither.
+// resizeSRQ moves the waiting receives to a ring of another size, and sets the limit if
+// requested. It does both or neither.
 func (o *SRQ) resizeSRQ(m *abi.ModifySRQRequest, r *Reply) error {
 	x := o.x
 	if m.Mask&^(abi.SRQMaskLimit|abi.SRQMaskMaxWR) != 0 || m.MaxWR == 0 || m.MaxWR > x.most().MaxSRQWR {
@@ -151,8 +151,8 @@ func (o *SRQ) destroySRQ(*abi.HandleMessage, *Reply) error {
 	return nil
 }
 
-// leaveDomain takes a shared receive queue out of its XRC domain, if it has one; on
-// the engine's thread.
+// leaveDomain removes a shared receive queue from its XRC domain, if it has one; on the engine's
+// thread.
 func (o *SRQ) leaveDomain() {
 	if o.xrcd != nil {
 		o.x.w.Engine.QPs.RemoveQueue(o.Queue)

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// This file bounds connections that have not said HELLO: those that look
-// inside, which must work when limits.clients is reached, and strangers'.
+// This file limits connections that have not said HELLO: those of urdma show and similar
+// commands, which must work even when limits.clients is reached, and those of strangers.
 
-// maxWaiting is how many there may be. One more takes the place of one of the
-// user who has most, so that nobody keeps another user out.
+// maxWaiting is the largest number of such connections. A further one replaces a connection of
+// the user with the most, so that no user can lock out another.
 const maxWaiting = 64
 
-// firstRequestTime is how long a connection may take for its first request.
+// firstRequestTime is the time limit for a connection's first request.
 const firstRequestTime = 5 * time.Second
 
-// wait notes a connection that has not said HELLO; the caller holds s.mu.
+// wait adds a connection that has not said HELLO; the caller holds s.mu.
 func (s *Server) wait(x *Session) {
 	if len(s.waiting) >= maxWaiting {
 		y := s.waitingToDrop()
@@ -26,8 +26,8 @@ func (s *Server) wait(x *Session) {
 	s.waiting = append(s.waiting, x)
 }
 
-// waitingToDrop is the oldest connection of the user who has most, if possible one
-// that has asked nothing.
+// waitingToDrop returns the connection to drop: the oldest of the user with the most connections,
+// preferably one that has sent no request.
 func (s *Server) waitingToDrop() (worst *Session) {
 	count := map[int]int{}
 	for _, x := range s.waiting {
@@ -45,7 +45,7 @@ func (s *Server) waitingToDrop() (worst *Session) {
 	return worst
 }
 
-// served takes a connection off the list: it has said HELLO or has ended.
+// served removes a connection from the list because it has said HELLO or has ended.
 func (s *Server) served(x *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

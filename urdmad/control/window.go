@@ -9,8 +9,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// MW is a memory window. The limit of memory regions counts it: what it
-// takes is an STag.
+// MW is a memory window. It counts against the limit of memory regions, because it takes an STag.
 type MW struct {
 	object
 	PD     *PD

@@ -15,28 +15,28 @@ import (
 	"urdma/verbs/abi"
 )
 
-// xrcDomain is an XRC domain: a client's own, or one that clients of one worker share that may
-// open a file.
+// xrcDomain is an XRC domain. It belongs to one client, or is shared by those clients of one
+// worker that can open its file.
 type xrcDomain struct {
 	*qp.Domain
-	shared *sharing // nil: it is a client's own
+	shared *sharing // nil: it belongs to one client
 }
 
-// sharing is what a shared domain has beside; sharedDomains guards it.
+// sharing is the additional state of a shared domain; the lock in sharedDomains guards it.
 type sharing struct {
 	key   xrcKey
-	w     *Worker // of the client that opened it first, and of all others that may
-	uid   int     // of that client
-	users int     // handles of all clients
+	w     *Worker // worker of all clients of the domain
+	uid   int     // user ID of the first client
+	users int     // number of handles, of all clients
 }
 
-// sharedDomains are the XRC domains that clients share, of all workers.
+// sharedDomains has the shared XRC domains of all workers.
 type sharedDomains struct {
 	mu sync.Mutex
 	of map[xrcKey]*xrcDomain
 }
 
-// fileID names a file by what all who opened it have in common.
+// fileID identifies a file by properties that all processes see alike.
 type fileID struct{ device, inode uint64 }
 
 // XRCD is a client's handle of an XRC domain.
@@ -44,8 +44,8 @@ type XRCD struct {
 	object
 	Context *Context
 	domain  *xrcDomain
-	file    *os.File // of one that is shared: as long as it is open no other file gets its inode number
-	users   int      // queues and queue pairs that were made by way of it
+	file    *os.File // if shared: kept open so that no other file gets its inode number
+	users   int      // number of queues and queue pairs made with this handle
 }
 
 type xrcKey struct {
@@ -94,9 +94,9 @@ func (x *Session) closeXRC(f *os.File) {
 	}
 }
 
-// identify asks no file server, which may never answer. A descriptor that gives no
-// right to the file (O_PATH) is refused, as the kernel does: a client that may not open
-// the file has no part in its domain.
+// identify returns the identity of a file without asking a file server, which may never answer.
+// Like the kernel it refuses a descriptor without access to the file (O_PATH), because a client
+// that may not open the file must not join its domain.
 func identify(fd int) (fileID, error) {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_PATH != 0 {
@@ -109,8 +109,8 @@ func identify(fd int) (fileID, error) {
 	return fileID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}, nil
 }
 
-// enter finds or makes the domain of a file, and counts a handle of it. What a domain has
-// belongs to one worker, and so do its clients: one of another worker is refused.
+// enter finds or makes the domain of a file, and counts one handle. A domain belongs to one
+// worker, so a client of another worker is refused.
 func (s *sharedDomains) enter(x *Session, key xrcKey, flags uint32) (*xrcDomain, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *sharedDomains) leave(d *xrcDomain) {
 	}
 }
 
-// workerOf is the worker of shared domains that a user has opened, or nil.
+// workerOf returns the worker of the shared domains that a user has opened, or nil.
 func (s *sharedDomains) workerOf(uid int) *Worker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (o *XRCD) closeXRCD(*abi.HandleMessage, *Reply) error {
 	return nil
 }
 
-// createTarget makes a queue pair of type XRC_RECV. It belongs to its domain, and
-// to those who made or opened it.
+// createTarget makes a queue pair of type XRC_RECV. It belongs to its domain, and to the clients
+// that have made or opened it.
 func (x *Session) createTarget(m *abi.CreateQPRequest, r *Reply) error {
 	xrcd, err := Find[*XRCD](x, m.XRCD)
 	if err != nil {
@@ -211,7 +211,7 @@ func (x *Session) refer(o *QP, bill *account.Amounts) {
 	o.xrcd.users++
 }
 
-// openQP gives a client its own handle of a target queue pair that is there.
+// openQP gives a client a handle of an existing target queue pair.
 func (xrcd *XRCD) openQP(m *abi.OpenQPRequest, r *Reply) error {
 	x := xrcd.x
 	bill := &account.Amounts{account.QueuePairs: 1}
@@ -232,8 +232,9 @@ func (xrcd *XRCD) openQP(m *abi.OpenQPRequest, r *Reply) error {
 	return nil
 }
 
-// removeQP ends a client's part in a queue pair; on the engine's thread. A target
-// queue pair counts as one of the user whose reference is the oldest.
+// removeQP removes a client's reference to a queue pair, and the queue pair with its last
+// reference; on the engine's thread. A target queue pair counts for the user with the oldest
+// reference.
 func (x *Session) removeQP(o *QP) {
 	pairs := &x.s.Devices[o.Context.Dev].pairs
 	if o.target == nil {
@@ -251,7 +252,7 @@ func (x *Session) removeQP(o *QP) {
 	}
 }
 
-// nameQueue makes a shared receive queue one of an XRC domain.
+// nameQueue puts a shared receive queue into an XRC domain.
 func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *SRQ, shared *qp.Shared) error {
 	switch m.SRQType {
 	case abi.SRQTypeBasic:

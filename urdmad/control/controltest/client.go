@@ -1,8 +1,8 @@
-// Package controltest has what tests of package control and of attached features need: a
-// urdmad's inside on a loopback port, a client that makes any request, and a client that
-// makes queue pairs of every type and connects each in every way, by number and by rdma_cm,
-// posts to them and destroys them at any time. The latter's messages are right in form, and
-// often in content.
+// Package controltest supports tests of package control and of attached features. It has a urdmad
+// without its main program on a loopback port, a client that can send any request, and a random
+// client. The random client makes queue pairs of every type, connects them by ibv_modify_qp and
+// by rdma_cm, posts to them and destroys them at any time. Its messages are always well-formed,
+// and their content is often valid.
 package controltest
 
 import (
@@ -21,25 +21,26 @@ import (
 	"urdma/verbs/session"
 )
 
-// Config of a Client.
+// Config configures a Client.
 type Config struct {
 	Rand    *rand.Rand
-	Socket  string       // urdmad's
-	Own     netip.Addr   // of its first device
-	Peers   []netip.Addr // to connect to; Own may be one
-	Domain  *os.File     // of an XRC domain, which clients may share
-	Numbers *[]uint32    // of the newest queue pairs of all clients; they may share it
+	Socket  string       // control socket
+	Own     netip.Addr   // address of its first device
+	Peers   []netip.Addr // addresses to connect to; may include Own
+	Domain  *os.File     // file of an XRC domain, which clients may share
+	Numbers *[]uint32    // numbers of the newest queue pairs; clients may share the list
 }
 
 // firstPort and ports are where clients listen.
 const (
+	// firstPort and ports are the port numbers on which clients listen.
 	firstPort = 7200
 	ports     = 2
 )
 
 const allAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic
 
-// Client is a client.
+// Client is a random client.
 type Client struct {
 	Config
 	s           *session.Session
@@ -68,20 +69,20 @@ type pair struct {
 
 var types = []uint32{abi.QPTypeRC, abi.QPTypeUC, abi.QPTypeUD, abi.QPTypeXRCSend, abi.QPTypeXRCRecv}
 
-// demand makes a request whose answer has up to fds descriptors. What urdmad refuses is
-// as good as what it does; that the session ends is not.
+// demand sends a request whose answer has up to fds descriptors. A refusal is no error; the end
+// of the session is.
 func demand[Resp, Req any](c *Client, kind abi.Type, req Req, fds int) (out Resp, got []int, err error) {
 	got, err = session.Call(context.Background(), c.s, kind, &req, &out, -1, fds)
 	return out, got, err
 }
 
-// handle makes a request about a handle.
+// handle sends a request about a handle.
 func (c *Client) handle(kind abi.Type, handle uint32) error {
 	_, _, err := demand[abi.Header](c, kind, abi.HandleMessage{Handle: handle}, 0)
 	return err
 }
 
-// New returns a client with all but queue pairs and ids.
+// New returns a client with all objects except queue pairs and ids.
 func New(config Config) (*Client, error) {
 	ctx := context.Background()
 	s, err := session.Dial(ctx, []string{config.Socket}, func() {})
@@ -164,7 +165,7 @@ func (c *Client) mapped(fd int, bytes uint32) ([]byte, error) {
 	return mem, err
 }
 
-// Leave ends the client, with whatever it has.
+// Leave ends the client without destroying its objects.
 func (c *Client) Leave() {
 	c.s.Close()
 	c.s.Wait()
@@ -175,7 +176,7 @@ func (c *Client) Leave() {
 	}
 }
 
-// some is one of a list, or 0.
+// some returns a random element of a list, or 0.
 func some[T any](r *rand.Rand, list []T) (v T) {
 	if len(list) > 0 {
 		v = list[r.IntN(len(list))]
@@ -218,7 +219,7 @@ func (c *Client) open(qpn uint32) {
 	}
 }
 
-// partner is the queue pair that one names as its peer: mostly one that names it, too.
+// partner returns the queue pair that p uses as its peer, mostly one that also uses p.
 func (c *Client) partner(p *pair) uint32 {
 	if at := slices.Index(*c.Numbers, p.qpn); c.Rand.IntN(4) > 0 && at^1 < len(*c.Numbers) && at >= 0 {
 		return (*c.Numbers)[at^1]
@@ -226,8 +227,8 @@ func (c *Client) partner(p *pair) uint32 {
 	return some(c.Rand, *c.Numbers)
 }
 
-// modify takes a step to any state, as that of the queue pair's type wants it, or changes
-// what may be changed in its state.
+// modify moves the queue pair to a random state with the attributes that its type requires, or
+// changes attributes that may change in its state.
 func (c *Client) modify(p *pair) {
 	mask, a := uint32(abi.QPMaskState), abi.QPAttr{PortNum: 1, QPAccessFlags: allAccess, PathMTU: 3, IsGlobal: 1,
 		DGID: some(c.Rand, c.Peers).As16(), AHPortNum: 1, DestQPNum: c.partner(p), MaxDestRdAtomic: 1, MaxRdAtomic: 1, Timeout: 10, RetryCnt: 1, RNRRetry: 1}
@@ -272,7 +273,7 @@ func (c *Client) modify(p *pair) {
 	}
 }
 
-// post posts what needs no memory: sends of few bytes to anybody, and receives of none.
+// post posts work that needs no memory: short sends to any peer, and receives of 0 bytes.
 func (c *Client) post(p *pair) {
 	if c.receives.Write(1, nil) {
 		c.receives.Publish()
@@ -321,7 +322,8 @@ func at(ip netip.Addr, port uint16) abi.Addr {
 	return a
 }
 
-// connect is a step with ids: they listen, ask, accept with any queue pair, and end.
+// connect does one random step with ids: listen, connect, accept with any queue pair, or
+// disconnect.
 func (c *Client) connect() {
 	port := uint16(firstPort + c.Rand.IntN(ports))
 	id, param := some(c.Rand, c.ids), c.param()
@@ -358,7 +360,7 @@ func (c *Client) connect() {
 	}
 }
 
-// param names any queue pair.
+// param returns parameters that name any queue pair.
 func (c *Client) param() abi.CMParam {
 	param := abi.CMParam{QP: abi.NoHandle, ResponderResources: 1, InitiatorDepth: 1, RNRRetryCount: 7}
 	if p := some(c.Rand, c.pairs); p != nil {
@@ -367,7 +369,7 @@ func (c *Client) param() abi.CMParam {
 	return param
 }
 
-// hear takes the events that have come, and goes on where they say so.
+// hear reads the events that have come, and takes the next step where they require it.
 func (c *Client) hear() {
 	b := make([]byte, abi.MaxMessage)
 	for {
@@ -386,7 +388,7 @@ func (c *Client) hear() {
 	}
 }
 
-// Step does one thing. The error says that urdmad has ended the session.
+// Step does one random thing. An error means that urdmad has ended the session.
 func (c *Client) Step() error {
 	p := some(c.Rand, c.pairs)
 	switch n := c.Rand.IntN(16); {

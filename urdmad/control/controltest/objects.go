@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Caller is a connection to urdmad that makes any request, also wrong ones.
+// Caller is a connection to urdmad that can send any request, also an invalid one.
 type Caller struct{ *net.UnixConn }
 
 // Dial connects to urdmad.
@@ -21,7 +21,8 @@ func Dial(socket string) (*Caller, error) {
 	return &Caller{c}, err
 }
 
-// Call sends a request, with descriptors, and decodes the response, whose descriptors are dropped.
+// Call sends a request with descriptors, and decodes the response. Descriptors in the response
+// are dropped.
 func Call[Q, R any](c *Caller, kind abi.Type, q Q, send ...int) (r R, err error) {
 	b := abi.Bytes(&q)
 	copy(b, abi.Bytes(&abi.Header{Type: kind, Length: uint32(len(b))}))
@@ -53,7 +54,7 @@ func Call[Q, R any](c *Caller, kind abi.Type, q Q, send ...int) (r R, err error)
 	return r, nil
 }
 
-// StartEquipped is Start, with a client that has made its objects.
+// StartEquipped is Start with a client that has made its objects.
 func StartEquipped(t testing.TB, changes ...func(*Running)) (*Running, *Caller) {
 	t.Helper()
 	r := Start(t, changes...)
@@ -68,8 +69,7 @@ func StartEquipped(t testing.TB, changes ...func(*Running)) (*Running, *Caller) 
 	return r, c
 }
 
-// MakeObjects makes one of each: a domain, a region, a completion queue, a
-// queue pair, an id and a listener.
+// MakeObjects makes one domain, region, completion queue, queue pair, id and listener.
 func (c *Caller) MakeObjects() error {
 	hello := abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid())}
 	copy(hello.Command[:], "tester\x1b[31m")

@@ -18,17 +18,17 @@ import (
 	"urdma/verbs/personality"
 )
 
-// Running is a urdmad's inside on a loopback port.
+// Running is a urdmad without its main program, on a loopback port.
 type Running struct {
 	Server *control.Server
 	Socket string
 	Worker *worker.Worker
 }
 
-// Start starts one, after changes, which also attach what is to be tested.
+// Start starts one. changes run before, and also attach the features to test.
 func Start(t testing.TB, changes ...func(*Running)) *Running {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "urdma-control-") // t.TempDir's parents are closed to strangers
+	dir, err := os.MkdirTemp("", "urdma-control-") // other users cannot enter t.TempDir's parents
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func Start(t testing.TB, changes ...func(*Running)) *Running {
 	return r
 }
 
-// NewWorker is a worker of its own, or one of several, on a loopback port.
+// NewWorker returns a single worker, or one of several, on a loopback port.
 func NewWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint32) bool) (*control.Worker, *worker.Worker) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

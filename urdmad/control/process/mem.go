@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotMem refuses a descriptor that is not the client's own /proc/self/mem:
-// writing to another file would be done with urdmad's rights.
+// ErrNotMem reports a descriptor that is not the client's own /proc/self/mem. Writing to another
+// file would use urdmad's rights.
 var ErrNotMem = errors.New("control: the descriptor is not /proc/self/mem of the client's process")
 
-// memName is what the kernel calls it in any mount of procfs.
+// memName matches the file's name in any mount of procfs.
 var memName = regexp.MustCompile(`(^|/)([0-9]+)(/task/[0-9]+)?/mem$`)
 
-// CheckMem holds that f is the mem file of the process that connected. Where
-// both see the same procfs, the inode says so; else name, number in its own PID
-// namespace, owner and mode must fit.
+// CheckMem checks that f is the mem file of the process that has connected. If both processes see
+// the same procfs, the inode decides. Otherwise name, process number in its own PID namespace,
+// owner and mode must match.
 func CheckMem(f *os.File, pid, uid int) error {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err != nil {

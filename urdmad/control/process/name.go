@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Printable replaces what would play tricks on a terminal.
+// Printable replaces characters that could manipulate a terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -17,13 +17,13 @@ func Printable(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// CString is the text before the first NUL, printable.
+// CString returns the printable text before the first NUL.
 func CString(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return Printable(string(b))
 }
 
-// Name is a client's name for logs, from the command that it says it is.
+// Name returns a client's name for logs, made from the command name that it has sent.
 func Name(command []byte, pid uint32) string {
 	return fmt.Sprintf("%s[%d]", CString(command), pid)
 }

@@ -1,6 +1,6 @@
-// Package process is what the kernel says about the process at the other end of
-// the control socket: in whose namespaces it runs, and whether a descriptor is
-// its memory. It must not know sessions or messages.
+// Package process reads facts about the process at the other end of the control socket from the
+// kernel: its namespaces, and whether a descriptor is its memory. It must not know sessions or
+// messages.
 package process
 
 import (
@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Realm names the PID and user namespaces of a process. root and urdmad's own
-// user could look at everybody's objects with a debugger and so are admins, but
-// not root of a container, which has another PID or user namespace.
+// Realm returns a name for the PID and user namespaces of a process. root and urdmad's own user
+// could inspect every process with a debugger and so are admins. The root user of a container,
+// which has another PID or user namespace, is not.
 //
-// The kernel names namespaces only to processes that may trace this one; urdmad, as a user of
-// its own, may not. What everybody may read says nearly as much: how many
-// numbers the process has, which users it sees, and, for one in a container, its
-// cgroup.
+// The kernel names namespaces only to processes that may trace this one, and urdmad running under
+// its own user may not. Realm then uses facts that any user can read: the number of PIDs the
+// process has, its user mapping and, in a container, its cgroup.
 func Realm(pid int) string {
 	switch {
 	case pid <= 0:
@@ -39,8 +38,8 @@ func Realm(pid int) string {
 // OurRealm is the realm of urdmad itself.
 const OurRealm = "urdmad's own"
 
-// inOurs compares a process's namespace with ours, by what looks the same where
-// the kernel won't name it.
+// inOurs reports whether a process is in the same namespace as urdmad. If the kernel does not
+// name it, alike compares the facts that any user can read.
 func inOurs(pid int, kind string, alike func() bool) bool {
 	ours, err := os.Readlink("/proc/self/ns/" + kind)
 	if err != nil {
@@ -53,7 +52,8 @@ func inOurs(pid int, kind string, alike func() bool) bool {
 	return err == nil && theirs == ours
 }
 
-// procText is a file of a process that everybody may read, "" if it has gone.
+// procText returns the content of a process's file that any user may read; "" if the process is
+// gone.
 func procText(pid int, name string) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 	if err != nil {
@@ -62,12 +62,11 @@ func procText(pid int, name string) string {
 	return string(text)
 }
 
-// soPeerPIDFD is SO_PEERPIDFD, a descriptor of the peer's process.
+// soPeerPIDFD is SO_PEERPIDFD, which returns a pidfd of the peer.
 const soPeerPIDFD = 77
 
-// StillRuns makes sure that what was read under the peer's number was about the
-// peer: one that has ended might have left it to another. Before Linux 6.5
-// nobody can tell.
+// StillRuns makes sure that data read under the peer's PID was about the peer. If the peer had
+// ended, another process might have got its PID. Before Linux 6.5 that cannot be checked.
 func StillRuns(fd int) bool {
 	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soPeerPIDFD)
 	if err != nil {
@@ -76,14 +75,14 @@ func StillRuns(fd int) bool {
 	defer unix.Close(pidfd)
 	ended := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(ended, 0)
-	for err == unix.EINTR { // by a signal of the Go runtime's, even where nothing is waited for
+	for err == unix.EINTR { // a signal of the Go runtime can interrupt even a call that does not wait
 		n, err = unix.Poll(ended, 0)
 	}
 	return n == 0 && err == nil
 }
 
-// innerPID is a process's number in its own PID namespace, "" if it can't be
-// seen from ours.
+// innerPID returns a process's number in its own PID namespace, "" if urdmad's namespace does not
+// show it.
 func innerPID(pid int) string {
 	all := namespacePIDs(pid)
 	if len(all) == 0 {
@@ -92,8 +91,8 @@ func innerPID(pid int) string {
 	return all[len(all)-1]
 }
 
-// namespacePIDs are a process's numbers from the PID namespace of our /proc to
-// its own.
+// namespacePIDs returns a process's numbers in the PID namespaces from that of our /proc to its
+// own.
 func namespacePIDs(pid int) []string {
 	_, line, _ := strings.Cut(procText(pid, "status"), "\nNSpid:")
 	line, _, _ = strings.Cut(line, "\n")
