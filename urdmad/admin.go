@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// reloadRequest asks run for a reload.
+// reloadRequest asks run to reload the configuration.
 type reloadRequest struct{ done chan<- reloaded }
 
 type reloaded struct {
@@ -17,11 +17,11 @@ type reloaded struct {
 
 var errStopping = errors.New("urdmad is starting or stopping")
 
-// askReload has run reload the configuration.
+// askReload makes run reload the configuration, and waits for the result.
 func (d *daemon) askReload() (string, error) {
 	done := make(chan reloaded, 1)
 	select {
-	case d.reloads <- reloadRequest{done}: // run is about to answer
+	case d.reloads <- reloadRequest{done}: // run will answer
 		r := <-done
 		return r.text, r.err
 	case <-d.ended:

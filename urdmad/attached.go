@@ -16,18 +16,19 @@ import (
 	"urdma/urdmad/serve"
 )
 
-// feature is attached to the core, which works without it. Functions that are nil are not called.
+// feature is a part that attaches to the core, which works without it. Nil functions are not
+// called.
 type feature struct {
-	begin   func() error              // the ports are open
-	workers func() error              // the workers are made, and stand still
-	server  func() error              // the control server is made, and serves nobody
-	show    func(port int)            // a port's link may have changed; see serve.Links
-	run     func(ctx context.Context) // urdmad is ready; until ctx ends, in the background
-	stop    func() error              // no client is left; ends what goes on, if ctx does not
-	close   func() error              // the ports are closed, and tell of no links any more
+	begin   func() error              // called once the ports are open
+	workers func() error              // called once the workers are made, before they start
+	server  func() error              // called once the control server is made, before it serves
+	show    func(port int)            // called when a port's link may have changed; see serve.Links
+	run     func(ctx context.Context) // runs in the background from urdmad's readiness until ctx ends
+	stop    func() error              // called when no client is left; ends background work that ctx does not end
+	close   func() error              // called once the ports are closed and report no more link changes
 }
 
-// features are all that there are, in the order in which they are attached.
+// features returns all features, in the order in which they attach.
 func (d *daemon) features() []feature {
 	return []feature{
 		{begin: d.newResponder, workers: d.listenOverTCP, run: d.runResponder},
@@ -42,7 +43,7 @@ func (d *daemon) features() []feature {
 	}
 }
 
-// attachments are the features' own.
+// attachments has the state of the features.
 type attachments struct {
 	responder *responder.Responder
 	watch     *watch.Watch
@@ -50,20 +51,20 @@ type attachments struct {
 	metrics   *metrics.Server // nil: no metrics_address
 	snapshots *snapshot.Taker
 	cuts      cuts
-	sysfs     bool // the tree in sysfs_dir is ours
+	sysfs     bool // we have written the tree in sysfs_dir
 	subnet    *umad.Server
-	shown     []fabric.Shown              // last, by port; guarded by subnet's lock
-	kernels   map[int]*kernelif.Interface // by port, those that there are
+	shown     []fabric.Shown              // last shown state, by port; guarded by subnet's lock
+	kernels   map[int]*kernelif.Interface // kernel interfaces, by port
 }
 
-// Reasons for which a port's link is down.
+// Reasons why a port's link counts as down.
 const (
-	linkCut      = serve.AddressLost << (iota + 1) // on purpose: urdma inject
+	linkCut      = serve.AddressLost << (iota + 1) // taken down by urdma inject
 	linkAway                                       // the kernel's interface is down or without an address
-	linkDisabled                                   // in the subnet: ibportstate, opensm
+	linkDisabled                                   // disabled in the subnet by ibportstate or opensm
 )
 
-// attachedSettings need no restart.
+// attachedSettings are the features' settings that need no restart.
 var attachedSettings = []liveSetting{
 	{"responder", (*daemon).applyResponder},
 	{"responder_allow", (*daemon).applyResponder},
@@ -74,7 +75,7 @@ func (d *daemon) attachAdmin() error {
 	return nil
 }
 
-// restore makes anew what was removed beside the control socket.
+// restore recreates files of features that were removed together with the control socket.
 func (d *daemon) restore() error {
 	if !d.sysfsRemoved() {
 		return nil
@@ -91,7 +92,7 @@ func (d *daemon) restore() error {
 	return nil
 }
 
-// attach calls a function of each feature, up to the first error.
+// attach calls one function of each feature, up to the first error.
 func (d *daemon) attach(which func(*feature) func() error) error {
 	for i := range d.attached {
 		if fn := which(&d.attached[i]); fn != nil {
@@ -103,7 +104,7 @@ func (d *daemon) attach(which func(*feature) func() error) error {
 	return nil
 }
 
-// detach calls a function of each feature, from the last, and returns all errors.
+// detach calls one function of each feature, in reverse order, and returns all errors.
 func (d *daemon) detach(which func(*feature) func() error) (errs []error) {
 	for _, f := range slices.Backward(d.attached) {
 		if fn := which(&f); fn != nil {
@@ -113,7 +114,7 @@ func (d *daemon) detach(which func(*feature) func() error) (errs []error) {
 	return errs
 }
 
-// shows are the features' functions for links.
+// shows returns the features' show functions.
 func (d *daemon) shows() (list []func(port int)) {
 	for _, f := range d.attached {
 		if f.show != nil {

@@ -30,16 +30,16 @@ type daemon struct {
 	log     *logger
 
 	listener    *net.UnixListener
-	socketGroup string      // that the socket is open to
-	socketFile  os.FileInfo // of the socket; nil: another process has put its own there
-	inotify     *os.File    // of the socket's directory
+	socketGroup string      // group that may use the socket
+	socketFile  os.FileInfo // identity of our socket; nil: another process has replaced it
+	inotify     *os.File    // watches the socket's directory
 	activated   bool        // the listener is systemd's
 
 	reloads chan reloadRequest
-	ended   chan struct{} // closed when run no longer takes them
+	ended   chan struct{} // closed when run accepts no more reload requests
 
 	reporter *systemd.Reporter
-	refusal  atomic.Pointer[string] // of the last reload, for the status
+	refusal  atomic.Pointer[string] // why the last reload was refused, for the status
 }
 
 func newDaemon(src source, cfg *config.Config) *daemon {
@@ -50,7 +50,7 @@ func newDaemon(src source, cfg *config.Config) *daemon {
 	return d
 }
 
-// runDaemon runs until ctx ends.
+// runDaemon runs urdmad until ctx ends.
 func runDaemon(ctx context.Context, src source) error {
 	hups := watchHangUps()
 	defer hups.stop()
@@ -76,9 +76,9 @@ func runDaemon(ctx context.Context, src source) error {
 	return errors.Join(d.run(ctx, hups), d.stop())
 }
 
-// limitHeap has Go's collector, which PrepareRuntime made rare, keep the heap
-// within three quarters of the memory there is. Half of it at most is queues.
-// GOMEMLIMIT in the environment wins.
+// limitHeap makes Go's garbage collector, which PrepareRuntime made infrequent, keep the heap
+// within three quarters of the available memory. At most half of the memory is queues. The
+// environment variable GOMEMLIMIT takes precedence.
 func limitHeap(memory uint64) {
 	if memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(min(memory/4*3, math.MaxInt64)))
@@ -113,7 +113,7 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 				d.log.Info("stopping: the terminal is gone")
 				return nil
 			}
-			_, _ = d.reload() // logs what it did
+			_, _ = d.reload() // logs its result
 		case r := <-d.reloads:
 			text, err := d.reload()
 			r.done <- reloaded{text, err}
@@ -135,7 +135,7 @@ func (d *daemon) start() error {
 	return d.usePorts()
 }
 
-// usePorts starts what works with the ports, which are open.
+// usePorts starts everything that needs the open ports.
 func (d *daemon) usePorts() error {
 	if err := d.attach(func(f *feature) func() error { return f.begin }); err != nil {
 		return err
@@ -156,12 +156,12 @@ func (d *daemon) usePorts() error {
 	return nil
 }
 
-// errNoReason stands for the error of a poll loop that gave none.
+// errNoReason stands for the missing error of a poll loop that has ended.
 var errNoReason = errors.New("nobody asked it to")
 
-// stop takes everything down: connections get a fin, clients a hang-up, files
-// and sockets go away. Clients come first; readers of metrics can wait. It is
-// safe after a start that failed half way.
+// stop shuts everything down: connections get a fin, clients are disconnected, files and sockets
+// are removed. Clients come first; readers of metrics can wait. It may be called after a start
+// that failed half way.
 func (d *daemon) stop() error {
 	var errs []error
 	if d.listener != nil {
@@ -169,7 +169,7 @@ func (d *daemon) stop() error {
 			fi, err := os.Lstat(d.Config.Socket)
 			d.listener.SetUnlinkOnClose(err == nil && os.SameFile(fi, d.socketFile))
 		}
-		errs = append(errs, d.listener.Close()) // removes a socket of our own as well
+		errs = append(errs, d.listener.Close()) // also removes a socket file that we made
 	}
 	errs = append(errs, d.Stop())
 	errs = append(errs, d.detach(func(f *feature) func() error { return f.stop })...)

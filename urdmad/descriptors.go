@@ -2,12 +2,12 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// manyDescriptors is how many the kernel's table of them has room for from the start.
-// It doubles a full table, and a process of several threads waits for some ms each time.
+// manyDescriptors is the initial size of the kernel's descriptor table. The kernel doubles a full
+// table, and a process with several threads waits some milliseconds each time.
 const manyDescriptors = 16384
 
-// makeRoomForDescriptors has the kernel grow the table at once, as far as it may. What
-// fails is done later, when the table is full.
+// makeRoomForDescriptors makes the kernel grow the table at once, as far as the limit allows. If
+// that fails, the table grows later.
 func makeRoomForDescriptors() {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur == 0 {

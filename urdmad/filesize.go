@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowLargeFiles raises RLIMIT_FSIZE, which bounds memfds too: the queues and
-// captures of clients.
+// allowLargeFiles raises RLIMIT_FSIZE, which also limits memfds: the queues and captures of
+// clients.
 func allowLargeFiles(log *slog.Logger) {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangUps tells the two meanings of SIGHUP apart: a request to read the
-// configuration again, and the end of the terminal urdmad was started from.
+// hangUps distinguishes the two meanings of SIGHUP: a request to reload the configuration, and
+// the loss of the terminal from which urdmad was started.
 type hangUps struct {
 	signals  chan os.Signal
-	terminal bool // there was one at the start
+	terminal bool // urdmad had a terminal at the start
 }
 
 func watchHangUps() *hangUps {
@@ -22,12 +22,11 @@ func watchHangUps() *hangUps {
 
 func (h *hangUps) stop() { signal.Stop(h.signals) }
 
-// final tells, after a signal, that the terminal is gone, so that urdmad must
-// end as any program there.
+// final reports, after a signal, whether the terminal is gone, so that urdmad must end.
 func (h *hangUps) final() bool { return h.terminal && !hasTerminal() }
 
-// hasTerminal: /dev/tty can be opened as long as there is a controlling
-// terminal that has not hung up (tty(4)).
+// hasTerminal reports whether /dev/tty can be opened, which is possible while there is a
+// controlling terminal that has not hung up (tty(4)).
 func hasTerminal() bool {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"urdma/urdmad/core/mailbox"
 )
 
-// cuts are what urdma inject has links be, in order.
+// cuts are the link changes that urdma inject has asked for, in order.
 type cuts struct{ mailbox.Box[cut] }
 
 type cut struct {
@@ -19,34 +19,34 @@ type cut struct {
 	down bool
 }
 
-// attachInjection has urdma inject take links down, and reach the subnet.
+// attachInjection lets urdma inject take links down, and inject errors into the subnet.
 func (d *daemon) attachInjection() error {
 	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet, Because: d.watch.Because})
 	d.watch.Why = d.injector.Why
 	return nil
 }
 
-// cutLink is injector.Config's.
+// cutLink implements injector.Config.
 func (d *daemon) cutLink(i int, down bool) {
 	d.cuts.Put(cut{i, down})
-	d.Background.Go(func() { // files are not written on the worker's thread
+	d.Background.Go(func() { // the worker's thread must not write files
 		d.Links.Lock()
 		defer d.Links.Unlock()
-		for _, c := range d.cuts.Take() { // in their order, whichever goroutine runs first
+		for _, c := range d.cuts.Take() { // in order, whichever goroutine runs first
 			if c.down {
 				d.Links.Set(c.port, 0, linkCut)
 				continue
 			}
-			d.subnet.Enable(c.port) // what ibportstate has disabled, too
+			d.subnet.Enable(c.port) // also undo a disabling by ibportstate
 			d.Links.Set(c.port, linkCut, 0)
 		}
 	})
 }
 
-// injectIntoSubnet is injector.Config's.
+// injectIntoSubnet implements injector.Config.
 func (d *daemon) injectIntoSubnet(one *inject.Statement, look bool) (err error) {
 	if !look {
-		d.Background.Go(func() { _ = d.subnet.Inject(one.At, one.Errors, false) }) // which it has looked at before
+		d.Background.Go(func() { _ = d.subnet.Inject(one.At, one.Errors, false) }) // the statement was checked before
 		return nil
 	}
 	err = d.subnet.Inject(one.At, one.Errors, true)

@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/personality"
 )
 
-// shareWithKernel makes the network interfaces that the kernel gets on ports.
+// shareWithKernel makes the kernel's network interfaces on ports that are configured to have one.
 func (d *daemon) shareWithKernel() error {
 	d.kernels = map[int]*kernelif.Interface{}
 	for i := range d.Config.Ports {
@@ -25,7 +25,7 @@ func (d *daemon) shareWithKernel() error {
 	return nil
 }
 
-// sharePort makes the network interface that the kernel gets on port i.
+// sharePort makes the kernel's network interface on port i.
 func (d *daemon) sharePort(i int, p *config.Port) error {
 	info := d.Ports[i].Info()
 	k, err := kernelif.Open(kernelif.Config{Name: p.KernelInterface, MAC: info.MAC, MTU: info.MTU, Address: p.Address})
@@ -41,12 +41,12 @@ func (d *daemon) sharePort(i int, p *config.Port) error {
 		first.Do(func() { first.Engine.Interface(i).Send(frame); done() })
 	})
 	d.Ports[i].Watch(k.SetLink)
-	k.SetLink(d.Ports[i].Link()) // it may have changed in between
+	k.SetLink(d.Ports[i].Link()) // the link may have changed in between
 	d.log.Info("the kernel has a network interface on the port", "port", p.Name, "interface", p.KernelInterface)
 	return nil
 }
 
-// followKernel has ports take what their kernel interfaces become.
+// followKernel starts applying changes of the kernel interfaces to their ports.
 func (d *daemon) followKernel() error {
 	for i, k := range d.kernels {
 		if d.Config.Ports[i].Address.Addr().IsUnspecified() {
@@ -61,7 +61,7 @@ func (d *daemon) followKernel() error {
 	return nil
 }
 
-// follow has port i take what its kernel interface is now: address, MTU, up or down.
+// follow applies the state of the kernel interface to port i: address, MTU, up or down.
 func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	p, dev := &d.Config.Ports[i], &d.Server.Devices[i]
 	if s.Gone {
@@ -72,7 +72,7 @@ func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	defer d.Links.Unlock()
 	was, most := dev.At(), d.Ports[i].Info().MTU
 	now := control.Place{Address: addressFrom(s.Addresses, was.Address, p), MTU: max(leastMTU(p), min(s.MTU, most))}
-	if s.MTU > most { // as a card's driver refuses it
+	if s.MTU > most { // refuse it, as a network card's driver does
 		if err := k.SetMTU(most); err != nil {
 			d.log.Warn("the network interface's MTU is more than the port's: longer packets are lost", "interface", p.KernelInterface, "interface_mtu", s.MTU, "mtu", most, "error", err)
 		}
@@ -92,10 +92,10 @@ func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 		ended |= linkAway
 	}
 	d.Links.Set(i, ended, begun)
-	d.Links.Show(i) // the subnet, of the address
+	d.Links.Show(i) // the subnet needs the new address
 }
 
-// closeKernel takes the interfaces away.
+// closeKernel removes the interfaces.
 func (d *daemon) closeKernel() error {
 	for _, k := range d.kernels {
 		k.Close()
@@ -103,8 +103,9 @@ func (d *daemon) closeKernel() error {
 	return nil
 }
 
-// addressFrom is the one of an interface's addresses that a port takes: the one that it
-// has, or else the first of the configured one's kind; the unspecified one if there is none.
+// addressFrom chooses a port's address from an interface's addresses: the present one if it is in
+// the list, or else the first of the same family as the configured address; the unspecified
+// address if there is none.
 func addressFrom(list []netip.Prefix, has netip.Prefix, p *config.Port) netip.Prefix {
 	kind := p.Address.Addr()
 	fit := func(a netip.Addr) bool {
@@ -126,7 +127,7 @@ func addressFrom(list []netip.Prefix, has netip.Prefix, p *config.Port) netip.Pr
 	return netip.PrefixFrom(netip.IPv6Unspecified(), p.Address.Bits())
 }
 
-// leastMTU is what the setting mtu allows at least.
+// leastMTU returns the smallest value of the setting mtu.
 func leastMTU(p *config.Port) int {
 	if p.Address.Addr().Is6() {
 		return 1280

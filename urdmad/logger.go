@@ -9,17 +9,17 @@ import (
 	"urdma/urdmad/logs"
 )
 
-// logger is where urdmad's lines go.
+// logger is the destination of urdmad's log lines.
 type logger struct {
 	*slog.Logger
 	level slog.LevelVar // a reload changes it
 	form  string        // text, json or journal
-	close func()        // sends what still waits
+	close func()        // flushes pending lines
 }
 
-// openLogs opens what log_format says: the journal, or text or JSON on
-// standard error. "auto" is the journal where standard error leads there: a
-// unit that sends it elsewhere (StandardError=) gets its lines there.
+// openLogs opens the destination of log_format: the journal, or text or JSON on standard error.
+// "auto" means the journal if standard error leads there; a unit that redirects standard error
+// (StandardError=) gets the lines there.
 func openLogs(cfg *config.Config) *logger {
 	l := &logger{form: "text"}
 	l.level.Set(levelOf(cfg))
@@ -47,7 +47,7 @@ func openLogs(cfg *config.Config) *logger {
 func levelOf(cfg *config.Config) slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
-		return slog.LevelInfo // the schema lets no other names through
+		return slog.LevelInfo // the schema allows no other names
 	}
 	return level
 }

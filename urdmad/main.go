@@ -16,8 +16,8 @@ import (
 	"urdma/systemd"
 )
 
-// Exit statuses: 1 for what went wrong while running or starting, 2 for a
-// configuration or command line that is wrong.
+// Exit statuses: 1 for an error while running or starting, 2 for an invalid configuration or
+// command line.
 const (
 	exitFailed = 1
 	exitConfig = 2
@@ -43,8 +43,8 @@ func main() {
 	os.Exit(exitFailed)
 }
 
-// complain tells why urdmad ended: on standard error, with a priority where
-// that is the journal (sd-daemon(3)), and to the service manager.
+// complain reports why urdmad ended: on standard error, with a priority if that is the journal
+// (sd-daemon(3)), and to the service manager.
 func complain(err error) {
 	prefix := "urdmad: "
 	if systemd.StderrIsJournal() {
@@ -53,11 +53,10 @@ func complain(err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
 		fmt.Fprintln(os.Stderr, prefix+line)
 	}
-	_ = systemd.Failed(err) // nobody is left to hear that nobody listens
+	_ = systemd.Failed(err) // a failure cannot be reported anywhere
 }
 
-// warn tells what a configuration with errors has to be warned of besides:
-// there is no log yet.
+// warn prints the warnings of a configuration that also has errors; there is no log yet.
 func warn(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintln(os.Stderr, "urdmad: warning: "+w)

@@ -7,7 +7,8 @@ import (
 	"urdma/urdmad/attach/metrics"
 )
 
-// listenMetrics opens metrics_address early: one that can't be had ends urdmad.
+// listenMetrics opens metrics_address early, because an address that cannot be opened ends
+// urdmad.
 func (d *daemon) listenMetrics() (err error) {
 	if d.Config.MetricsAddress == "" {
 		return nil

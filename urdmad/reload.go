@@ -13,9 +13,9 @@ import (
 	"urdma/urdmad/serve"
 )
 
-// liveSetting is one that needs no restart.
+// liveSetting is a setting that needs no restart.
 type liveSetting struct {
-	path  string // one that ends in "." stands for all below it
+	path  string // a path that ends in "." covers all settings below it
 	apply func(*daemon, *config.Config) error
 }
 
@@ -23,7 +23,8 @@ func (l liveSetting) covers(path string) bool {
 	return path == l.path || strings.HasSuffix(l.path, ".") && strings.HasPrefix(path, l.path)
 }
 
-// live has what can fail first, so that a failure leaves everything as it was.
+// live lists the settings that are most likely to fail first, so that a failure leaves everything
+// unchanged.
 var live = append([]liveSetting{
 	{"socket_group", (*daemon).applySocketGroup},
 	{"limits.", (*daemon).applyLimits},
@@ -31,8 +32,8 @@ var live = append([]liveSetting{
 	{"log_level", (*daemon).applyLogLevel},
 }, attachedSettings...)
 
-// reload reads the configuration again and applies what can be applied without
-// breaking a connection. A wrong one is refused as a whole.
+// reload reads the configuration again and applies all changes that break no connection. An
+// invalid configuration is refused as a whole.
 func (d *daemon) reload() (done string, err error) {
 	d.tell(systemd.Reloading)
 	defer func() { d.tell(d.reporter.Ready) }()
@@ -52,13 +53,13 @@ func (d *daemon) reload() (done string, err error) {
 	}
 	d.refusal.Store(nil)
 	after := d.log.level.Level()
-	d.log.level.Set(min(before, after)) // the lines below are seen under either
+	d.log.level.Set(min(before, after)) // the lines below are logged under both levels
 	d.logChanges(cfg.Source, changes)
 	d.log.level.Set(after)
 	return changesInWords(cfg.Source, changes, warnings), nil
 }
 
-// refuse leaves everything as it is and says why.
+// refuse logs why a reload is refused; nothing has changed.
 func (d *daemon) refuse(err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
 		d.log.Error("reload refused, the configuration stays as it was: " + line)
@@ -68,16 +69,15 @@ func (d *daemon) refuse(err error) {
 	d.refusal.Store(&status)
 }
 
-// change is one setting that the file gives another value than urdmad runs
-// with.
+// change is a setting whose value in the file differs from the value in effect.
 type change struct {
 	path     string
-	from, to string // JSON; "" where there is no such setting
+	from, to string // JSON; "" if there is no such setting
 	live     bool
 }
 
-// diff compares what runs with what was read, in the order of the latter. An
-// element of an array that is on one side only counts as one change.
+// diff compares the settings in effect with those read, in the order of the latter. An array
+// element that exists on one side only counts as one change.
 func diff(running map[string]string, read []config.Setting) (out []change) {
 	now := settings(read)
 	seen := map[string]bool{}
@@ -115,7 +115,7 @@ func settings(list []config.Setting) map[string]string {
 	return m
 }
 
-// element is "ports[1]" of "ports[1].mtu"; "" outside arrays.
+// element returns "ports[1]" for "ports[1].mtu"; "" outside arrays.
 func element(path string) string {
 	if end := strings.IndexByte(path, ']'); end >= 0 {
 		return path[:end+1]
@@ -148,7 +148,7 @@ func isLive(path string) bool {
 	return false
 }
 
-// applyLive puts the live changes into effect and remembers them.
+// applyLive applies the changes that need no restart, and records them as in effect.
 func (d *daemon) applyLive(cfg *config.Config, changes []change) error {
 	for _, l := range live {
 		if !slices.ContainsFunc(changes, func(c change) bool { return l.covers(c.path) }) {
@@ -166,7 +166,7 @@ func (d *daemon) applyLive(cfg *config.Config, changes []change) error {
 	return nil
 }
 
-// changesInWords is what a reload did, for the user who asked for it.
+// changesInWords describes the result of a reload for the user who asked for it.
 func changesInWords(file string, changes []change, warnings []string) string {
 	lines := []string{file + " is read again"}
 	for _, c := range changes {
@@ -198,8 +198,8 @@ func (d *daemon) logChanges(file string, changes []change) {
 	d.log.Info("reloaded", "file", file, "applied", len(changes)-restart, "need_restart", restart)
 }
 
-// logged is a JSON value as a log shows it: a string without its quotes, which the log
-// would quote again.
+// logged returns a JSON value for the log: a string loses its quotes, because the log adds its
+// own.
 func logged(value string) string {
 	var s string
 	if json.Unmarshal([]byte(value), &s) == nil {
@@ -208,7 +208,7 @@ func logged(value string) string {
 	return value
 }
 
-// applySocketGroup leaves a socket from systemd to its unit.
+// applySocketGroup applies socket_group, except to a socket from systemd, whose unit decides.
 func (d *daemon) applySocketGroup(c *config.Config) error {
 	if d.activated {
 		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", c.SocketGroup)
@@ -221,7 +221,7 @@ func (d *daemon) applySocketGroup(c *config.Config) error {
 	return nil
 }
 
-// applyDeathTimeout is for connections made from now on.
+// applyDeathTimeout applies death_timeout to connections made from now on.
 func (d *daemon) applyDeathTimeout(c *config.Config) error {
 	t := clock.Time(c.DeathTimeout)
 	for _, p := range d.Pollers {

@@ -10,7 +10,7 @@ import (
 	"urdma/verbs/probe"
 )
 
-// newResponder makes what answers urdma ping of other hosts.
+// newResponder makes the responder, which answers urdma ping of other hosts.
 func (d *daemon) newResponder() error {
 	c := responder.Config{Socket: d.Config.Socket, Own: d.own, Log: d.Log}
 	d.responder = responder.New(c, responderPolicy(d.Config))
@@ -18,7 +18,7 @@ func (d *daemon) newResponder() error {
 	return nil
 }
 
-// own is responder.Config's.
+// own implements responder.Config.
 func (d *daemon) own(a netip.Addr) bool {
 	for i := range d.Server.Devices {
 		if d.Server.Devices[i].At().Address.Addr() == a {
@@ -28,7 +28,7 @@ func (d *daemon) own(a netip.Addr) bool {
 	return false
 }
 
-// listenOverTCP has requests come for the responder.
+// listenOverTCP lets requests over TCP reach the responder.
 func (d *daemon) listenOverTCP() error {
 	e := d.Pollers[0].Engine
 	for dev := range d.Config.Ports {
@@ -56,7 +56,7 @@ func responderPolicy(c *config.Config) responder.Policy {
 	return responder.Policy{Serve: c.Responder == config.ResponderPing, Allow: c.ResponderAllow}
 }
 
-// aboutResponder is what a snapshot says of the responder.
+// aboutResponder returns the responder's part of a snapshot.
 func (d *daemon) aboutResponder() *inspect.Responder {
 	p, n := d.responder.Policy(), d.responder.Counts()
 	r := &inspect.Responder{Serves: config.ResponderOff, Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served,

@@ -27,7 +27,7 @@ func (d *daemon) supervise(ctx context.Context) {
 	}
 }
 
-// beats are for a watchdog.
+// beats returns the workers' heartbeats for a watchdog.
 func (d *daemon) beats() (all []systemd.Beat) {
 	for _, p := range d.Pollers {
 		all = append(all, p.Worker.Beat)
@@ -35,19 +35,18 @@ func (d *daemon) beats() (all []systemd.Beat) {
 	return all
 }
 
-// tell reports to the service manager; that it doesn't listen is worth a line,
-// but no reason to end.
+// tell notifies the service manager. A failure is logged, but does not end urdmad.
 func (d *daemon) tell(say func() error) {
 	if err := say(); err != nil {
 		d.log.Warn("telling the service manager", "error", err)
 	}
 }
 
-// portsShown is how many ports the status line names.
+// portsShown is the number of ports named in the status line.
 const portsShown = 4
 
-// status is the line of systemctl status: ports and links, clients, queue
-// pairs, and what went wrong in the last reload.
+// status returns the line for systemctl status: ports and links, clients, queue pairs, and the
+// error of the last reload.
 func (d *daemon) status() string {
 	var ports []string
 	for i, p := range d.Config.Ports {
@@ -68,8 +67,8 @@ func (d *daemon) status() string {
 	return text
 }
 
-// answerTime is how long a poll loop may take to answer before the status
-// says that it doesn't.
+// answerTime is how long a poll loop may take to answer before the status reports that it does
+// not answer.
 const answerTime = 500 * time.Millisecond
 
 func (d *daemon) queuePairs() string {

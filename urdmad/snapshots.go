@@ -21,13 +21,13 @@ func (d *daemon) attachSnapshots() error {
 	return nil
 }
 
-// about is what a snapshot says of this process.
+// about returns the snapshot's facts about this process.
 func (d *daemon) about() inspect.Daemon {
 	return inspect.Daemon{Version: version, PID: os.Getpid(), UID: os.Getuid(), Started: time.Now(), Socket: d.Config.Socket,
 		Config: d.Config.Source, Scheduling: d.scheduling()}
 }
 
-// snapshotConfig is what a snapshot says of the daemon and its ports.
+// snapshotConfig returns the snapshot's facts about the daemon and its ports.
 func (d *daemon) snapshotConfig() snapshot.Config {
 	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder, Parts: []snapshot.Part{d.injector.Show, d.watch.Show}}
 	for i, p := range d.Config.Ports {
@@ -39,8 +39,8 @@ func (d *daemon) snapshotConfig() snapshot.Config {
 	return c
 }
 
-// offloads says what a port has of the kernel's offloads, and to how many peers
-// they are of no use.
+// offloads returns a function that describes a port's kernel offloads, and for how many peers
+// they are turned off.
 func offloads(p port.Port, b *netif.Batches) func() string {
 	o, ok := p.(port.Offloader)
 	if !ok {
@@ -60,7 +60,7 @@ var (
 	steerCounts = counters.NewCopy[steer.Counts, inspect.Loop]()
 )
 
-// loop is what a worker has done, at most 1,024 turns ago.
+// loop returns the statistics of a worker's poll loop, at most 1,024 turns old.
 func (d *daemon) loop(n int) (l inspect.Loop) {
 	s := d.Pollers[n].Worker.Stats()
 	loopCounts.Into(&l, &s)
@@ -70,7 +70,7 @@ func (d *daemon) loop(n int) (l inspect.Loop) {
 	return l
 }
 
-// scheduling is what a snapshot says of all that.
+// scheduling returns the snapshot's facts about scheduling.
 func (d *daemon) scheduling() *inspect.Scheduling {
 	m, p := &d.Machine, d.Policy(0)
 	return &inspect.Scheduling{ClockNs: int64(m.Clock), YieldNs: int64(m.Yield), SleepNs: int64(m.Sleep), WakeNs: int64(m.Wake), KeepsCore: m.KeepsCore,

@@ -11,7 +11,7 @@ import (
 	"urdma/systemd"
 )
 
-// listen takes the control socket that systemd opened, or else makes it.
+// listen takes the control socket that systemd opened, or else makes one.
 func (d *daemon) listen() (err error) {
 	if d.listener, err = systemd.Listener(); err != nil {
 		return configError{err}
@@ -24,11 +24,10 @@ func (d *daemon) listen() (err error) {
 	return d.openSocket()
 }
 
-// adoptSocket takes over the path of a socket from systemd, whose unit decides
-// about path, mode and group.
+// adoptSocket takes over a socket from systemd. Its unit decides about path, mode and group.
 func (d *daemon) adoptSocket() error {
 	path := d.listener.Addr().String()
-	d.socketFile, _ = os.Lstat(path) // one that is gone already is told of later
+	d.socketFile, _ = os.Lstat(path) // if it is gone already, that is reported later
 	if !filepath.IsAbs(path) {
 		return configError{fmt.Errorf("the socket from systemd has the address %q, expected an absolute path: ListenSequentialPacket= in urdmad.socket", path)}
 	}
@@ -45,9 +44,8 @@ func (d *daemon) adoptSocket() error {
 	return nil
 }
 
-// shareSocket opens our own socket to a group, or to its owner alone where
-// group is "". The group comes first: a mode for the wrong one must not be
-// seen.
+// shareSocket opens our own socket to a group, or to its owner alone if group is "". The group is
+// set before the mode, so that the wrong group never has access.
 func (d *daemon) shareSocket(group string) error {
 	path := d.Config.Socket
 	if group == "" {
@@ -67,8 +65,8 @@ func (d *daemon) shareSocket(group string) error {
 	return nil
 }
 
-// warnOfClosedDir: a directory made before there was a group keeps its mode,
-// which is its owner's to change.
+// warnOfClosedDir warns of a directory that the group cannot enter. A directory made before the
+// group was configured keeps its mode, which only its owner should change.
 func (d *daemon) warnOfClosedDir(dir string) {
 	if fi, err := os.Stat(dir); err == nil && fi.Mode().Perm()&0o011 == 0 {
 		d.log.Warn("socket_group has no effect: its members can't pass the socket's directory", "directory", dir,

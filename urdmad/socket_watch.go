@@ -14,8 +14,8 @@ import (
 	"urdma/urdmad/control"
 )
 
-// watchSocket sends when a file goes from the control socket's directory, or comes there
-// by another name, until ctx ends. It costs nothing as long as nothing of that happens.
+// watchSocket sends when a file disappears from the control socket's directory or is renamed into
+// it, until ctx ends. It costs nothing while neither happens.
 func (d *daemon) watchSocket(ctx context.Context) <-chan struct{} {
 	gone := make(chan struct{}, 1)
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -37,14 +37,14 @@ func (d *daemon) watchSocket(ctx context.Context) <-chan struct{} {
 			}
 			select {
 			case gone <- struct{}{}:
-			default: // it is looked at anyway
+			default: // a check is pending already
 			}
 		}
 	})
 	return gone
 }
 
-// watchDir watches the directory that is there now.
+// watchDir watches the present directory.
 func (d *daemon) watchDir() (err error) {
 	raw, err := d.inotify.SyscallConn()
 	if err != nil {
@@ -57,8 +57,8 @@ func (d *daemon) watchDir() (err error) {
 	return errors.Join(err, watched)
 }
 
-// checkSocket makes the control socket anew if it is gone, and says so. One in its place
-// that is not ours stays: programs find the urdmad that made it.
+// checkSocket makes the control socket again if it is gone, and logs that. Another process's
+// socket in its place stays: programs then reach that urdmad.
 func (d *daemon) checkSocket() {
 	fi, err := os.Lstat(d.Config.Socket)
 	switch {
@@ -81,14 +81,15 @@ func (d *daemon) checkSocket() {
 	}
 }
 
-// makeSocketAnew also makes what was removed beside it.
+// makeSocketAnew makes the control socket again, and the files of features that were removed with
+// it.
 func (d *daemon) makeSocketAnew() error {
 	old := d.listener
 	if err := d.openSocket(); err != nil {
 		return err
 	}
 	old.SetUnlinkOnClose(false)
-	_ = old.Close() // nobody can reach it
+	_ = old.Close() // no program can reach it any more
 	d.accept()
 	if err := d.restore(); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (d *daemon) openSocket() error {
 		return err
 	}
 	d.listener = l
-	if d.socketGroup != "" { // else as it was made
+	if d.socketGroup != "" { // else the mode stays as it was made
 		if err := d.shareSocket(d.socketGroup); err != nil {
 			return err
 		}
@@ -125,5 +126,5 @@ func (d *daemon) openSocket() error {
 // accept serves clients until the listener is closed.
 func (d *daemon) accept() {
 	l := d.listener
-	d.Background.Go(func() { _ = d.Server.Serve(l) }) // ends without an error
+	d.Background.Go(func() { _ = d.Server.Serve(l) }) // returns without an error when the listener is closed
 }

@@ -8,23 +8,22 @@ import (
 	"urdma/config"
 )
 
-// source is where the configuration comes from, at the start and at each
-// reload.
+// source says where the configuration comes from, at the start and at each reload.
 type source struct {
 	file     string
-	vdev     string   // without a file, "udp" or "tcp": a port for the machine's neighbours
-	optional bool     // a file that doesn't exist stands for the default
-	ealArgs  []string // from the command line, after the file's
+	vdev     string   // "udp" or "tcp" if there is no file: one port over the kernel's sockets
+	optional bool     // a missing file means the default configuration
+	ealArgs  []string // from the command line; added after those of the file
 
-	responder string // in place of the configuration's; "": that
-	socket    string // likewise
+	responder string // replaces the configured value; "": not set
+	socket    string // replaces the configured value; "": not set
 }
 
 // defaultSocketPort is the UDP port of --udp and --tcp without a number.
 const defaultSocketPort = "30035"
 
-// setVdev takes the port numbers of the flags --udp and --tcp, of which one is given at
-// most, and no configuration beside it.
+// setVdev evaluates the flags --udp and --tcp, with their port numbers. At most one of them may
+// be given, and no configuration file with it.
 func (s *source) setVdev(udp, tcp string, configured bool) error {
 	name, number := "udp", udp
 	switch {
@@ -48,7 +47,7 @@ func (s *source) setVdev(udp, tcp string, configured bool) error {
 	return nil
 }
 
-// load reads the configuration and what is to be warned about.
+// load reads the configuration and its warnings.
 func (s source) load() (cfg *config.Config, warnings []string, err error) {
 	switch {
 	case s.vdev != "":

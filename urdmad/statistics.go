@@ -15,12 +15,11 @@ func (d *daemon) logStatistics(ctx context.Context) {
 	}
 }
 
-// keepStatistics writes what has happened, every stats_timer_interval until ctx
-// ends.
+// keepStatistics logs statistics every stats_timer_interval until ctx ends.
 func (d *daemon) keepStatistics(ctx context.Context) {
 	t := time.NewTicker(d.Config.StatsInterval)
 	defer t.Stop()
-	last, _ := d.snapshotWithin(ctx, d.Config.StatsInterval) // without it the first line is one interval late
+	last, _ := d.snapshotWithin(ctx, d.Config.StatsInterval) // on an error the first line comes one interval later
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,9 +44,9 @@ func (d *daemon) snapshotWithin(ctx context.Context, limit time.Duration) (*insp
 	return d.snapshots.Snapshot(ctx)
 }
 
-// logDifference writes a line for each port and one for the poll loop, of what
-// happened between two snapshots; nothing where no packet and no message went.
-// They are for debugging, but for a port that lost something.
+// logDifference logs a line for each port and one for the poll loop about the activity between
+// two snapshots; nothing for a port without packets and messages. The lines are at debug level,
+// except for a port that has lost packets.
 func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 	if last == nil || last.Loop == nil || now.Loop == nil {
 		return
@@ -86,7 +85,7 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 		"queue_pairs", len(now.QPs))
 }
 
-// grown is 0 where a sum misses what was removed while it was taken.
+// grown returns the growth of a counter, 0 if the sum misses objects removed while it was taken.
 func grown(now, last uint64) uint64 {
 	if now < last {
 		return 0
@@ -94,5 +93,5 @@ func grown(now, last uint64) uint64 {
 	return now - last
 }
 
-// round leaves milliseconds.
+// round rounds to milliseconds.
 func round(seconds float64) float64 { return float64(int64(seconds*1e3+0.5)) / 1e3 }

@@ -11,8 +11,7 @@ import (
 	"urdma/verbs/personality"
 )
 
-// attachSubnet makes the InfiniBand subnet that the ports are shown in, as far as they are
-// shown as InfiniBand's.
+// attachSubnet makes the InfiniBand subnet of the ports that are shown as InfiniBand.
 func (d *daemon) attachSubnet() (err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -31,7 +30,7 @@ func (d *daemon) attachSubnet() (err error) {
 	return nil
 }
 
-// subnetPorts is the snapshot of ports that the subnet answers from.
+// subnetPorts returns the snapshot of the ports for the subnet.
 func (d *daemon) subnetPorts() (list []fabric.Port) {
 	for i, p := range d.Config.Ports {
 		info, n := d.Ports[i].Info(), d.Ports[i].Stats()
@@ -48,7 +47,7 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 	return list
 }
 
-// showSubnet writes what the subnet has decided of port i, and has its link follow.
+// showSubnet writes the subnet's settings of port i to sysfs, and applies them to its link.
 func (d *daemon) showSubnet(i int, s fabric.Shown) {
 	if err := sysfs.SetSubnet(d.Config.SysfsDir, sysfsPort(&d.Config.Ports[i]), sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
 		Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
@@ -56,11 +55,11 @@ func (d *daemon) showSubnet(i int, s fabric.Shown) {
 	}
 	d.tellSubnet(i, s)
 	if s.Disabled != (d.Links.Why(i)&linkDisabled != 0) {
-		d.Background.Go(func() { d.followSubnet(i) }) // which asks the subnet, whose lock is held
+		d.Background.Go(func() { d.followSubnet(i) }) // in the background, because it takes the subnet's lock, which is held here
 	}
 }
 
-// tellSubnet tells programs what a subnet manager has changed.
+// tellSubnet notifies programs of a subnet manager's changes.
 func (d *daemon) tellSubnet(i int, now fabric.Shown) {
 	before, first := d.shown[i], d.shown[i] == (fabric.Shown{})
 	d.shown[i] = now
@@ -75,7 +74,7 @@ func (d *daemon) tellSubnet(i int, now fabric.Shown) {
 	}
 }
 
-// followSubnet has port i carry packets unless somebody has disabled it in the subnet.
+// followSubnet lets port i pass packets unless the port is disabled in the subnet.
 func (d *daemon) followSubnet(i int) {
 	d.Links.Lock()
 	defer d.Links.Unlock()
@@ -91,5 +90,5 @@ func (d *daemon) followSubnet(i int) {
 	}
 }
 
-// updateSubnet has the subnet follow its ports' links.
+// updateSubnet updates the subnet after a port's link has changed.
 func (d *daemon) updateSubnet(int) { d.subnet.Update() }

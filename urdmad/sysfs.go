@@ -32,7 +32,7 @@ func sysfsDevice(p *config.Port, on port.Port) sysfs.Device {
 		Is: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)}
 }
 
-// firmware is the version as ibv_query_device(3) says it.
+// firmware returns the version as in ibv_query_device(3).
 func firmware() string {
 	v := versionNumber(version)
 	return fmt.Sprintf("%d.%d.%d", v>>16, v>>8&0xff, v&0xff)
@@ -43,13 +43,13 @@ func sysfsCounters(s port.Stats) sysfs.Counters {
 		RxDropped: s.RxDropped + s.NoBuffer, TxDropped: s.TxDropped, LinkDowns: s.LinkDowns}
 }
 
-// writeSysfs makes the tree that stands for /sys.
+// writeSysfs writes the tree that stands for /sys.
 func (d *daemon) writeSysfs() error {
 	d.Server.Sysfs, d.sysfs = d.Config.SysfsDir, true
 	return sysfs.Write(d.Config.SysfsDir, sysfsDevices(d.Config, d.Ports))
 }
 
-// sysfsRemoved reports whether somebody has removed the tree.
+// sysfsRemoved reports whether the tree has been removed.
 func (d *daemon) sysfsRemoved() bool {
 	_, err := os.Stat(d.Config.SysfsDir)
 	return errors.Is(err, fs.ErrNotExist)
@@ -62,7 +62,7 @@ func (d *daemon) removeSysfs() error {
 	return sysfs.Remove(d.Config.SysfsDir)
 }
 
-// showLink writes what a link is now.
+// showLink writes a port's present link state.
 func (d *daemon) showLink(i int) {
 	p := &d.Config.Ports[i]
 	if err := sysfs.SetLink(d.Config.SysfsDir, sysfsPort(p), d.Links.Up(i)); err != nil {
@@ -70,7 +70,7 @@ func (d *daemon) showLink(i int) {
 	}
 }
 
-// showAddress writes what address a port has now.
+// showAddress writes a port's present address.
 func (d *daemon) showAddress(i int, a netip.Addr) {
 	p := &d.Config.Ports[i]
 	shown := sysfsDevice(p, d.Ports[i])
@@ -84,8 +84,8 @@ func (d *daemon) showCounters(ctx context.Context) {
 	d.Background.Go(func() { d.keepCounters(ctx) })
 }
 
-// keepCounters keeps each port's counters in the tree, until ctx ends. It writes
-// nothing while a port is quiet.
+// keepCounters writes each port's counters to the tree until ctx ends. It writes nothing while
+// they do not change.
 func (d *daemon) keepCounters(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()

@@ -2,8 +2,8 @@ package main
 
 import "urdma/urdmad/attach/watch"
 
-// attachWatch has clients watched, and what has failed written to files if the configuration
-// names a directory.
+// attachWatch attaches the observation of clients, and writes failures to files if the
+// configuration names a directory.
 func (d *daemon) attachWatch() error {
 	var records *watch.Records
 	if d.Config.RecorderDir != "" {

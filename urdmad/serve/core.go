@@ -1,5 +1,5 @@
-// Package serve makes of a configuration what every urdmad has: ports, workers over them, and the
-// control server. Its caller attaches features between the steps.
+// Package serve builds the parts that every urdmad has from a configuration: ports, workers for
+// them, and the control server. Its caller attaches features between the steps.
 package serve
 
 import (
@@ -19,17 +19,17 @@ import (
 	"urdma/verbs/personality"
 )
 
-// maxReads is the IRD and ORD limit of a queue pair.
+// maxReads is the limit of IRD and ORD of a queue pair.
 const maxReads = 64
 
-// Core is an urdmad without attached features. The steps are Open, MakeWorkers, StartWorkers and
-// Links.Watch; then Server serves. Stop and Close may follow a step that failed.
+// Core is a urdmad without attached features. The steps are Open, MakeWorkers, StartWorkers and
+// Links.Watch; then Server serves. Stop and Close may follow a failed step.
 type Core struct {
-	Config *config.Config // what it started with
+	Config *config.Config // configuration at the start
 	Log    *slog.Logger
 	// Version is major<<16 | minor<<8 | patch.
 	Version uint32
-	// Expected, if not nil, is asked before a connection request to a port number without a listener
+	// Expected, if not nil, is called before a connection request to a port number without a listener
 	// is refused, see cm.Config.
 	Expected func(port uint16) bool
 
@@ -37,16 +37,16 @@ type Core struct {
 	Pollers    []*Poller
 	Server     *control.Server
 	Links      Links
-	Machine    worker.Machine // as measured
-	Background sync.WaitGroup // goroutines that end by themselves, and use the ports
+	Machine    worker.Machine // measured properties of the machine
+	Background sync.WaitGroup // goroutines that use the ports and end by themselves
 
-	alone      bool         // there is one worker, though the configuration allows several
+	alone      bool         // one worker is used although the configuration allows several
 	shared     *sharedPorts // nil: there is one worker
 	closePorts func() error
-	claims     []io.Closer // of addresses, see claimAddresses
+	claims     []io.Closer // claims of addresses, see claimAddresses
 }
 
-// MakeWorkers makes the workers, which stand still.
+// MakeWorkers makes the workers without starting them.
 func (c *Core) MakeWorkers() error {
 	c.settleWorkers()
 	c.measure()
@@ -64,7 +64,7 @@ func (c *Core) MakeWorkers() error {
 	return nil
 }
 
-// StartWorkers starts the workers, and makes the control server, which serves nobody yet.
+// StartWorkers starts the workers, and makes the control server without starting it.
 func (c *Core) StartWorkers() error {
 	for _, p := range c.Pollers {
 		if err := p.Worker.Start(); err != nil {
@@ -84,7 +84,7 @@ func (c *Core) newServer() *control.Server {
 	for _, p := range c.Pollers {
 		w := &control.Worker{Engine: p.Engine, CM: p.CM, Numbers: p.Numbers, Wake: p.Worker.Wake,
 			WatchKick: p.Worker.Watch, UnwatchKick: p.Worker.Unwatch}
-		if !dpdk.NeedsEAL(Specs(c.Config)) { // whose ports want the worker's own thread
+		if !dpdk.NeedsEAL(Specs(c.Config)) { // DPDK's ports may be used on the worker's own thread only
 			w.Borrow = p.borrow
 		}
 		s.Workers = append(s.Workers, w)
@@ -98,7 +98,7 @@ func (c *Core) newServer() *control.Server {
 	return s
 }
 
-// Limits are what a configuration lets each client have.
+// Limits returns the limits per client from a configuration.
 func Limits(c *config.Config) account.Limits {
 	l := c.Limits
 	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
@@ -122,12 +122,12 @@ func (c *Core) Move(dev int, to control.Place) {
 	c.Server.SetPlace(dev, to)
 }
 
-// finLinger is how long the loops of a stopping urdmad keep going, so that peers
-// get the fins of the connections it closed.
+// finLinger is how long the poll loops continue during a stop, so that peers get the fins of
+// closed connections.
 const finLinger = 20 * time.Millisecond
 
-// Stop hangs up on clients, whose connections get a fin, and stops the workers. After a worker's
-// end clients can't be cleaned up after any more.
+// Stop disconnects clients, whose connections get a fin, and stops the workers. Clients cannot be
+// cleaned up after a worker has ended.
 func (c *Core) Stop() (err error) {
 	if c.Server == nil || c.workerEnded() {
 		return nil
@@ -140,7 +140,7 @@ func (c *Core) Stop() (err error) {
 	return err
 }
 
-// Close waits for what runs in the background, and closes the ports.
+// Close waits for background goroutines, and closes the ports.
 func (c *Core) Close() (err error) {
 	c.Background.Wait()
 	if c.closePorts != nil {
@@ -149,5 +149,5 @@ func (c *Core) Close() (err error) {
 	for _, claim := range c.claims {
 		err = errors.Join(err, claim.Close())
 	}
-	return errors.Join(err, dpdk.Cleanup()) // also after a port that failed
+	return errors.Join(err, dpdk.Cleanup()) // also if closing a port has failed
 }

@@ -18,12 +18,14 @@ import (
 // anyHost and anyHost6 stand for hosts beyond the default gateway: addresses for
 // documentation (RFC 5737, RFC 3849), to which nothing is sent.
 const (
+	// anyHost and anyHost6 stand for hosts beyond the default gateway. They are documentation
+	// addresses (RFC 5737, RFC 3849); nothing is sent to them.
 	anyHost  = "192.0.2.1:9"
 	anyHost6 = "[2001:db8::1]:9"
 )
 
-// placePorts gives ports over the kernel's sockets that have no address the one that the
-// kernel would choose.
+// placePorts sets the address of ports over kernel sockets that have none, to the address that
+// the kernel would choose.
 func placePorts(cfg *config.Config) error {
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
@@ -40,8 +42,8 @@ func placePorts(cfg *config.Config) error {
 	return nil
 }
 
-// chosenAddress is the address from which the kernel would send to hosts that it
-// has no other route for. Without a default route it is the only one there is.
+// chosenAddress returns the address from which the kernel would send to hosts without a more
+// specific route. Without a default route it is the machine's only address.
 func chosenAddress(v4 bool) (netip.Addr, error) {
 	a, err := outward(v4)
 	if err == nil {
@@ -54,7 +56,7 @@ func chosenAddress(v4 bool) (netip.Addr, error) {
 	return a, fmt.Errorf("there is no default route (%w), and the addresses of this machine are %v", err, all)
 }
 
-// addresses are those of one family by which other hosts may reach this machine.
+// addresses returns the addresses of one family through which other hosts may reach this machine.
 func addresses(v4 bool) (all []netip.Addr, err error) {
 	given, err := net.InterfaceAddrs()
 	for _, g := range given {
@@ -66,7 +68,7 @@ func addresses(v4 bool) (all []netip.Addr, err error) {
 	return all, err
 }
 
-// outward is the address from which the kernel would send to hosts beyond the default
+// outward returns the address from which the kernel would send to hosts beyond the default
 // gateway.
 func outward(v4 bool) (netip.Addr, error) {
 	network, host, d := "udp6", anyHost6, net.Dialer{Control: preferPublic}
@@ -84,8 +86,8 @@ func outward(v4 bool) (netip.Addr, error) {
 // preferSrcPublic is IPV6_PREFER_SRC_PUBLIC (RFC 5014).
 const preferSrcPublic = 2
 
-// preferPublic is a net.Dialer's Control. A temporary address is what the kernel takes
-// where it has some (use_tempaddr 2), and drops within days (RFC 8981).
+// preferPublic is a net.Dialer's Control function. Otherwise the kernel would choose a temporary
+// address if there is one (use_tempaddr 2), and drop it within days (RFC 8981).
 func preferPublic(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		// A sandbox without the option has no temporary addresses either.
@@ -93,9 +95,9 @@ func preferPublic(_, _ string, c syscall.RawConn) error {
 	})
 }
 
-// claimAddresses warns where another urdmad has a port's address on the same network
-// interface: both hear the packets for it, and each refuses those that are for the
-// other's programs. Their Ethernet address is the same, so no ARP tells of it.
+// claimAddresses warns if another urdmad has a port's address on the same network interface: both
+// would receive the packets for it, and each would refuse those for the other's programs. ARP
+// cannot detect this, because both have the same Ethernet address.
 func (c *Core) claimAddresses() {
 	for i, p := range c.Config.Ports {
 		if v, err := config.ParseVdev(p.Vdev); err != nil || !v.OnInterface() {
@@ -114,9 +116,10 @@ func (c *Core) claimAddresses() {
 	}
 }
 
-// claimAddress takes the name of an address on an interface: an abstract socket, which is
-// of a network namespace as the interface is (unix(7)). It is held until closed. Where it
-// is taken the error wraps EADDRINUSE; holder is the process that has it, 0 if unknown.
+// claimAddress claims an address on an interface by binding an abstract socket, whose name space
+// belongs to the network namespace like the interface (unix(7)). The claim lasts until it is
+// closed. If the address is already claimed, the error wraps EADDRINUSE; holder is the claiming
+// process, 0 if unknown.
 func claimAddress(index uint32, a netip.Addr) (claim io.Closer, holder int, err error) {
 	name := &net.UnixAddr{Name: fmt.Sprintf("@urdma/%d/%s", index, a), Net: "unix"}
 	l, err := net.ListenUnix("unix", name)
@@ -132,8 +135,8 @@ func claimAddress(index uint32, a netip.Addr) (claim io.Closer, holder int, err 
 	return nil, holder, err
 }
 
-// scopeOf is the index of the interface below a port, 0 where there is none: what
-// programs name its link by beside a link-local address.
+// scopeOf returns the index of the kernel interface below a port, 0 if there is none. Programs
+// use it with a link-local address.
 func scopeOf(info port.Info) uint32 {
 	i, err := net.InterfaceByName(info.Interface)
 	if err != nil {

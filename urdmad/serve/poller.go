@@ -15,7 +15,7 @@ import (
 	"urdma/urdmad/core/worker"
 )
 
-// Poller is a worker with what it runs: a data path, and who manages its connections.
+// Poller is a worker with its data path and its connection managers.
 type Poller struct {
 	Engine  *engine.Engine
 	Worker  *worker.Worker
@@ -23,7 +23,7 @@ type Poller struct {
 	Numbers *connect.Numbers
 }
 
-// Workers is how many there are.
+// Workers returns the number of workers.
 func (c *Core) Workers() int {
 	if c.alone {
 		return 1
@@ -31,8 +31,8 @@ func (c *Core) Workers() int {
 	return max(len(c.Config.Workers), 1)
 }
 
-// settleWorkers has one worker, where the configuration leaves it to urdmad, if no port has a
-// queue for each of several.
+// settleWorkers decides for one worker if the configuration leaves the number to urdmad and no
+// port has a queue for each of several workers.
 func (c *Core) settleWorkers() {
 	n := c.Workers()
 	if !c.Config.AutoWorkers || n == 1 || slices.ContainsFunc(c.Ports, func(p port.Port) bool { return p.Queues() >= n }) {
@@ -42,7 +42,8 @@ func (c *Core) settleWorkers() {
 	c.Log.Info("one worker: no port has a queue for each of several", "processors_allow", n)
 }
 
-// Steered is what worker n has given to others and got from them; it reports whether there are others.
+// Steered returns the counts of packets that worker n has passed to other workers and got from
+// them; several reports whether there are other workers.
 func (c *Core) Steered(n int) (counts steer.Counts, several bool) {
 	if c.shared == nil {
 		return counts, false
@@ -50,7 +51,7 @@ func (c *Core) Steered(n int) (counts steer.Counts, several bool) {
 	return c.shared.hub.Counts(n), true
 }
 
-// sharedPorts are what several workers have in common.
+// sharedPorts is the state that several workers share.
 type sharedPorts struct {
 	hub     *steer.Hub
 	numbers *steer.Numbers
@@ -69,7 +70,7 @@ func (c *Core) sharePorts() *sharedPorts {
 	return s
 }
 
-// newPoller makes the worker of a number.
+// newPoller makes worker number n.
 func (c *Core) newPoller(n int) (*Poller, error) {
 	policy := c.Policy(n)
 	p := &Poller{}
@@ -96,7 +97,7 @@ func (c *Core) newPoller(n int) (*Poller, error) {
 	return p, nil
 }
 
-// addPorts gives an engine its ports, and returns their addresses and scopes.
+// addPorts adds the ports to an engine, and returns their addresses and scopes.
 func (c *Core) addPorts(e *engine.Engine, ports []port.Port) (addrs []netip.Addr, scopes []uint32) {
 	for i, p := range c.Config.Ports {
 		dev := e.AddPort(ports[i], addressOf(&p))
@@ -116,8 +117,8 @@ func (c *Core) addPorts(e *engine.Engine, ports []port.Port) (addrs []netip.Addr
 	return addrs, scopes
 }
 
-// allowedOver are the networks whose connections a port takes, which those of other workers
-// here are.
+// allowedOver returns the networks from which a port accepts connections. Connections between
+// workers of this urdmad are among them.
 func (c *Core) allowedOver(p *config.Port) []netip.Prefix {
 	if own := p.Address.Addr(); len(p.Allow) > 0 && c.Workers() > 1 {
 		return append(slices.Clone(p.Allow), netip.PrefixFrom(own, own.BitLen()))
@@ -125,18 +126,18 @@ func (c *Core) allowedOver(p *config.Port) []netip.Prefix {
 	return p.Allow
 }
 
-// Do has fn run on the worker's thread, and does not wait.
+// Do runs fn on the worker's thread without waiting.
 func (p *Poller) Do(fn func()) {
 	p.Engine.Do(fn)
 	p.Worker.Wake()
 }
 
-// borrow is control.Worker's.
+// borrow implements control.Worker.
 func (p *Poller) borrow(fn func()) bool {
 	return p.Worker.Borrow(func(now worker.Time) (work bool, deadline worker.Time) { return p.Engine.Visit(now, fn) })
 }
 
-// Ended tells of the first worker that has ended.
+// Ended returns a channel that delivers the first worker that has ended.
 func (c *Core) Ended() <-chan *Poller {
 	dead := make(chan *Poller, len(c.Pollers))
 	for _, p := range c.Pollers {
@@ -148,7 +149,7 @@ func (c *Core) Ended() <-chan *Poller {
 	return dead
 }
 
-// workerEnded reports whether a worker has.
+// workerEnded reports whether any worker has ended.
 func (c *Core) workerEnded() bool {
 	for _, p := range c.Pollers {
 		select {

@@ -7,7 +7,7 @@ import (
 	"urdma/urdmad/core/worker"
 )
 
-// measure finds out what yields and sleeps are on this machine, once.
+// measure measures the cost of yields and sleeps on this machine, once.
 func (c *Core) measure() {
 	c.Machine = worker.Measure(c.core(0))
 	p := c.Policy(0)
@@ -17,8 +17,8 @@ func (c *Core) measure() {
 		"crowd", time.Duration(p.Crowd), "misses", p.Misses)
 }
 
-// Policy is what the configuration asks for a worker, and where it asks for nothing what
-// suits the machine.
+// Policy returns the configured polling settings of a worker, with defaults that suit the
+// machine.
 func (c *Core) Policy(n int) worker.Policy {
 	p := worker.DefaultPolicy()
 	set := c.Config.Polling
@@ -29,7 +29,7 @@ func (c *Core) Policy(n int) worker.Policy {
 	}
 	p.Slice, p.Nice = worker.Time(set.Slice), set.Nice
 	p.NapMost = worker.Time(set.MaxSleep)
-	if p.Nap = min(p.Nap, p.NapMost); p.NapMost == 0 { // never sleeps
+	if p.Nap = min(p.Nap, p.NapMost); p.NapMost == 0 { // the worker never sleeps
 		p.Nap, p.NapMost = worker.DefaultPolicy().Nap, worker.DefaultPolicy().NapMost
 		p.Yield, p.Hog = math.MaxInt64, 0
 	}
@@ -37,7 +37,7 @@ func (c *Core) Policy(n int) worker.Policy {
 	return p
 }
 
-// core is the one that a worker is bound to, negative for any.
+// core returns the CPU to which a worker is bound; negative: any.
 func (c *Core) core(n int) int {
 	if len(c.Config.Workers) == 0 {
 		return worker.DefaultPolicy().Core
@@ -45,7 +45,7 @@ func (c *Core) core(n int) int {
 	return c.Config.Workers[n].Core
 }
 
-// isDefault reports whether nobody chose the setting.
+// isDefault reports whether a setting is not in the configuration.
 func (c *Core) isDefault(path string) bool {
 	for _, s := range c.Config.Settings {
 		if s.Path == path {

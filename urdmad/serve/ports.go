@@ -13,7 +13,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// Open opens the ports. It tells of a setting that does not fit the machine in the words of the
+// Open opens the ports. Errors about settings that do not fit the machine use the names of the
 // configuration.
 func (c *Core) Open() (err error) {
 	if err := placePorts(c.Config); err != nil {
@@ -30,7 +30,7 @@ func (c *Core) Open() (err error) {
 	return err
 }
 
-// Specs are what a configuration asks of the drivers.
+// Specs returns the parameters for the drivers from a configuration.
 func Specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
@@ -49,7 +49,7 @@ func Specs(cfg *config.Config) []dpdk.Spec {
 				s.Filter = steer.PacketFilter(n)
 			}
 		}
-		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's; config has checked the form
+		if mac, err := net.ParseMAC(p.MAC); err == nil { // "" keeps the device's address; config has checked the syntax
 			copy(s.MAC[:], mac)
 		}
 		out = append(out, s)
