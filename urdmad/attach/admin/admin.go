@@ -1,5 +1,5 @@
-// Package admin does what users tell urdmad to (ADMIN): it ends queue pairs and clients, has the
-// configuration read again and changes the log level.
+// Package admin carries out the commands of ADMIN requests: ending queue pairs and clients,
+// reloading the configuration, changing the log level.
 package admin
 
 import (
@@ -14,14 +14,14 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Config is what urdmad does for ADMIN. Each function returns what was done, in words, and may be
-// called from any goroutine; nil: nobody may ask for it.
+// Config has the functions that carry out commands of the daemon. Each returns a description of
+// the result, and may be called from any goroutine. nil means that the command is not available.
 type Config struct {
 	Reload   func() (string, error)
 	LogLevel func(level string) (string, error)
 }
 
-// Attach has a server answer ADMIN; before it serves.
+// Attach makes a server answer ADMIN; it must be called before Serve.
 func Attach(s *control.Server, c Config) {
 	a := &admin{s, c}
 	s.Attach(&control.Hooks{}, map[abi.Type]control.Request{abi.Admin: control.Answer(a.answer)})
@@ -64,7 +64,8 @@ func (a *admin) administer(x *control.Session, m *abi.AdminRequest) (string, err
 	return "", fmt.Errorf("admin: ADMIN of operation %d: %w", m.Op, syscall.EOPNOTSUPP)
 }
 
-// refusedText has the caller read why nothing was done; an errno would not say it.
+// refusedText returns the error as text for the caller to read, because an errno value would not
+// explain it.
 func refusedText(done string, err error) (string, error) {
 	if err != nil {
 		return abi.AdminRefused + err.Error(), nil
@@ -72,7 +73,7 @@ func refusedText(done string, err error) (string, error) {
 	return done, nil
 }
 
-// errNone says that there is no such object, or none that the caller may see.
+// errNone reports an object that does not exist, or that the caller may not see.
 var errNone = errors.New("admin: there is none, or it belongs to another user")
 
 // endPair moves a queue pair to the error state.
@@ -99,7 +100,7 @@ func (a *admin) endPair(x *control.Session, number uint64) (done string, err err
 	return done, err
 }
 
-// endClient hangs up on a client.
+// endClient disconnects a client.
 func (a *admin) endClient(x *control.Session, id uint64) (done string, err error) {
 	err = fmt.Errorf("%w: client %d: %w", errNone, id, syscall.ENOENT)
 	var end *control.Session

@@ -1,13 +1,13 @@
-// Package fabric is the InfiniBand subnet that urdmad answers for: its devices,
-// the switch between them, and whatever a topology adds. It takes a management
-// datagram (MAD) as a device's port sends it and a snapshot of urdmad's ports, and
-// returns the MADs that arrive at those ports.
+// Package fabric simulates an InfiniBand subnet: urdmad's devices, the switch between them, and
+// the nodes of a configured topology. Its input is a management datagram (MAD) from a device's
+// port and a snapshot of urdmad's ports; its output is the MADs that arrive at those ports.
 //
-// mad.go has the bytes of a MAD; subnet.go nodes, ports and links; place.go where a topology has them; route.go
-// how a packet gets from one to the other. Of each node smp.go is the subnet management agent, portinfo.go its
-// largest attribute and pma.go performance management. manager.go is the subnet manager, sa.go subnet
-// administration; notices.go sends traps; fault.go adds errors to counters.
+// mad.go has the bytes of a MAD, subnet.go nodes, ports and links, place.go the construction from
+// a topology, route.go the way of a packet. Each node has a subnet management agent (smp.go, with
+// its largest attribute in portinfo.go) and performance management (pma.go). manager.go is the
+// subnet manager, sa.go subnet administration; notices.go sends traps; fault.go adds errors to
+// counters.
 //
-// It owns no clock, socket or goroutine and knows no client. Numbers of chapters and
-// tables are those of the InfiniBand Architecture Specification, volume 1 (IBA).
+// The package owns no clock, socket or goroutine and knows no client. Chapter and table numbers
+// are those of the InfiniBand Architecture Specification, volume 1 (IBA).
 package fabric

@@ -7,19 +7,21 @@ import (
 	"strings"
 )
 
-// Errors are counts of the error counters of PortCounters, in its order: from SymbolErrorCounter to VL15Dropped.
+// Errors are the values of the error counters of PortCounters, in its order: from
+// SymbolErrorCounter to VL15Dropped.
 type Errors [vl15Dropped + 1]uint64
 
 var (
-	// ErrNotFound is for what the subnet has not.
+	// ErrNotFound reports that the subnet has no such port.
 	ErrNotFound = errors.New("fabric: the subnet has not")
-	// ErrWhich is for what more than one is meant by.
+	// ErrWhich reports that a name fits several ports.
 	ErrWhich = errors.New("fabric: which is meant")
 )
 
-// Inject adds errors to what a port counts; only looking, it says whether there is such a port. It is named by a node
-// and a number behind a slash, or by a node of one port alone: one of urdmad's devices, a NodeDescription, or
-// a GUID in hexadecimal behind 0x.
+// Inject adds errors to the counters of a port. With look it changes nothing and only reports
+// whether the port exists. The port is named by its node, followed by a slash and its number
+// unless the node has one port only. The node is the name of a urdmad device, a NodeDescription,
+// or a GUID in hexadecimal after 0x.
 func (s *Subnet) Inject(port string, errors Errors, look bool) error {
 	e, err := s.findPort(port)
 	if err != nil || look {
@@ -31,7 +33,7 @@ func (s *Subnet) Inject(port string, errors Errors, look bool) error {
 	return nil
 }
 
-// find is the node of a name.
+// find returns the node with a name.
 func (s *Subnet) find(name string) (found *node, err error) {
 	guid, notGUID := strconv.ParseUint(strings.TrimPrefix(name, "0x"), 16, 64)
 	byGUID := notGUID == nil && strings.HasPrefix(name, "0x")
@@ -52,7 +54,7 @@ func (s *Subnet) find(name string) (found *node, err error) {
 	return found, nil
 }
 
-// findPort is the port of a name.
+// findPort returns the port with a name.
 func (s *Subnet) findPort(name string) (*endpoint, error) {
 	n, err := s.find(name)
 	num := 1

@@ -2,7 +2,7 @@ package fabric
 
 import "encoding/binary"
 
-// Size is the bytes of a MAD that is not one of RMPP, which can be longer.
+// Size is the length in bytes of a MAD without RMPP; a MAD with RMPP can be longer.
 const Size = 256
 
 // Management classes.
@@ -22,11 +22,11 @@ const (
 	MethodTrapRepress = 0x07
 	methodReport      = 0x06
 	MethodGetTable    = 0x12
-	MethodResponse    = 0x80 // the bit that answers have
+	MethodResponse    = 0x80 // bit set in answers
 	methodGetResp     = MethodGet | MethodResponse
 )
 
-// status is that of an answer (the upper byte is subnet administration's).
+// status is the status of an answer; its upper byte is used by subnet administration only.
 type status uint16
 
 const (
@@ -38,9 +38,9 @@ const (
 	statusNoRecords         status = 0x0300
 	statusTooManyRecords    status = 0x0400
 	statusInvalidRequest    status = 0x0200
-	directionBit                   = 0x8000 // of a directed route, beside the status
+	directionBit                   = 0x8000 // direction bit of a directed route, in the status word
 	permissiveLID           uint16 = 0xffff
-	smpData, smpDataEnd            = 64, 128 // the attribute of a SMP; other classes of ours have theirs up to the end
+	smpData, smpDataEnd            = 64, 128 // attribute of an SMP; in other classes it extends to the end
 	initialPath, returnPath        = 128, 192
 	maxHops                        = 63
 	offHopPointer, offHops         = 6, 7
@@ -50,16 +50,16 @@ const (
 	offRMPP                        = 24
 )
 
-// MAD is a management datagram as it is on the wire, big-endian, at least Size bytes.
+// MAD is a management datagram in wire format, big-endian, at least Size bytes long.
 type MAD []byte
 
-// Class is the management class.
+// Class returns the management class.
 func (m MAD) Class() byte { return m[1] }
 
-// Version is the version of the class.
+// Version returns the class version.
 func (m MAD) Version() byte { return m[2] }
 
-// Method is the method, with MethodResponse in answers.
+// Method returns the method; answers have MethodResponse set.
 func (m MAD) Method() byte { return m[3] }
 
 // Response reports whether the MAD answers another.
@@ -67,13 +67,13 @@ func (m MAD) Response() bool {
 	return m[3]&MethodResponse != 0 || m[3] == MethodTrapRepress
 }
 
-// Transaction is the id that an answer repeats.
+// Transaction returns the transaction ID, which an answer repeats.
 func (m MAD) Transaction() uint64 { return binary.BigEndian.Uint64(m[8:]) }
 
-// SetTransaction changes the id.
+// SetTransaction changes the transaction ID.
 func (m MAD) SetTransaction(id uint64) { binary.BigEndian.PutUint64(m[8:], id) }
 
-// Subnet reports whether the MAD is subnet management's, which goes to queue pair 0.
+// Subnet reports whether the MAD belongs to subnet management, which uses queue pair 0.
 func (m MAD) Subnet() bool { return m.Class() == ClassSubnet || m.Class() == ClassDirected }
 
 func (m MAD) attribute() uint16 { return binary.BigEndian.Uint16(m[16:]) }
@@ -84,7 +84,7 @@ func (m MAD) returning() bool   { return m[4]&(directionBit>>8) != 0 }
 func (m MAD) drSLID() uint16    { return binary.BigEndian.Uint16(m[offDrSLID:]) }
 func (m MAD) drDLID() uint16    { return binary.BigEndian.Uint16(m[offDrDLID:]) }
 
-// setStatus leaves what a directed route has beside it.
+// setStatus sets the status and keeps the direction bit of a directed route.
 func (m MAD) setStatus(s status) {
 	if m.directed() {
 		s |= directionBit
@@ -92,7 +92,7 @@ func (m MAD) setStatus(s status) {
 	binary.BigEndian.PutUint16(m[4:], uint16(s))
 }
 
-// answer makes of a request its answer, with the request's contents.
+// answer turns a copy of a request into its answer, with the request's contents.
 func (m MAD) answer(s status) MAD {
 	r := append(MAD(nil), m[:Size]...)
 	switch m.Method() {
@@ -108,8 +108,8 @@ func (m MAD) answer(s status) MAD {
 	return r
 }
 
-// Unclaimed is how a port answers a request that nobody there has an agent for: nil,
-// not at all, unless it asks or sets.
+// Unclaimed returns the answer of a port that has no agent for a request: an error for a Get or
+// Set, nil (no answer) for others.
 func Unclaimed(m MAD) MAD {
 	if len(m) < Size || m.Method() != MethodGet && m.Method() != MethodSet {
 		return nil

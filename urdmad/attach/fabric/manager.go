@@ -12,8 +12,7 @@ const (
 
 const smInfoSize = 21
 
-// master reports whether our subnet manager is the one: where nobody has claimed to run
-// another.
+// master reports whether our subnet manager is the master: no other one has been claimed.
 func (s *Subnet) master() bool {
 	for _, n := range s.managers {
 		if n > 0 {
@@ -34,14 +33,15 @@ func (s *Subnet) putSMInfo(b []byte) {
 	b[20] = byte(state) // with the lowest priority, 0
 }
 
-// sweep follows a change: our subnet manager does what there is to do, and another one is told of it.
+// sweep handles a change: our subnet manager reconfigures the subnet, or another subnet manager
+// is notified.
 func (s *Subnet) sweep() {
 	s.manage()
 	s.tell()
 }
 
-// manage is our subnet manager at work: each port has a LID and is active, and every
-// switch knows the way to each LID. It does nothing while another one manages.
+// manage is the work of our subnet manager: it gives each port a LID and activates it, and fills
+// the switches' forwarding tables. It does nothing while another subnet manager is the master.
 func (s *Subnet) manage() {
 	s.home.info.setCapability(capIsSM, s.master())
 	if !s.master() {
@@ -61,7 +61,7 @@ func (s *Subnet) manage() {
 	}
 }
 
-// discover finds the nodes that links lead to.
+// discover finds the nodes that are reachable through links.
 func (s *Subnet) discover() {
 	reached := s.home.node.distances()
 	for _, n := range s.nodes {
@@ -75,7 +75,7 @@ func (s *Subnet) discover() {
 	}
 }
 
-// distances are how many links lie between a switch and each that it reaches.
+// distances returns the number of links between a switch and each switch it reaches.
 func (n *node) distances() map[*node]int {
 	d := map[*node]int{n: 0}
 	for queue := []*node{n}; len(queue) > 0; queue = queue[1:] {
@@ -106,8 +106,8 @@ func (s *Subnet) endpoints(yield func(*endpoint) bool) {
 	}
 }
 
-// ends yields the ports that have a LID: those of channel adapters that something is plugged
-// into, and port 0 of switches.
+// ends yields the ports that have a LID: connected ports of channel adapters, and port 0 of
+// switches.
 func (s *Subnet) ends(yield func(*endpoint) bool) {
 	for e := range s.endpoints {
 		if e.own() == e && (e.num == 0 || e.peer != nil) && !yield(e) {
@@ -116,8 +116,8 @@ func (s *Subnet) ends(yield func(*endpoint) bool) {
 	}
 }
 
-// assignLIDs gives a LID to each port that has none, or one that a port before it has. Devices
-// come first: theirs are made of their addresses.
+// assignLIDs gives a LID to each port that has none, or whose LID is already used by an earlier
+// port. Devices come first, because their LIDs are made from their addresses.
 func (s *Subnet) assignLIDs() {
 	used := map[uint16]bool{0: true}
 	next := uint16(1)
@@ -143,8 +143,8 @@ func (s *Subnet) assignLIDs() {
 	}
 }
 
-// computeRoutes writes the forwarding tables: a shortest way to each LID, and where there
-// are several the LIDs take turns.
+// computeRoutes writes the forwarding tables: a shortest path to each LID, with LIDs distributed
+// over equal paths.
 func (s *Subnet) computeRoutes() {
 	for _, n := range s.nodes {
 		for i := range n.lft {
@@ -155,7 +155,7 @@ func (s *Subnet) computeRoutes() {
 	var top uint16
 	turn := 0
 	for e := range s.ends {
-		lid, last := e.info.lid(), e // by which the last switch sends it
+		lid, last := e.info.lid(), e // last is the port from which the last switch sends to lid
 		if e.node.kind == channelAdapter {
 			last = e.peer
 		}
@@ -178,7 +178,7 @@ func (s *Subnet) computeRoutes() {
 	}
 }
 
-// towards is the port of one of the ways that are shortest; noPort where n is the end.
+// towards returns the port of one of the shortest paths; noPort if n is the destination.
 func (n *node) towards(distance map[*node]int, turn int) byte {
 	var ways []byte
 	for _, out := range n.ports[1:] {

@@ -2,8 +2,8 @@ package fabric
 
 import "encoding/binary"
 
-// A node tells the subnet manager by a trap when one of its links comes up or goes down, so that opensm sweeps at once.
-// urdmad's own subnet manager needs none.
+// A switch notifies the subnet manager by a trap when one of its links comes up or goes down, so
+// that opensm sweeps at once. urdmad's own subnet manager does not need traps.
 
 const (
 	trapLinkState = 128
@@ -14,7 +14,7 @@ const (
 	offDetails   = 10
 )
 
-// tell sends the traps of switches one of whose links came up or went down since the last time.
+// tell sends traps for switches whose links have changed since the last call.
 func (s *Subnet) tell() {
 	for _, n := range s.nodes {
 		changed := false
@@ -29,7 +29,7 @@ func (s *Subnet) tell() {
 	}
 }
 
-// linkChanged sends the trap of a switch, whose port 0 is given.
+// linkChanged sends the trap of the switch whose port 0 is e.
 func (s *Subnet) linkChanged(e *endpoint) {
 	m := make(MAD, Size)
 	m[0], m[1], m[2], m[3] = 1, ClassSubnet, 1, MethodTrap
@@ -44,7 +44,7 @@ func (s *Subnet) linkChanged(e *endpoint) {
 	s.out = append(s.out, s.carry(e, Packet{DLID: e.info.smLID(), SLID: e.info.lid(), MAD: m})...)
 }
 
-// Take returns the traps that were sent since the last call.
+// Take returns the traps sent since the last call.
 func (s *Subnet) Take() (out []Delivery) {
 	out, s.out = s.out, nil
 	return out

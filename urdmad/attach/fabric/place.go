@@ -9,7 +9,7 @@ import (
 	"urdma/topology"
 )
 
-// build makes the nodes of a topology and links them.
+// build makes the nodes and links of a topology.
 func (s *Subnet) build(t *topology.Topology) {
 	made := map[*topology.Node]*node{}
 	for _, from := range t.Nodes {
@@ -38,7 +38,7 @@ func (s *Subnet) build(t *topology.Topology) {
 	}
 }
 
-// place gives each of urdmad's devices its channel adapter.
+// place assigns a channel adapter to each of urdmad's devices.
 func (s *Subnet) place(host string, t *topology.Topology, ports []Port) error {
 	s.devices = make([]*endpoint, len(ports))
 	nodes := s.nodes
@@ -74,7 +74,7 @@ func (s *Subnet) place(host string, t *topology.Topology, ports []Port) error {
 	return nil
 }
 
-// devices yields the ports of each device, and the index of the first of them.
+// devices yields the ports of each device, with the index of its first port.
 func devices(ports []Port) func(yield func(int, []Port) bool) {
 	return func(yield func(int, []Port) bool) {
 		for i, n := 0, 0; i < len(ports); i += n {
@@ -87,22 +87,22 @@ func devices(ports []Port) func(yield func(int, []Port) bool) {
 	}
 }
 
-// node is the GUID of a port's device.
+// node returns the GUID of a port's device.
 func (p *Port) node() uint64 { return cmp.Or(p.Node, p.GUID) }
 
-// isDevice reports whether a node of a topology is meant for the device of a port: by its GUID, or by a
-// name that is the device's, with the host's or any before it.
+// isDevice reports whether a node of a topology stands for a port's device: it has the device's
+// GUID, or the device's name, alone or after a host name.
 func (n *node) isDevice(p *Port) bool {
 	return n.has(p.node()) || n.desc == p.Name || strings.HasSuffix(n.desc, " "+p.Name)
 }
 
-// has reports whether a GUID is the node's or one of its ports'.
+// has reports whether a GUID belongs to the node or to one of its ports.
 func (n *node) has(guid uint64) bool {
 	return n.guid == guid || slices.ContainsFunc(n.ports, func(e *endpoint) bool { return e != nil && e.guid == guid })
 }
 
-// take makes a channel adapter the device whose first port is port i, of which the topology's nodes must
-// not have the GUIDs.
+// take makes a channel adapter stand for the device whose first port is port i. Other nodes of
+// the topology must not have the device's GUIDs.
 func (s *Subnet) take(i int, ports []Port, n *node, nodes []*node) error {
 	name := ports[0].Name
 	switch {
@@ -127,14 +127,14 @@ func (s *Subnet) take(i int, ports []Port, n *node, nodes []*node) error {
 		n.guid, n.device, e.guid, e.device = p.node(), name, p.GUID, i+num
 		e.setLID(p.LID)
 		e.setMTU(p.MTU)
-		e.plug(false) // until Update says otherwise
+		e.plug(false) // down until Update sees the port's link up
 		s.devices[i+num] = e
 	}
 	return nil
 }
 
-// free is a port that has nothing plugged in, of the switch with that index among the nodes or of the next one,
-// and that switch's index.
+// free returns an unconnected switch port and the index of its switch, searching the switches
+// from index from on.
 func (s *Subnet) free(from int) (*endpoint, int) {
 	for i := range s.nodes {
 		at := (from + i) % len(s.nodes)

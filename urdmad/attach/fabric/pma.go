@@ -46,11 +46,11 @@ const (
 	numCounters
 )
 
-// counts are values of all counters.
+// counts are the values of all counters.
 type counts [numCounters]uint64
 
-// counts are what there is to count; the rest can't happen here. Data are in words of four
-// bytes.
+// counts converts urdmad's counters; other events cannot happen here. Data are counted in words
+// of four bytes.
 func (c *Counters) counts() (v counts) {
 	const word = 4
 	v[linkDowned], v[rcvErrors], v[xmitDiscards] = c.LinkDowns, c.RxErrors, c.TxDropped
@@ -60,7 +60,7 @@ func (c *Counters) counts() (v counts) {
 	return v
 }
 
-// counts are all that a port has counted.
+// counts returns the values of all of a port's counters.
 func (e *endpoint) counts() counts {
 	v := e.counters.counts()
 	for i, n := range e.errors {
@@ -69,15 +69,15 @@ func (e *endpoint) counts() counts {
 	return v
 }
 
-// counterField is where an attribute has a counter: bits from the attribute's first byte.
+// counterField is the position of a counter in an attribute, in bits from the first byte.
 type counterField struct {
 	counter  counter
-	selected uint // bit of CounterSelect
+	selected uint // its bit in CounterSelect
 	at, bits uint
 }
 
-// counterAttributes are PortCounters (table 247) and PortCountersExtended (262), in the order of endpoint.cleared.
-// Counters that no port has stay zero.
+// counterAttributes are PortCounters (table 247) and PortCountersExtended (262), in the order of
+// endpoint.cleared. Counters that a port does not have stay zero.
 var counterAttributes = [...][]counterField{
 	{{symbolErrors, 0, 32, 16}, {linkErrorRecovery, 1, 48, 8}, {linkDowned, 2, 56, 8}, {rcvErrors, 3, 64, 16},
 		{rcvRemotePhysicalErrors, 4, 80, 16}, {rcvSwitchRelayErrors, 5, 96, 16}, {xmitDiscards, 6, 112, 16},
@@ -88,7 +88,8 @@ var counterAttributes = [...][]counterField{
 		{unicastXmitPackets, 4, 320, 64}, {unicastRcvPackets, 5, 384, 64}},
 }
 
-// performance is the agent (PMA) of the node that a MAD came to by this port.
+// performance is the performance management agent (PMA) of the node whose port e has received the
+// MAD.
 func (e *endpoint) performance(m MAD) MAD {
 	if m.Method() != MethodGet && m.Method() != MethodSet {
 		return nil
@@ -113,8 +114,8 @@ func (e *endpoint) performance(m MAD) MAD {
 	return r
 }
 
-// count answers for counterAttributes[which]; set: the selected ones are given the values
-// of b first.
+// count answers a request for counterAttributes[which]. With set, it first sets the selected
+// counters to the values in b.
 func (n *node) count(which int, b []byte, set bool) status {
 	of := n.counted(b[1])
 	if of == nil {
@@ -130,12 +131,12 @@ func (n *node) count(which int, b []byte, set bool) status {
 			}
 			sum += have - *cleared
 		}
-		put(b, f.at, f.bits, min(sum, math.MaxUint64>>(64-f.bits))) // they stop at the largest
+		put(b, f.at, f.bits, min(sum, math.MaxUint64>>(64-f.bits))) // counters stop at their largest value
 	}
 	return statusOK
 }
 
-// counted are the ports that PortSelect names.
+// counted returns the ports that PortSelect names.
 func (n *node) counted(selected byte) []*endpoint {
 	if selected == allPorts {
 		return n.ports[1:]
@@ -147,7 +148,7 @@ func (n *node) counted(selected byte) []*endpoint {
 	return []*endpoint{e}
 }
 
-// get reads a big-endian field of bits that lies within bytes, or ends with one.
+// get reads a big-endian bit field that lies within bytes or ends at a byte boundary.
 func get(b []byte, at, bits uint) (v uint64) {
 	for i := at; i < at+bits; i++ {
 		v = v<<1 | uint64(b[i/8]>>(7-i%8)&1)
@@ -155,7 +156,7 @@ func get(b []byte, at, bits uint) (v uint64) {
 	return v
 }
 
-// put writes one.
+// put writes such a field.
 func put(b []byte, at, bits uint, v uint64) {
 	for i := range bits {
 		bit := at + bits - 1 - i

@@ -22,7 +22,7 @@ const (
 	offMTUCap       = 41
 	offHOQ          = 42
 	offOperVLs      = 43
-	offViolations   = 44 // of M_Keys, P_Keys, Q_Keys
+	offViolations   = 44 // violation counters of M_Keys, P_Keys, Q_Keys
 	offGUIDCap      = 50
 	offTimeout      = 51 // ClientReregister, SubnetTimeOut
 	offRespTime     = 52
@@ -69,13 +69,13 @@ func newPortInfo(kind nodeType, num int) (p portInfo) {
 	p[offOperVLs] = 1 << 4
 	p[offTimeout], p[offRespTime] = 18, 16 // 1.07 s, 0.27 s
 	p.setMTU(mtu4096)
-	if kind == switchNode && num == 0 { // it has no link
+	if kind == switchNode && num == 0 { // port 0 of a switch has no link
 		p.setState(stateActive, physicalUp)
 	}
 	return p
 }
 
-// clientReregister is a bit beside SubnetTimeOut.
+// clientReregister is the ClientReregister bit in the byte of SubnetTimeOut.
 const clientReregister = 1 << 7
 
 func (p *portInfo) lid() uint16          { return binary.BigEndian.Uint16(p[offLID:]) }
@@ -102,7 +102,7 @@ func (p *portInfo) setState(state, physical byte) {
 	p[offPhysical] = p[offPhysical]&0xf | physical<<4
 }
 
-// mtu4096 is the code of 4,096 bytes; each one less is half of it, down to 256.
+// mtu4096 is the code of MTU 4,096; each lower code means half of the MTU, down to 256.
 const mtu4096 = 5
 
 func (p *portInfo) setMTU(code byte) {
@@ -114,7 +114,7 @@ func (p *portInfo) setNeighborMTU(code byte) { p[offMTUSMSL] = p[offMTUSMSL]&0xf
 
 func (e *endpoint) setLID(lid uint16) { binary.BigEndian.PutUint16(e.info[offLID:], lid) }
 
-// setMTU takes the largest MTU within so many bytes.
+// setMTU sets the largest MTU that fits into so many bytes.
 func (e *endpoint) setMTU(bytes int) {
 	code := byte(1)
 	for size := 512; size <= bytes && code < mtu4096; size *= 2 {
@@ -129,9 +129,8 @@ func (e *endpoint) has(lid uint16) bool {
 	return base != 0 && lid&^(1<<e.info.lmc()-1) == base
 }
 
-// train brings the link up or takes it down, at both ends, as the cable and whether a port is disabled
-// say. Up means initialized, where it was down: the rest is a subnet
-// manager's.
+// train brings the link up or down, at both ends, depending on the cable and on whether a port is
+// disabled. A link that comes up is in state Initialize; the subnet manager does the rest.
 func (e *endpoint) train() {
 	up := e.cable && !e.off && !e.peer.off
 	for _, end := range []*endpoint{e, e.peer} {
@@ -146,13 +145,13 @@ func (e *endpoint) train() {
 	}
 }
 
-// plug says whether what is plugged in at both ends would carry packets.
+// plug sets whether the cable between both ends can carry packets.
 func (e *endpoint) plug(carries bool) {
 	e.cable, e.peer.cable = carries, carries
 	e.train()
 }
 
-// retrain takes the link down and brings it up again, if it can be.
+// retrain takes the link down and up again, if possible.
 func (e *endpoint) retrain() {
 	for _, end := range []*endpoint{e, e.peer} {
 		end.down(physicalPolling)
@@ -160,7 +159,7 @@ func (e *endpoint) retrain() {
 	e.train()
 }
 
-// down takes one end of a link down. What devices count is their wire's.
+// down takes one end of a link down. The counters of devices come from their ports.
 func (e *endpoint) down(physical byte) {
 	if e.info.state() != stateDown && e.simulated() {
 		e.counters.LinkDowns++
@@ -168,13 +167,13 @@ func (e *endpoint) down(physical byte) {
 	e.info.setState(stateDown, physical)
 }
 
-// simulated reports whether neither end of the link is a port of urdmad's.
+// simulated reports whether neither end of the link is a port of urdmad.
 func (e *endpoint) simulated() bool { return e.device < 0 && e.peer.device < 0 }
 
-// joined reports whether packets go through the port.
+// joined reports whether packets can pass through the port.
 func (e *endpoint) joined() bool { return e.info.physical() == physicalUp && e.peer != nil }
 
-// set carries out a Set(PortInfo), with p what was asked for.
+// set carries out Set(PortInfo) with the values p.
 func (e *endpoint) set(p *portInfo) status {
 	if s := e.checkSet(p); s != statusOK {
 		return s
@@ -213,7 +212,8 @@ func (e *endpoint) set(p *portInfo) status {
 	return statusOK
 }
 
-// checkSet finds what can't be set, before anything is.
+// checkSet returns an error status if p has values that cannot be set, before anything is
+// changed.
 func (e *endpoint) checkSet(p *portInfo) status {
 	lid := p.lid()
 	switch {
@@ -230,7 +230,7 @@ func (e *endpoint) checkSet(p *portInfo) status {
 	return statusOK
 }
 
-// command changes the state of the port as Set(PortInfo) says: 0 leaves it as it is.
+// command sets the port's state as in Set(PortInfo); 0 means no change.
 func (e *endpoint) command(state, physical byte) {
 	if e.peer == nil {
 		return
@@ -239,7 +239,7 @@ func (e *endpoint) command(state, physical byte) {
 	case physical == physicalDisabled:
 		e.off = true
 		e.train()
-	case physical != 0: // it looks for the other end again
+	case physical != 0: // retrain the link
 		e.off = false
 		e.retrain()
 	case state == stateDown:

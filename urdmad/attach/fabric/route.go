@@ -1,21 +1,21 @@
 package fabric
 
-// Packet is a MAD with what the local route header says of it.
+// Packet is a MAD with the fields of its local route header.
 type Packet struct {
 	SLID, DLID uint16
 	MAD        MAD
 }
 
-// Delivery is a packet that arrives at the port of one of urdmad's devices and that no agent
-// of the subnet's own has taken.
+// Delivery is a packet that arrives at the port of one of urdmad's devices and is not for one of
+// the subnet's own agents.
 type Delivery struct {
 	Device int
 	Packet
 }
 
-// Send has a device's port send a packet, and returns what arrives at devices' ports
-// because of it: an answer, the MAD itself, or nothing. A MAD is not read or changed after
-// the call. MADs shorter than Size and such as nobody knows are lost, as on a wire.
+// Send sends a packet from a device's port. It returns the resulting packets that arrive at
+// devices' ports: an answer, the MAD itself, or nothing. A MAD is not read or changed after the
+// call. MADs that are shorter than Size or of unknown type are lost, as on a wire.
 func (s *Subnet) Send(device int, p Packet) []Delivery {
 	if len(p.MAD) < Size || p.MAD[0] != 1 {
 		return nil
@@ -26,9 +26,9 @@ func (s *Subnet) Send(device int, p Packet) []Delivery {
 	return s.carry(from, p)
 }
 
-// carry takes a packet from a port to wherever it leads, and its answer back.
+// carry takes a packet from a port to its destination, and the answer back.
 func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
-	var at *endpoint // by which it comes to its node
+	var at *endpoint // port at which the packet arrives at the destination node
 	if p.MAD.directed() {
 		at = s.directedRoute(from, &p)
 	} else {
@@ -50,11 +50,11 @@ func (s *Subnet) carry(from *endpoint, p Packet) []Delivery {
 	return []Delivery{{at.device, p}}
 }
 
-// maxLinks ends a packet that goes around in circles.
+// maxLinks is the largest number of links a packet passes; it stops packets in routing loops.
 const maxLinks = 64
 
-// route follows the switches' forwarding tables. Packets of subnet management go through
-// ports as soon as these are initialized.
+// route follows the switches' forwarding tables. Subnet management packets pass through ports
+// that are only initialized.
 func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
 	if lid == permissiveLID || lid == 0 && subnet || from.own().has(lid) {
 		return from
@@ -68,7 +68,7 @@ func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
 		if at.node.kind == switchNode {
 			out = at.node.port(int(at.node.lft[lid]))
 		} else if at != from {
-			return nil // a channel adapter passes nothing on
+			return nil // a channel adapter does not forward
 		}
 		if out == nil || out.num == 0 || !out.joined() || !subnet && out.info.state() != stateActive {
 			return nil
@@ -84,8 +84,8 @@ func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
 	return nil
 }
 
-// directedRoute follows the path that the MAD has itself, and writes down the way back
-// (IBA 14.2.2, as Linux quotes it in mad.c). Before and behind it may be a part that is LID routed.
+// directedRoute follows the path in the MAD and records the return path (IBA 14.2.2, as quoted in
+// Linux's mad.c). A LID-routed part may precede and follow it.
 func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 	m := p.MAD
 	hops := int(m[offHops])
@@ -122,8 +122,8 @@ func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 	return at
 }
 
-// next is the port of a number, if a packet can leave the node by it: any of a switch, that of a
-// channel adapter which the packet starts from.
+// next returns port number num of the node if a packet can leave through it: any port of a
+// switch, or the port of a channel adapter at which the packet starts.
 func (e *endpoint) next(from *endpoint, num int) *endpoint {
 	out := e.node.port(num)
 	if out == nil || out.num == 0 || !out.joined() || e.node.kind == channelAdapter && (e != from || out != from) {
@@ -132,8 +132,8 @@ func (e *endpoint) next(from *endpoint, num int) *endpoint {
 	return out
 }
 
-// agents has the node's own agents answer a request that came by port at. taken: nobody else
-// is given it, with or without an answer.
+// agents lets the node's own agents answer a request that arrived at port at. taken means that no
+// other agent gets the request, whether or not there is an answer.
 func (s *Subnet) agents(at *endpoint, m MAD) (answer MAD, taken bool) {
 	switch m.Class() {
 	case ClassSubnet, ClassDirected:
@@ -145,7 +145,7 @@ func (s *Subnet) agents(at *endpoint, m MAD) (answer MAD, taken bool) {
 			return s.administration(m), true
 		}
 	}
-	if at.device < 0 { // nobody has an agent there
+	if at.device < 0 { // a simulated node has no other agents
 		return Unclaimed(m), true
 	}
 	return nil, false

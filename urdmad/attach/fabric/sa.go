@@ -14,7 +14,7 @@ const (
 
 const adminVersion = 2
 
-// administration answers a request to the subnet administration (SA).
+// administration answers a request to subnet administration (SA).
 func (s *Subnet) administration(m MAD) MAD {
 	switch method, attribute := m.Method(), m.attribute(); {
 	case method == MethodSend || method == MethodTrap || method == methodReport:
@@ -31,18 +31,19 @@ func (s *Subnet) administration(m MAD) MAD {
 	return m.answer(statusBadAttribute)
 }
 
-// recordKind is a kind of record.
+// recordKind is a type of record.
 type recordKind struct {
 	size       int
 	components []component // in the order of ComponentMask
 	each       func(s *Subnet, q *query)
 }
 
-// component is a field of a record, in bits from its first byte. One without bits does not narrow a search.
+// component is a field of a record, in bits from its first byte. A component without bits does
+// not restrict a search.
 type component struct{ at, bits uint }
 
-// fields are components that lie one behind the other, of so many bits each. One of a negative number does
-// not narrow a search.
+// fields returns consecutive components of the given sizes in bits. A component with a negative
+// size does not restrict a search.
 func fields(bits ...int) (list []component) {
 	at := uint(0)
 	for _, n := range bits {
@@ -52,14 +53,15 @@ func fields(bits ...int) (list []component) {
 	return list
 }
 
-// Components of records that code below names.
+// Components that the code below names.
 const (
 	pathDGID, pathSGID, pathDLID, pathSLID = 2, 3, 4, 5
 
 	portCapabilities = 7
 )
 
-// records has a row for each kind. Of groups there are none: ports join them with their hosts (IGMP, MLD).
+// records has a row for each type of record. There are no multicast group records: ports join
+// groups through their hosts (IGMP, MLD).
 var records = map[uint16]*recordKind{
 	attrNodeRecord: {4 + nodeInfoSize + 64, fields(16, -16, 8, 8, 8, 8, 64, 64, 64, 16, 16, 32, 8, 24, 512),
 		(*Subnet).nodeRecords},
@@ -72,18 +74,19 @@ var records = map[uint16]*recordKind{
 	attrMemberRecord: {52, fields(128, 128), func(*Subnet, *query) {}},
 }
 
-// query is a request for records, and what has been found.
+// query is a request for records, with the records found so far.
 type query struct {
 	attribute uint16
 	kind      *recordKind
-	mask      uint64 // which components of want count
+	mask      uint64 // components of want that restrict the search
 	modifier  uint32
 	want      []byte
 	found     []byte // records, each of stride bytes
 	stride    int
 }
 
-// query answers a request for records. Of several, a Get answers with the first path, and else with an error.
+// query answers a request for records. If several match, a Get returns the first path, or an
+// error for other records.
 func (s *Subnet) query(kind *recordKind, m MAD) MAD {
 	q := &query{attribute: m.attribute(), kind: kind, mask: m.mask(), modifier: m.modifier(), want: m[adminData:Size],
 		stride: (kind.size + 7) / 8 * 8}
@@ -104,17 +107,18 @@ func (s *Subnet) query(kind *recordKind, m MAD) MAD {
 	return m.answerRecord(q.found[:q.stride])
 }
 
-// maxTable bounds an answer's records: a program's file takes no more at once.
+// maxTable is the largest answer, in bytes: a program's file accepts no more at once.
 const maxTable = 160 << 10
 
-// record is an empty one of the query's kind that begins with the LID of a port, or of its switch.
+// record returns a new record of the query's type that begins with the LID of a port, or of its
+// switch.
 func (q *query) record(e *endpoint) []byte {
 	r := make([]byte, q.stride)
 	binary.BigEndian.PutUint16(r, e.own().info.lid())
 	return r
 }
 
-// add takes a record, if the query is for it.
+// add adds a record if it matches the query.
 func (q *query) add(record []byte) {
 	for i := range q.kind.components {
 		if !q.matches(record, i) {
@@ -126,11 +130,11 @@ func (q *query) add(record []byte) {
 	}
 }
 
-// anyBits, in the modifier of a request for PortInfoRecords, asks for ports that have all
-// bits of a CapabilityMask, and perhaps more.
+// anyBits, in the modifier of a request for PortInfoRecords, asks for ports that have at least
+// the given bits of a CapabilityMask.
 const anyBits = 1 << 31
 
-// matches reports whether a record has what the query names in a component.
+// matches reports whether a record has the query's value in component i.
 func (q *query) matches(record []byte, i int) bool {
 	c := q.kind.components[i]
 	switch {
@@ -181,15 +185,15 @@ func (s *Subnet) linkRecords(q *query) {
 	}
 }
 
-// Of a PathRecord.
+// Values in a PathRecord.
 const (
 	reversible   = 1 << 7
-	exactly      = 2 << 6 // a selector
+	exactly      = 2 << 6 // selector "exactly"
 	rate40       = 7      // Gb/s
 	pathLifeTime = 18     // 1.07 s
 )
 
-// pathRecords yields the way from each port to each, of those that the request names.
+// pathRecords adds the paths between all pairs of ports that the request names.
 func (s *Subnet) pathRecords(q *query) {
 	for from := range s.ends {
 		r := make([]byte, q.stride)
@@ -224,7 +228,7 @@ func (s *Subnet) reaches(from, to *endpoint) bool {
 	return at != nil && at.own() == to
 }
 
-// answerRecord is the answer to a request of one record.
+// answerRecord returns the answer to a request with one record.
 func (m MAD) answerRecord(record []byte) MAD {
 	r := m.answer(statusOK)
 	clear(r[adminData:])
@@ -233,8 +237,7 @@ func (m MAD) answerRecord(record []byte) MAD {
 	return r
 }
 
-// Of RMPP: the only segment that a client sees, as every driver puts them
-// together.
+// RMPP header fields. A client sees a single segment, because every driver reassembles them.
 const (
 	rmppVersion, rmppData = 1, 1
 	rmppActive            = 1
@@ -244,11 +247,11 @@ const (
 	segmentHead           = adminData - offRMPP - 12
 )
 
-// ofTable reports whether the MAD is subnet administration's and made of segments.
+// ofTable reports whether the MAD is a subnet administration MAD with RMPP segments.
 func (m MAD) ofTable() bool { return m.Class() == ClassAdmin && m[offRMPP+2]&rmppActive != 0 }
 
-// SetTableLength makes the header of RMPP that of n bytes, as the sender of the segments
-// does; other MADs stay as they are.
+// SetTableLength sets the RMPP header's length for a MAD of n bytes, as the sender of the
+// segments does. MADs without RMPP stay unchanged.
 func (m MAD) SetTableLength(n int) {
 	if !m.ofTable() || n < adminData || n > len(m) {
 		return
@@ -260,8 +263,8 @@ func (m MAD) SetTableLength(n int) {
 	binary.BigEndian.PutUint32(h[8:], uint32(data+segments*segmentHead))
 }
 
-// TableLength is how many bytes a client is given: of a single segment of RMPP those that
-// its header says.
+// TableLength returns the number of bytes that a client gets: for a single RMPP segment, the
+// length in its header.
 func (m MAD) TableLength() int {
 	if !m.ofTable() || len(m) > Size {
 		return len(m)
@@ -270,7 +273,7 @@ func (m MAD) TableLength() int {
 	return min(max(n, adminData), len(m))
 }
 
-// table is the answer to a GetTable.
+// table returns the answer to a GetTable.
 func (q *query) table(m MAD) MAD {
 	r := append(m.answer(statusOK)[:adminData], q.found...)
 	copy(r[offRMPP:], []byte{2: noResponseTime | rmppActive, 3: 0})

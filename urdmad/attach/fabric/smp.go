@@ -19,7 +19,7 @@ const (
 	attrNotice = 0x02 // in traps
 )
 
-// target is an attribute of a node, as a SMP that came by port in names it.
+// target is an attribute of a node, as addressed by an SMP that arrived at port in.
 type target struct {
 	s         *Subnet
 	node      *node
@@ -29,8 +29,8 @@ type target struct {
 	data      []byte // smpDataEnd - smpData bytes
 }
 
-// subnetManagement is the agent of every node (SMA), and our subnet manager where it is at
-// home. What is for a subnet manager on a device's port is not taken.
+// subnetManagement is the subnet management agent (SMA) of every node, and our subnet manager on
+// its own node. Packets for a subnet manager on a device's port are not taken.
 func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) {
 	set := m.Method() == MethodSet
 	switch {
@@ -56,7 +56,7 @@ func (s *Subnet) subnetManagement(at *endpoint, m MAD) (answer MAD, taken bool) 
 	return r, true
 }
 
-// get writes the attribute to data, which is zero.
+// get writes the attribute to data, which is zeroed.
 func (t *target) get() status {
 	switch t.attribute {
 	case attrNodeDescription:
@@ -75,7 +75,7 @@ func (t *target) get() status {
 		if t.modifier == 0 {
 			binary.BigEndian.PutUint64(t.data, t.in.own().guid)
 		}
-	case attrSLtoVL, attrVLArbitration: // every service level goes over virtual lane 0, the only one
+	case attrSLtoVL, attrVLArbitration: // all service levels use virtual lane 0, the only one
 	default:
 		b, st := t.stored()
 		copy(t.data, b)
@@ -84,7 +84,7 @@ func (t *target) get() status {
 	return statusOK
 }
 
-// set takes the attribute from data.
+// set sets the attribute from data.
 func (t *target) set() status {
 	switch t.attribute {
 	case attrSLtoVL, attrVLArbitration:
@@ -100,14 +100,14 @@ func (t *target) set() status {
 		if binary.BigEndian.Uint16(t.data[offLinearTop:]) >= lftSize {
 			return statusBadValue
 		}
-		copy(t.data, b[:offLinearTop]) // which can't be set
+		copy(t.data, b[:offLinearTop]) // these fields cannot be set
 		t.data[offLifeTime] &^= 1<<stateBits - 1
 	}
 	copy(b, t.data)
 	return st
 }
 
-// stored are the bytes of an attribute that is kept as it was set.
+// stored returns the bytes of an attribute that is stored unchanged.
 func (t *target) stored() ([]byte, status) {
 	n, block := t.node, int(t.modifier&0xffff)
 	var table []byte
@@ -141,7 +141,8 @@ func (t *target) stored() ([]byte, status) {
 	return table[block*size : min((block+1)*size, len(table))], statusOK
 }
 
-// port is the one that the modifier's low byte names; of a channel adapter 0 is the port that was asked.
+// port returns the port in the modifier's low byte; for a channel adapter 0 means the port that
+// received the request.
 func (t *target) port() *endpoint {
 	num := int(t.modifier & 0xff)
 	if num == 0 && t.node.kind == channelAdapter {
@@ -152,7 +153,7 @@ func (t *target) port() *endpoint {
 
 const nodeInfoSize = 40
 
-// putInfo writes NodeInfo (IBA table 152) of a node that is asked by port in.
+// putInfo writes NodeInfo (IBA table 152) of a node for a request at port in.
 func (n *node) putInfo(b []byte, in *endpoint) {
 	b[0], b[1], b[2] = 1, 1, byte(n.kind)
 	b[3] = byte(len(n.ports) - 1)
@@ -165,7 +166,7 @@ func (n *node) putInfo(b []byte, in *endpoint) {
 	binary.BigEndian.PutUint32(b[36:], uint32(in.num)<<24|vendorID)
 }
 
-// putInfo writes PortInfo for whoever asks by port in. A switch's ports but 0 have no LID of their own.
+// putInfo writes PortInfo for a request at port in. A switch's ports other than 0 have no LID.
 func (e *endpoint) putInfo(b []byte, in *endpoint) {
 	copy(b, e.info[:])
 	b[offLocalPort] = byte(in.num)
@@ -174,13 +175,13 @@ func (e *endpoint) putInfo(b []byte, in *endpoint) {
 	}
 }
 
-// Of SwitchInfo (IBA table 157).
+// Fields of SwitchInfo (IBA table 157).
 const (
 	switchInfoSize = 20
 	offLinearTop   = 6
 	offDefaultPort = 8
 	offLifeTime    = 11
-	stateBits      = 3 // of a byte with LifeTimeValue
+	stateBits      = 3 // PortStateChange and others, in the byte of LifeTimeValue
 	multicastLIDs  = 1024
 )
 
@@ -193,5 +194,5 @@ func newSwitchInfo() []byte {
 	return b
 }
 
-// pkeys is how many P_Keys a port has: one, which verbs show too.
+// pkeys is the number of P_Keys of a port: one, as in verbs.
 const pkeys = 1

@@ -9,19 +9,19 @@ import (
 	"urdma/topology"
 )
 
-// Port is what a snapshot says of a port of urdmad's. A device is a channel adapter (CA) in the
-// subnet; those of its ports follow each other.
+// Port is a port of urdmad in a snapshot. A device is a channel adapter (CA) in the subnet; its
+// ports follow each other.
 type Port struct {
-	Name     string // of the device
-	Node     uint64 // the device's GUID; 0: GUID, and there is no other port
+	Name     string // device name
+	Node     uint64 // the device's GUID; 0: it is GUID, and the device has one port
 	GUID     uint64
-	LID      uint16 // that the port is to have; 0: any
+	LID      uint16 // wanted LID; 0: any
 	MTU      int    // bytes of the largest datagram
 	Up       bool
 	Counters Counters
 }
 
-// Counters are what a port has carried since urdmad started.
+// Counters are the totals of a port since urdmad started.
 type Counters struct {
 	RxPackets, TxPackets uint64
 	RxBytes, TxBytes     uint64
@@ -30,7 +30,7 @@ type Counters struct {
 	LinkDowns            uint64
 }
 
-// nodeType is that of IBA table 160.
+// nodeType is NodeType of IBA table 160.
 type nodeType byte
 
 const (
@@ -43,15 +43,15 @@ type node struct {
 	kind nodeType
 	guid uint64
 	desc string
-	// device is the name of urdmad's device that it is, "" for none.
+	// device is the name of the urdmad device that the node stands for, or "".
 	device string
 	known  bool        // our subnet manager has found it
-	ports  []*endpoint // by number; 0: of a switch its own port, of a channel adapter nil
+	ports  []*endpoint // by number; port 0 is the switch's own port, nil in a channel adapter
 
-	// Of a switch:
+	// For a switch:
 	info []byte // SwitchInfo
 	lft  []byte // port by LID, noPort where there is none
-	mft  []byte // as its blocks are numbered
+	mft  []byte // in the order of its blocks
 }
 
 // endpoint is a port of a node.
@@ -60,29 +60,29 @@ type endpoint struct {
 	num    int
 	guid   uint64
 	info   portInfo
-	peer   *endpoint // at the other end of the link; nil: nothing is plugged in
-	device int       // of urdmad's, -1: it is no such port
-	cable  bool      // what is plugged in would carry packets
-	off    bool      // somebody disabled it
+	peer   *endpoint // port at the other end of the link; nil: not connected
+	device int       // index of urdmad's port; -1: simulated
+	cable  bool      // the cable can carry packets
+	off    bool      // the port was disabled
 
-	reregistered int  // Shown's
-	told         bool // whether it carried packets when traps were sent last
+	reregistered int  // see Shown
+	told         bool // whether it could pass packets when traps were last sent
 	pkeys        [2 * pkeys]byte
 	counters     Counters // since it exists; of links between simulated nodes, the MADs
-	errors       Errors   // besides, on purpose
+	errors       Errors   // injected errors, counted in addition
 	cleared      [2]counts
 }
 
-// Subnet is nodes, their links, and their subnet manager. One goroutine uses it at a time.
+// Subnet has the nodes, their links, and their subnet manager. It is not safe for concurrent use.
 type Subnet struct {
 	nodes    []*node
-	devices  []*endpoint // of urdmad's, in the snapshots' order
-	home     *endpoint   // where our subnet manager is: port 0 of the first device's switch
-	managers []int       // how many subnet managers have claimed the port, by device
+	devices  []*endpoint // urdmad's ports, in the order of snapshots
+	home     *endpoint   // port of our subnet manager: port 0 of the first device's switch
+	managers []int       // number of subnet managers that have claimed the port, by device
 	activity uint32      // SMInfo's count
 
-	out   []Delivery // traps that nobody has taken
-	traps uint64     // how many were sent
+	out   []Delivery // traps not yet taken
+	traps uint64     // number of traps sent
 }
 
 const (
@@ -95,10 +95,10 @@ const (
 	maxLID = 0xbfff
 )
 
-// New makes a subnet of nodes and links, and has urdmad's ports take their places there: a port
-// is the channel adapter of its GUID, or else of its name, or has one plugged into the next
-// switch with a free port. Without a topology it is one switch. host is the name of the
-// machine.
+// New makes a subnet of the topology's nodes and links, and places urdmad's ports there. A port
+// becomes the channel adapter with its GUID, or else with its name, or else a new one connected
+// to the next switch with a free port. Without a topology the subnet is one switch. host is the
+// name of the machine.
 func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 	if len(ports) == 0 {
 		return nil, errors.New("fabric: no ports, expected 1 at least")
@@ -118,12 +118,12 @@ func New(host string, ports []Port, t *topology.Topology) (*Subnet, error) {
 	s.home = s.devices[0].peer.node.ports[0]
 	s.Update(ports)
 	s.sweep()
-	s.out = nil // nobody has asked for it yet
+	s.out = nil // traps of the construction are not sent
 	return s, nil
 }
 
-// switchGUID makes a switch's GUID of a port's: no EUI-64 of a MAC address has this bit,
-// which there says that a group is meant.
+// switchGUID is a bit that turns a port's GUID into a switch's. No EUI-64 made from a MAC address
+// has this bit, which there marks group addresses.
 const switchGUID = 1 << 56
 
 func (s *Subnet) add(kind nodeType, guid uint64, desc string, first, ports int) *node {
@@ -150,7 +150,7 @@ const defaultPKey = 0xffff
 
 func link(a, b *endpoint) { a.peer, b.peer = b, a }
 
-// port returns the port of a number, nil if the node has none.
+// port returns a port by number; nil if the node has none.
 func (n *node) port(num int) *endpoint {
 	if num < 0 || num >= len(n.ports) {
 		return nil
@@ -158,7 +158,7 @@ func (n *node) port(num int) *endpoint {
 	return n.ports[num]
 }
 
-// own is the port that has the node's LID when a packet came in by e.
+// own returns the port that has the node's LID, for a packet that came in at e.
 func (e *endpoint) own() *endpoint {
 	if e.node.kind == switchNode {
 		return e.node.ports[0]
@@ -183,7 +183,7 @@ func (s *Subnet) Update(ports []Port) {
 	}
 }
 
-// Nodes are the names of switches and channel adapters.
+// Nodes returns the names of switches and channel adapters.
 func (s *Subnet) Nodes() (names []string) {
 	for _, n := range s.nodes {
 		names = append(names, n.desc)
@@ -191,26 +191,26 @@ func (s *Subnet) Nodes() (names []string) {
 	return names
 }
 
-// Injected are the errors that device i's port has on purpose.
+// Injected returns the injected errors of device i's port.
 func (s *Subnet) Injected(i int) Errors { return s.devices[i].errors }
 
-// mirrored are the counters of the other end of the link.
+// mirrored returns the counters of the other end of the link.
 func (c Counters) mirrored() Counters {
 	return Counters{RxPackets: c.TxPackets, TxPackets: c.RxPackets, RxBytes: c.TxBytes, TxBytes: c.RxBytes,
 		LinkDowns: c.LinkDowns}
 }
 
-// Shown is what others show of a port.
+// Shown is the part of a port's state that is shown outside the subnet.
 type Shown struct {
 	LID, SMLID     uint16
 	LMC, SMSL      byte
 	State, Phys    byte // PortState and PortPhysicalState (IBA table 155)
 	CapabilityMask uint32
-	Disabled       bool // by a Set of its PortInfo, or of the port's at the other end
-	Reregistered   int  // how often a subnet manager wanted programs to register anew what it administers
+	Disabled       bool // by a Set of PortInfo at either end of the link
+	Reregistered   int  // number of ClientReregister requests from a subnet manager
 }
 
-// Shown returns it for device i.
+// Shown returns the shown state of device i.
 func (s *Subnet) Shown(i int) Shown {
 	e := s.devices[i]
 	p := &e.info
@@ -218,7 +218,7 @@ func (s *Subnet) Shown(i int) Shown {
 		Phys: p.physical(), CapabilityMask: p.capabilities(), Disabled: e.off || e.peer.off, Reregistered: e.reregistered}
 }
 
-// Enable undoes what has disabled device i's port.
+// Enable undoes a disabling of device i's port.
 func (s *Subnet) Enable(i int) {
 	e := s.devices[i]
 	if e.off || e.peer.off {
@@ -228,8 +228,8 @@ func (s *Subnet) Enable(i int) {
 	}
 }
 
-// Claim says that a subnet manager runs on device i's port (IsSM in its PortInfo): as long
-// as there is one, ours does nothing. Each Claim ends with a Release.
+// Claim records that a subnet manager runs on device i's port (IsSM in its PortInfo). While there
+// is a claim, our subnet manager does nothing. Each Claim ends with a Release.
 func (s *Subnet) Claim(i int) {
 	s.managers[i]++
 	s.devices[i].info.setCapability(capIsSM, true)

@@ -1,10 +1,9 @@
-// Package impair is a queue of a port around another, that loses, repeats, delays and
-// reorders packets as package inject's wire statements say. netif uses it in the place of
-// the port's own while there are some: then each packet is copied. Without one the package
-// does nothing.
+// Package impair wraps a port's queue in another queue that loses, repeats, delays and reorders
+// packets as the wire statements of package inject say. netif uses it in place of the port's
+// queue while there are such statements; each packet is then copied.
 //
-// A packet passes the stages of its direction in their order. What it meets there is
-// drawn from each stage's seed: the same packets in the same order meet the same fate.
+// A packet passes the stages of its direction in order. Random decisions come from each stage's
+// seed: the same packets in the same order are treated in the same way.
 //
-// It must not know connections, nor what asked for this.
+// The package must not know connections, nor the origin of the statements.
 package impair

@@ -7,11 +7,11 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// own is the Ref of our packets: no driver's is the highest number there is.
+// own is the Ref of packets that belong to this package. No driver uses the highest number.
 const own = ^uintptr(0)
 
-// maxWaiting bounds the packets of a direction that wait; others are lost, as on a link
-// whose buffer is full.
+// maxWaiting is the largest number of delayed packets of a direction. Further packets are lost,
+// as on a link whose buffer is full.
 const maxWaiting = 1 << 16
 
 // Queue is a port.Queue around another.
@@ -26,11 +26,11 @@ type Queue struct {
 	burst []port.Packet
 	in    waiting
 	out   waiting
-	n     uint64 // packets that waited
-	lent  int    // received packets of ours that were not freed
+	n     uint64 // number of delayed packets so far
+	lent  int    // received packets of this package that were not freed
 }
 
-// New returns a queue around a port's. It has no stages yet.
+// New returns a queue around a port's queue, without stages.
 func New(under port.Queue, info port.Info, c *clock.Clock) *Queue {
 	q := &Queue{under: under, info: info, clock: c, burst: make([]port.Packet, 32), room: make([]byte, info.MTU+port.EtherHeaderLen)}
 	var one [1]port.Packet
@@ -42,19 +42,20 @@ func New(under port.Queue, info port.Info, c *clock.Clock) *Queue {
 	return q
 }
 
-// Under is the port's own queue.
+// Under returns the port's own queue.
 func (q *Queue) Under() port.Queue { return q.under }
 
-// Idle reports whether nothing of ours is left: the port's own queue can take our place.
+// Idle reports whether the queue has no stages and no packets, so that the port's own queue can
+// replace it.
 func (q *Queue) Idle() bool { return len(q.Stages) == 0 && len(q.in)+len(q.out)+q.lent == 0 }
 
-// Close drops what waits.
+// Close drops delayed packets.
 func (q *Queue) Close() {
 	q.in, q.out = nil, nil
 	q.clock.Set(q.timer, clock.Never)
 }
 
-// Rx is port.Queue's.
+// Rx implements port.Queue.
 func (q *Queue) Rx(p []port.Packet) int {
 	n := q.under.Rx(q.burst[:min(len(q.burst), len(p))])
 	for i := range q.burst[:n] {
@@ -71,7 +72,7 @@ func (q *Queue) Rx(p []port.Packet) int {
 	return n
 }
 
-// pass has a packet meet its fate: copies of it wait until they are due.
+// pass lets the stages decide about a packet; copies of it wait until they are due.
 func (q *Queue) pass(p *port.Packet, out bool) {
 	to := &q.in
 	if out {
@@ -96,7 +97,7 @@ func (q *Queue) pass(p *port.Packet, out bool) {
 	}
 }
 
-// arm has due called when something is.
+// arm sets the timer for the next packet that is due.
 func (q *Queue) arm() {
 	next := clock.Never
 	for _, w := range []waiting{q.in, q.out} {
@@ -107,7 +108,8 @@ func (q *Queue) arm() {
 	q.clock.Set(q.timer, next)
 }
 
-// due sends what is due. What has arrived is taken by the next Rx: that turn comes at once.
+// due sends outgoing packets that are due. Incoming ones are taken by the next Rx, which follows
+// at once.
 func (q *Queue) due() {
 	q.send()
 	q.under.Flush()
@@ -117,7 +119,7 @@ func (q *Queue) due() {
 	q.arm()
 }
 
-// send hands what is due to the port, as far as that has room.
+// send hands packets that are due to the port, as far as it has room.
 func (q *Queue) send() {
 	var one [1]port.Packet
 	for len(q.out) > 0 && q.out[0].due <= q.clock.Now && q.under.Alloc(one[:]) == 1 {
@@ -131,12 +133,12 @@ func (q *Queue) send() {
 		one[0].Flags, one[0].Peer = p.Flags, p.Peer
 		if q.under.Tx(one[:]) == 0 {
 			q.under.Free(one[:])
-			return // lost, as in a full ring
+			return // the packet is lost, as in a full ring
 		}
 	}
 }
 
-// Free is port.Queue's.
+// Free implements port.Queue.
 func (q *Queue) Free(p []port.Packet) {
 	for i := range p {
 		switch p[i].Ref {
@@ -149,7 +151,7 @@ func (q *Queue) Free(p []port.Packet) {
 	}
 }
 
-// Retain is port.Queue's.
+// Retain implements port.Queue.
 func (q *Queue) Retain(p *port.Packet) error {
 	if p.Ref == own {
 		return nil
@@ -157,13 +159,13 @@ func (q *Queue) Retain(p *port.Packet) error {
 	return q.under.Retain(p)
 }
 
-// Retainable is port.Queue's.
+// Retainable implements port.Queue.
 func (q *Queue) Retainable() int { return q.under.Retainable() }
 
-// unsent is the Ref of a transmit buffer of ours.
+// unsent is the Ref of a transmit buffer that belongs to this package.
 const unsent = own - 1
 
-// Alloc is port.Queue's.
+// Alloc implements port.Queue.
 func (q *Queue) Alloc(p []port.Packet) int {
 	for i := range p {
 		p[i] = port.Packet{Data: make([]byte, len(q.room), cap(q.room)), Ref: unsent}
@@ -171,7 +173,7 @@ func (q *Queue) Alloc(p []port.Packet) int {
 	return len(p)
 }
 
-// Tx is port.Queue's.
+// Tx implements port.Queue.
 func (q *Queue) Tx(p []port.Packet) int {
 	for i := range p {
 		q.pass(&p[i], true)
@@ -179,14 +181,14 @@ func (q *Queue) Tx(p []port.Packet) int {
 	return len(p)
 }
 
-// Flush is port.Queue's.
+// Flush implements port.Queue.
 func (q *Queue) Flush() {
 	q.send()
 	q.under.Flush()
 	q.arm()
 }
 
-// ArmRx is port.Queue's.
+// ArmRx implements port.Queue.
 func (q *Queue) ArmRx() (fd int, armed bool) {
 	if len(q.in) > 0 && q.in[0].due <= q.clock.Now {
 		return -1, false
@@ -194,10 +196,10 @@ func (q *Queue) ArmRx() (fd int, armed bool) {
 	return q.under.ArmRx()
 }
 
-// DisarmRx is port.Queue's.
+// DisarmRx implements port.Queue.
 func (q *Queue) DisarmRx() { q.under.DisarmRx() }
 
-// late is a packet that waits, in the order of due, then of n.
+// late is a delayed packet, ordered by due, then by n.
 type late struct {
 	due    clock.Time
 	n      uint64

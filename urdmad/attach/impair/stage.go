@@ -10,22 +10,22 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// Stage is a wire statement at work.
+// Stage applies one wire statement.
 type Stage struct {
 	inject.Wire
-	Seen, Hits uint64 // packets that it was for, and those that it did something to
+	Seen, Hits uint64 // packets that the statement applies to, and packets that it changed
 	ways       [2]lane
 }
 
-// lane is one direction's.
+// lane is the state of one direction.
 type lane struct {
 	rand *rand.Rand
-	lost int        // packets of a burst that are still to be lost
-	free clock.Time // when the link has sent what went before
-	last clock.Time // when the last packet with jitter is due: they keep their order
+	lost int        // packets of a loss burst still to be lost
+	free clock.Time // when the link will have sent earlier packets
+	last clock.Time // when the last packet with jitter is due; such packets keep their order
 }
 
-// NewStage returns a stage at its beginning; seed is where its chances come from.
+// NewStage returns a new stage; seed seeds its random decisions.
 func NewStage(w inject.Wire, seed uint64) *Stage {
 	s := &Stage{Wire: w}
 	for i := range s.ways {
@@ -34,7 +34,7 @@ func NewStage(w inject.Wire, seed uint64) *Stage {
 	return s
 }
 
-// fate is what becomes of a packet.
+// fate is the decision about a packet.
 type fate struct {
 	due     clock.Time
 	copies  int // 0: it is lost
@@ -44,11 +44,12 @@ type fate struct {
 // maxQueue is how long a packet waits for a link of limited rate before it is dropped.
 const maxQueue = 100 * clock.Millisecond
 
-// corruptAt is where a frame is spoilt: in the IPv4 header, whose checksum shows it.
+// corruptAt is the offset at which a frame is corrupted: in the IPv4 header, whose checksum
+// detects it.
 const corruptAt = port.EtherHeaderLen + 8
 
-// meet changes a packet's fate. Each packet that the stage is for takes as many numbers
-// from its source, whatever they come to.
+// meet updates a packet's fate. Each packet that the stage applies to draws the same amount of
+// random numbers, whatever the decisions are.
 func (s *Stage) meet(f *fate, p *port.Packet, info *port.Info, out bool, now clock.Time) {
 	if out && !s.Out || !out && !s.In || s.Peer.IsValid() && peerOf(p, info, out) != s.Peer {
 		return
@@ -101,7 +102,7 @@ func (s *Stage) meet(f *fate, p *port.Packet, info *port.Info, out bool, now clo
 	}
 }
 
-// etherType is a frame's; 0 of what has none.
+// etherType returns a frame's EtherType; 0 if it has none.
 func etherType(p *port.Packet) uint16 {
 	if len(p.Data) < port.EtherHeaderLen+20 {
 		return 0
@@ -111,7 +112,7 @@ func etherType(p *port.Packet) uint16 {
 
 func isIPv4(p *port.Packet) bool { return etherType(p) == 0x0800 }
 
-// peerOf is the IP address of the other end.
+// peerOf returns the IP address of the other end.
 func peerOf(p *port.Packet, info *port.Info, out bool) (a netip.Addr) {
 	if info.Datagrams {
 		return p.Peer.Addr()
@@ -136,7 +137,7 @@ func peerOf(p *port.Packet, info *port.Info, out bool) (a netip.Addr) {
 	return a
 }
 
-// ipLength is the length of the IP packet.
+// ipLength returns the length of the IP packet.
 func ipLength(p *port.Packet, info *port.Info) int {
 	switch {
 	case !info.Datagrams:
