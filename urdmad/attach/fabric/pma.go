@@ -21,7 +21,7 @@ const (
 	responseTime = 16 // RespTimeValue: 0.27 s
 )
 
-// counter is one of those that a port has.
+// counter identifies a counter of a port.
 type counter int
 
 const (

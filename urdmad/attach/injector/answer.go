@@ -15,10 +15,9 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file decides by the rules that concern a client what becomes of its work, of its requests
-// and of its connections.
+// This file applies the rules that concern a client to its work, requests and connections.
 
-// passing is what passes a point.
+// passing is an event to which rules may apply.
 type passing struct {
 	point inject.Point
 	qpn   uint32
@@ -26,7 +25,7 @@ type passing struct {
 	call  abi.Type
 }
 
-// isFor reports whether a rule that concerns the client is for it.
+// isFor reports whether a rule that concerns the client applies to the event.
 func (i *rule) isFor(p *passing) bool {
 	switch {
 	case i.QPN != 0 && i.QPN != p.qpn, i.Code != inject.AnyCode && i.Code != p.code,
@@ -36,7 +35,8 @@ func (i *rule) isFor(p *passing) bool {
 	return i.Point != inject.Respond || i.Answer == inject.NoAnswer || inject.Answers(i.Answer, p.code)
 }
 
-// next has every rule that is for it count, and returns the first that hits, or nil.
+// next counts the event in every rule that applies, and returns the first rule that takes effect,
+// or nil.
 func (c *client) next(p *passing, which func(*inject.Rule) bool) (first *inject.Rule) {
 	for _, i := range c.at[p.point] {
 		if i.over || !i.isFor(p) || which != nil && !which(&i.Rule) || !i.Next() {
@@ -52,7 +52,7 @@ func (c *client) next(p *passing, which func(*inject.Rule) bool) (first *inject.
 			continue
 		}
 		w.hits++
-		if i.Hits == 1 { // how many there were is said at its end
+		if i.Hits == 1 { // log the first hit only; the total is logged at the rule's end
 			w.n.server.Log.Warn("injected", "number", i.number, "statement", i.text, "client", c.x.Name(), "qpn", p.qpn)
 		}
 		if first == nil {
@@ -62,7 +62,7 @@ func (c *client) next(p *passing, which func(*inject.Rule) bool) (first *inject.
 	return first
 }
 
-// status is the one that a work request of a queue pair fails with, or IBV_WC_SUCCESS.
+// status returns the status with which a rule makes a work request fail, or IBV_WC_SUCCESS.
 func (c *client) status(p *passing) uint32 {
 	if r := c.next(p, nil); r != nil {
 		return r.Status
@@ -70,31 +70,31 @@ func (c *client) status(p *passing) uint32 {
 	return abi.StatusSuccess
 }
 
-// Posted is qp.Interceptor's.
+// Posted implements qp.Interceptor.
 func (c *client) Posted(q *qp.QP, i, opcode uint32) {
 	fail(q, i, c.status(&passing{point: inject.Send, qpn: q.QPN, code: int64(opcode)}))
 	c.checkFit(q, i)
 }
 
-// fail has a send fail, unless the status is IBV_WC_SUCCESS.
+// fail makes a send fail, unless status is IBV_WC_SUCCESS.
 func fail(q *qp.QP, i, status uint32) {
 	if status != abi.StatusSuccess {
 		q.SQ.At(i).Fail(status, reason.Injected)
 	}
 }
 
-// Connected is qp.Interceptor's.
+// Connected implements qp.Interceptor.
 func (c *client) Connected(q *qp.QP) {
 	for i := q.SQ.Next(); i != q.SQ.Tail(); i++ {
 		c.checkFit(q, i)
 	}
 }
 
-// messages are package inject's numbers of qp's messages.
+// messages maps qp's message kinds to those of package inject.
 var messages = [...]int64{qp.MessageSend: inject.MessageSend, qp.MessageRead: inject.MessageRead,
 	qp.MessageAtomic: inject.MessageAtomic}
 
-// Message is qp.Interceptor's.
+// Message implements qp.Interceptor.
 func (c *client) Message(q *qp.QP, m qp.Message, from *qp.RecvQueue) qp.Verdict {
 	if from != nil && from.Shared() != nil {
 		from.Pick(c.pick)
@@ -112,7 +112,7 @@ func (c *client) Message(q *qp.QP, m qp.Message, from *qp.RecvQueue) qp.Verdict 
 	return qp.Verdict{}
 }
 
-// respond is the verdict on a message of the peer's, of a kind that package inject numbers.
+// respond returns the verdict on a message of the peer; message is package inject's kind.
 func (c *client) respond(q *qp.QP, message int64) qp.Verdict {
 	r := c.next(&passing{point: inject.Respond, qpn: q.QPN, code: message}, nil)
 	switch {
@@ -135,14 +135,14 @@ func (c *client) respond(q *qp.QP, message int64) qp.Verdict {
 	return qp.Verdict{Is: qp.Denied, Why: mem.Failing}
 }
 
-// Write is qp.Interceptor's.
+// Write implements qp.Interceptor.
 func (c *client) Write(q *qp.QP, r *mem.Region, va uint64, data []byte) qp.Verdict {
 	w := c.writes[q]
 	if w == nil {
 		w = new(write)
 		c.writes[q] = w
 		v := c.respond(q, inject.MessageWrite)
-		if v.Is != qp.Done && v.Is != qp.NoReceive { // after which it would come again
+		if v.Is != qp.Done && v.Is != qp.NoReceive { // in these cases the piece will not be tried again
 			delete(c.writes, q)
 		}
 		if v.Is != qp.Done {
@@ -155,10 +155,10 @@ func (c *client) Write(q *qp.QP, r *mem.Region, va uint64, data []byte) qp.Verdi
 	return qp.Verdict{}
 }
 
-// WriteEnds is qp.Interceptor's.
+// WriteEnds implements qp.Interceptor.
 func (c *client) WriteEnds(q *qp.QP) { delete(c.writes, q) }
 
-// call delays a request, or refuses it; on the session's goroutine.
+// call delays or refuses a request; on the session's goroutine.
 func (c *client) call(t abi.Type) error {
 	var hit inject.Rule
 	c.w.Do(func() {
@@ -175,15 +175,15 @@ func (c *client) call(t abi.Type) error {
 	return nil
 }
 
-// pause delays a session's request; not longer than its client lives.
+// pause delays a session's request, but not longer than its client lives.
 func (c *client) pause(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end) && !c.x.HungUp(); {
 		time.Sleep(min(time.Until(end), 10*time.Millisecond))
 	}
 }
 
-// refuse reports whether a connection request is rejected before the program hears of it, and
-// says so to both programs if they are here.
+// refuse reports whether to reject a connection request before the program gets it. It records
+// that for both programs if they are on this machine.
 func (n *Injector) refuse(x *control.Session, peer netip.AddrPort) bool {
 	c, rejects := n.client(x), func(r *inject.Rule) bool { return r.Answer == inject.Reject }
 	if c == nil || c.next(&passing{point: inject.CM, code: abi.CMConnectRequest}, rejects) == nil {
@@ -197,7 +197,7 @@ func (n *Injector) refuse(x *control.Session, peer netip.AddrPort) bool {
 	return true
 }
 
-// Why is what else there is to say of why a client's connection was refused, or "".
+// Why returns an additional reason why a client's connection was refused, or "".
 func (n *Injector) Why(x *control.Session, e *cm.Event) string {
 	if e.Kind == cm.EventRejected && e.Local == n.workers[x.Worker()].rejected {
 		return "; it was injected on purpose: urdma inject"

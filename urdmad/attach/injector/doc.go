@@ -1,10 +1,9 @@
-// Package injector has things go wrong as urdma inject asks for, and shows programs what
-// specifications allow and hardware seldom does (urdma exec --strict). Package inject has the
-// language.
+// Package injector causes the faults that urdma inject asks for. It also gives programs behaviour
+// that specifications allow and hardware seldom shows (urdma exec --strict). Package inject has
+// the language.
 //
-// injector.go attaches it to package control. script.go carries statements out: event.go what
-// happens at once, rules.go what goes wrong from then on, wire.go what becomes of packets.
-// answer.go decides by those rules what becomes of a client's work, requests and connections,
-// strict.go what strictness does to them, and late.go keeps events back. shown.go tells
-// snapshots of the rules.
+// injector.go attaches the feature to package control. script.go carries out statements: event.go
+// raises events at once, rules.go keeps rules for later events, wire.go changes packets.
+// answer.go applies rules to a client's work, requests and connections, strict.go has the effects
+// of strictness, late.go delays events. shown.go adds the rules to snapshots.
 package injector

@@ -12,9 +12,9 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is the events that urdma inject has happen at once.
+// This file raises the events that urdma inject asks for.
 
-// raise has something happen now.
+// raise makes something happen now.
 func (s *script) raise(one *inject.Statement) error {
 	counted := false
 	err := s.each(func(w *worker) error {
@@ -35,7 +35,7 @@ func (s *script) raise(one *inject.Statement) error {
 	return nil
 }
 
-// raiseAt has it happen at a worker, in a turn of that.
+// raiseAt makes it happen at one worker, in one of its turns.
 func (s *script) raiseAt(w *worker, one *inject.Statement) error {
 	switch one.Object {
 	case "qp":
@@ -58,7 +58,7 @@ func (s *script) raisePair(w *worker, one *inject.Statement) error {
 		return err
 	}
 	switch event := uint32(one.Event); event {
-	case abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr: // which say that it is in error
+	case abi.EventQPFatal, abi.EventQPReqErr, abi.EventQPAccessErr: // these events mean that the queue pair is in error
 		q.Fail(event, reason.Injected)
 	default:
 		w.Engine.QPs.SendAsync(q, event)
@@ -66,7 +66,8 @@ func (s *script) raisePair(w *worker, one *inject.Statement) error {
 	return nil
 }
 
-// objectOf finds the one object of type T with a handle: handles are each client's own.
+// objectOf returns the single object of type T with a handle. Several clients may use the same
+// handle.
 func objectOf[T control.Object](s *script, w *worker, one *inject.Statement) (found T, err error) {
 	n, err := strconv.ParseUint(one.ID, 10, 32)
 	if err != nil {
@@ -118,8 +119,8 @@ func (s *script) raiseShared(w *worker, one *inject.Statement) error {
 	return nil
 }
 
-// raiseDevice is an event of a device or of its port, for every program that has it open
-// and is the script's to break.
+// raiseDevice raises an event of a device or its port for every program that has it open and that
+// the script may affect.
 func (s *script) raiseDevice(w *worker, one *inject.Statement) error {
 	dev := s.n.server.PortNamed(one.ID)
 	if one.Object == "device" {
@@ -136,7 +137,7 @@ func (s *script) raiseDevice(w *worker, one *inject.Statement) error {
 	case one.Object == "port":
 		handle = uint32(s.n.server.Devices[dev].Number)
 	}
-	if w.Telling() { // so that what is still to be told does not pile up
+	if w.Telling() { // so that pending events do not pile up
 		return errNextTurn
 	}
 	first := s.n.server.First(dev)
@@ -151,7 +152,7 @@ func (s *script) raiseDevice(w *worker, one *inject.Statement) error {
 	return nil
 }
 
-// cutLink takes a port's link down at a worker, or lets it be again.
+// cutLink takes a port's link down at a worker, or ends that.
 func (s *script) cutLink(w *worker, dev int, down bool) error {
 	if down && w.Engine.OverTCP(dev) {
 		return fmt.Errorf("connections of port %q go over the kernel's TCP, which goes on; "+
@@ -162,7 +163,7 @@ func (s *script) cutLink(w *worker, dev int, down bool) error {
 	return nil
 }
 
-// linkCut tells of a link that was cut at each worker, or is whole again.
+// linkCut reports at each worker that a link was taken down or restored.
 func (s *script) linkCut(one *inject.Statement) {
 	dev, down := s.n.server.PortNamed(one.ID), one.Event == abi.EventPortErr
 	if s.n.CutLink != nil {

@@ -11,29 +11,29 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Config is what an Injector needs from others. A function that is nil is not called.
+// Config has the functions that an Injector calls. A nil function is not called.
 type Config struct {
-	// CutLink takes a port's link down or brings it up again, and then tells programs; nil:
-	// the Injector tells them. It does not wait.
+	// CutLink takes a port's link down or brings it up, and then notifies programs, without
+	// waiting. If it is nil, the Injector notifies programs.
 	CutLink func(dev int, cut bool)
-	// Subnet carries out a statement of inject.Errors, without waiting; or,
-	// only to look, says whether the subnet has what it names: ENODEV or ENOTUNIQ.
+	// Subnet carries out a statement with inject.Errors without waiting. With look it only
+	// reports whether the named port exists: ENODEV or ENOTUNIQ if not.
 	Subnet func(one *inject.Statement, look bool) error
-	// Because records why something of a client's has failed; on the worker's thread.
+	// Because records why an operation of a client has failed; on the worker's thread.
 	Because func(x *control.Session, e *abi.TraceEvent, text string)
 }
 
-// Injector is fault injection in one urdmad.
+// Injector injects faults in one urdmad.
 type Injector struct {
 	Config
 	server  *control.Server
 	workers map[*control.Worker]*worker
-	clients sync.Map        // *client by *control.Session, of those that have said HELLO
-	made    atomic.Uint32   // rules ever made, which have their numbers from it
+	clients sync.Map        // *client by *control.Session, for sessions that have said HELLO
+	made    atomic.Uint32   // number of the newest rule
 	run     func(fn func()) // runs fn concurrently with the sessions
 }
 
-// Attach attaches an Injector to a server that has its workers.
+// Attach attaches an Injector to a server whose workers exist.
 func Attach(s *control.Server, c Config) *Injector {
 	n := newInjector(s, c)
 	s.Attach(&control.Hooks{Came: n.came, Goes: n.goes, Before: n.before, Deliver: n.deliver, Refuse: n.refuse,
@@ -50,7 +50,7 @@ func newInjector(s *control.Server, c Config) *Injector {
 	return n
 }
 
-// client is the session's, or nil: it has not said HELLO, or its end has begun.
+// client returns the session's client; nil before HELLO and once its end has begun.
 func (n *Injector) client(x *control.Session) *client {
 	if c, ok := n.clients.Load(x); ok {
 		return c.(*client)

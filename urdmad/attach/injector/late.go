@@ -9,22 +9,22 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file keeps events back.
+// This file delays events.
 
-// maxLate bounds the rdma_cm events of a client that are kept back.
+// maxLate is the largest number of a client's rdma_cm events that are delayed.
 const maxLate = 1024
 
 // late is the events of a client that are kept back.
 type late struct {
 	channels map[*control.EventChannel]*lateEvents
-	count    int                     // of their events
-	queues   map[*qp.CQ]*clock.Timer // each sends the event of one that is kept back
+	count    int                     // number of delayed rdma_cm events
+	queues   map[*qp.CQ]*clock.Timer // timers that send the delayed completion events
 }
 
-// lateEvents are the events of a channel that are kept back. They come in their order.
+// lateEvents are the delayed events of a channel. They keep their order.
 type lateEvents struct {
 	events []abi.CMEvent
-	timer  *clock.Timer // sends them
+	timer  *clock.Timer // sends the events
 }
 
 func (n *Injector) deliver(ch *control.EventChannel, _ *cm.Event, v *abi.CMEvent) (kept bool) {
@@ -35,8 +35,8 @@ func (n *Injector) deliver(ch *control.EventChannel, _ *cm.Event, v *abi.CMEvent
 	return (len(c.channels) > 0 || len(c.at[inject.CM]) > 0) && c.keepBack(ch, v)
 }
 
-// keepBack keeps an event back, if that is wanted or earlier ones of its channel are. Of too
-// many none stays.
+// keepBack delays an event if a rule wants that, or if earlier events of its channel are delayed.
+// Beyond maxLate all are sent at once.
 func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
 	r := c.next(&passing{point: inject.CM, code: int64(e.Event)},
 		func(r *inject.Rule) bool { return r.Answer != inject.Reject })
@@ -58,7 +58,7 @@ func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
 	return true
 }
 
-// send sends what was kept back of a channel.
+// send sends the delayed events of a channel.
 func (c *client) send(ch *control.EventChannel) {
 	l := c.channels[ch]
 	c.forget(ch)
@@ -69,7 +69,7 @@ func (c *client) send(ch *control.EventChannel) {
 	}
 }
 
-// forget forgets what was kept back of a channel.
+// forget drops the delayed events of a channel.
 func (c *client) forget(ch *control.EventChannel) {
 	if l := c.channels[ch]; l != nil {
 		c.count -= len(l.events)
@@ -78,8 +78,8 @@ func (c *client) forget(ch *control.EventChannel) {
 	}
 }
 
-// Notify is qp.Interceptor's. An event that is kept back stands for those behind it: a queue has
-// one, however often its program arms.
+// Notify implements qp.Interceptor. A delayed event stands for later ones too: a queue has one,
+// however often its program arms it.
 func (c *client) Notify(cq *qp.CQ) (kept bool) {
 	if c.queues[cq] != nil {
 		return true
@@ -99,14 +99,14 @@ func (c *client) Notify(cq *qp.CQ) (kept bool) {
 	return true
 }
 
-// notifyAgain sends a completion event for no completion to a program that waits for one.
+// notifyAgain sends an event without a completion to a program that waits for one.
 func (c *client) notifyAgain(cq *qp.CQ) {
 	if cq.InUse() && cq.Ring.TakeArm(true) {
 		c.w.Engine.QPs.Notify(cq)
 	}
 }
 
-// forgetQueue forgets the event of a completion queue that is kept back.
+// forgetQueue drops the delayed event of a completion queue.
 func (c *client) forgetQueue(cq *qp.CQ) {
 	if timer := c.queues[cq]; timer != nil {
 		c.w.Engine.Clock.Set(timer, clock.Never)
@@ -114,7 +114,7 @@ func (c *client) forgetQueue(cq *qp.CQ) {
 	}
 }
 
-// forgetAll forgets all that was kept back of a client, which goes.
+// forgetAll drops all delayed events of a client that ends.
 func (c *client) forgetAll() {
 	for ch := range c.channels {
 		c.forget(ch)

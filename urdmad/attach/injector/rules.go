@@ -14,45 +14,45 @@ import (
 	"urdma/urdmad/core/qp"
 )
 
-// This file is the rules of urdma inject at work. script.go makes them, answer.go asks them.
+// This file stores the rules of urdma inject. script.go makes them, answer.go applies them.
 
 const (
-	maxRules     = 1024 // rules and waits of all users, at a worker
-	maxUserRules = 128  // of one that is no admin
-	keptRules    = 64   // that have ended and are still shown
+	maxRules     = 1024 // largest number of rules and waits at a worker
+	maxUserRules = 128  // the same for one user who is not an admin
+	keptRules    = 64   // ended rules that are still shown
 )
 
-// worker is what goes wrong at a worker; its thread's.
+// worker is the state of fault injection at a worker; it belongs to that worker's thread.
 type worker struct {
 	*control.Worker
 	n        *Injector
 	clients  []*client
 	of       map[*qp.Client]*client
-	rules    []*rule               // in the order in which they were made
-	ended    []*rule               // the last of them that have
-	wires    map[int]*impair.Queue // by device; those that there are
-	cut      map[cut]*impair.Stage // links that are down on purpose
-	hits     uint64                // ever
-	rejected netip.AddrPort        // whose connection request was rejected last
+	rules    []*rule               // active rules, oldest first
+	ended    []*rule               // the newest ended rules
+	wires    map[int]*impair.Queue // impaired queues, by device
+	cut      map[cut]*impair.Stage // links taken down
+	hits     uint64                // number of hits so far
+	rejected netip.AddrPort        // peer of the connection request rejected last
 }
 
-// rule is a rule at work, or a wait for a time, which no client meets.
+// rule is an active rule, or a wait for a time, which matches no event.
 type rule struct {
 	*inject.Draw
 	number uint32
 	text   string
-	by     *account.Owner // who asked for it; a copy, for the session may be gone
-	own    bool           // it is for one client alone
-	client *client        // that one, until the rule ends; nil: all that by sees
-	waits  *wait          // is over once it hits, or its time has come; nil: it is a rule
+	by     *account.Owner // owner of the rule; a copy, because the session may be gone
+	own    bool           // the rule is for one client only
+	client *client        // that client, until the rule ends; nil: all clients that by may see
+	waits  *wait          // the wait that this stands for; nil: a rule
 	since  clock.Time
 	expiry *clock.Timer
 	over   bool
-	stage  *impair.Stage // at OnWire
-	dev    int           // that it is on
+	stage  *impair.Stage // for OnWire
+	dev    int           // device of stage
 }
 
-// concerns reports whether a rule is for a client, at whatever the client does.
+// concerns reports whether a rule can apply to some event of a client.
 func (i *rule) concerns(c *client) bool {
 	switch {
 	case i.Point == 0, i.Point == inject.OnWire, i.PID != 0 && i.PID != c.x.Owner.PID:
@@ -63,24 +63,24 @@ func (i *rule) concerns(c *client) bool {
 	return i.by.Sees(&c.x.Owner)
 }
 
-// client is the rules that concern one client: what others have asked for costs it nothing.
-// It is the worker's thread's, if nothing else is said.
+// client has the rules that concern one client, so that rules for other clients cost it nothing.
+// It belongs to the worker's thread, except where noted.
 type client struct {
 	x     *control.Session
 	qp    *qp.Client
 	w     *worker
 	gone  bool
-	at    [inject.Strictly + 1][]*rule // by point, in the order in which they were made
-	calls atomic.Bool                  // some rule is for requests; any goroutine may ask
+	at    [inject.Strictly + 1][]*rule // by point, oldest first
+	calls atomic.Bool                  // some rule is for requests; for any goroutine
 
-	limits    *inject.Strict // of urdma exec --strict; nil: not wanted; the session's goroutine's
-	freedQPN  uint32         // that was given back last, 0: none
-	freedSTag mem.STag       // likewise
+	limits    *inject.Strict // limits of urdma exec --strict; nil: off; the session's goroutine only
+	freedQPN  uint32         // number of the queue pair removed last; 0: none
+	freedSTag mem.STag       // STag freed last; 0: none
 	writes    map[*qp.QP]*write
 	late
 }
 
-// add has the rules that there are count for a client that has come.
+// add applies the existing rules to a new client.
 func (w *worker) add(c *client) {
 	c.w, c.writes = w, map[*qp.QP]*write{}
 	c.late = late{channels: map[*control.EventChannel]*lateEvents{}, queues: map[*qp.CQ]*clock.Timer{}}
@@ -91,7 +91,7 @@ func (w *worker) add(c *client) {
 	}
 }
 
-// remove ends what a client's end ends: its own rules, and those for its process.
+// remove ends the rules that end with a client: its own, and those for its process.
 func (w *worker) remove(c *client) {
 	c.gone = true
 	w.clients = slices.DeleteFunc(w.clients, func(d *client) bool { return d == c })
@@ -104,7 +104,7 @@ func (w *worker) remove(c *client) {
 	c.qp.Interceptor = nil
 }
 
-// add has a rule count, if it concerns the client.
+// add adds a rule if it concerns the client.
 func (c *client) add(i *rule) {
 	if !i.over && i.concerns(c) {
 		c.at[i.Point] = append(c.at[i.Point], i)
@@ -112,7 +112,7 @@ func (c *client) add(i *rule) {
 	}
 }
 
-// dropEnded has rules that are over count no more.
+// dropEnded removes rules that have ended.
 func (c *client) dropEnded() {
 	for p := range c.at {
 		c.at[p] = slices.DeleteFunc(c.at[p], func(i *rule) bool { return i.over })
@@ -120,7 +120,7 @@ func (c *client) dropEnded() {
 	c.changed()
 }
 
-// changed has the client asked about, if a rule is for what it does.
+// changed installs or removes the client's Interceptor, as its rules require.
 func (c *client) changed() {
 	c.calls.Store(len(c.at[inject.Call]) > 0)
 	c.qp.Interceptor = nil
@@ -130,11 +130,11 @@ func (c *client) changed() {
 		}
 	}
 	if c.qp.Interceptor == nil {
-		clear(c.writes) // whose end it is not told
+		clear(c.writes) // without the Interceptor, WriteEnds is not called
 	}
 }
 
-// make has a rule count from now on.
+// make activates a rule.
 func (w *worker) make(i *rule) {
 	w.rules = append(w.rules, i)
 	for _, c := range w.clients {
@@ -142,7 +142,7 @@ func (w *worker) make(i *rule) {
 	}
 }
 
-// end ends some rules, and reports whether there were any.
+// end ends the rules for which which returns true, and reports whether there were any.
 func (w *worker) end(which func(*rule) bool, why string) bool {
 	var left, ended []*rule
 	for _, i := range w.rules {
@@ -168,7 +168,7 @@ func (w *worker) end(which func(*rule) bool, why string) bool {
 	return true
 }
 
-// ends undoes what a rule, which counts no more, has set up, and says that it is over.
+// ends undoes the effects of a rule that was removed, and logs its end.
 func (w *worker) ends(i *rule, why string) {
 	if i.stage != nil {
 		i.Seen, i.Hits = i.stage.Seen, i.stage.Hits
@@ -178,16 +178,16 @@ func (w *worker) ends(i *rule, why string) {
 	if i.expiry != nil {
 		w.Engine.Clock.Set(i.expiry, clock.Never)
 	}
-	i.waits, i.client = nil, nil // what is only shown keeps neither
+	i.waits, i.client = nil, nil // an ended rule does not need them
 	s := w.n.server
 	log := s.Log
-	if len(s.Workers) > 1 { // each has counted for itself
+	if len(s.Workers) > 1 { // each worker has counted separately
 		log = log.With("worker", slices.Index(s.Workers, w.Worker))
 	}
 	log.Info("inject: ends", "number", i.number, "statement", i.text, "seen", i.Seen, "hits", i.Hits, "why", why)
 }
 
-// endOne ends a rule, if it has not ended yet.
+// endOne ends a rule, unless it has ended already.
 func (w *worker) endOne(i *rule, why string) {
 	w.end(func(j *rule) bool { return j == i }, why)
 }

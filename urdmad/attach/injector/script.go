@@ -17,41 +17,41 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is urdma inject: who may have what go wrong, and when it does.
+// This file carries out the statements of urdma inject, and checks the rights of the user.
 
-// script is the statements of one request, which may take time. One goroutine at a time carries
-// them out, each statement at each worker in a turn of its own: the session's up to the first
-// wait, and another whenever a wait is over.
+// script has the statements of one request. They may take time. One goroutine at a time carries
+// them out, each statement at each worker in a turn of that worker: the session's goroutine up to
+// the first wait, and another one after each wait.
 type script struct {
 	n      *Injector
-	by     *account.Owner // a copy: the session may be gone
-	own    *client        // for whose client alone it is; nil: for all that by sees
-	number uint32         // of the next rule
+	by     *account.Owner // owner; a copy, because the session may be gone
+	own    *client        // the only client affected; nil: all clients that by may see
+	number uint32         // number of the next rule
 	left   []inject.Statement
-	first  uint32 // rule that it made
+	first  uint32 // its first rule
 	posts  []abi.PostFault
-	strict *inject.Rule // of urdma exec --strict; nil: none
+	strict *inject.Rule // rule of urdma exec --strict; nil: none
 }
 
-// wait is what a script waits for: the time of a wait, or the first hit of an after, at
-// whichever worker. Rules stand for it, which are counted, shown and cleared like others.
+// wait is a wait of a script: for a time, or for the first hit of an "after" rule at any worker.
+// It is stored as rules, which are counted, shown and cleared like others.
 type wait struct {
 	over   atomic.Bool
 	number uint32
 	rest   script
 }
 
-// end has the script go on, once; on the engine's thread.
+// end continues the script, once; on the engine's thread.
 func (w *wait) end() {
 	if w.over.CompareAndSwap(false, true) {
 		w.rest.n.run(w.goOn)
 	}
 }
 
-// goOn carries a script on. Nobody waits for its errors any more.
+// goOn runs the rest of the script. Nobody gets its errors any more.
 func (w *wait) goOn() {
 	s := &w.rest
-	s.end(w.number, w.number+1, "it is over") // also at the other workers
+	s.end(w.number, w.number+1, "it is over") // at the other workers too
 	if err := s.run(); err != nil && !errors.Is(err, errClientEnded) {
 		s.n.server.Log.Warn("inject: the scenario ends", "pid", s.by.PID, "error", err)
 	}
@@ -59,11 +59,12 @@ func (w *wait) goOn() {
 
 var (
 	errClientEnded = errors.New("the client whose script it is has ended")
-	errNextTurn    = errors.New("later") // of each's fn: it wants another turn
+	errNextTurn    = errors.New("later") // returned by fn of each: call again in the next turn
 )
 
-// each runs fn in a turn of each worker, or of its own client's, and returns an error if all
-// do: what a statement names may belong to one of them.
+// each runs fn in a turn of each worker, or of the worker of its only client. It returns an error
+// only if fn fails at all workers, because an object that a statement names may belong to one of
+// them.
 func (s *script) each(fn func(w *worker) error) (err error) {
 	var workers []*worker
 	for _, w := range s.n.server.Workers {
@@ -123,14 +124,14 @@ func (n *Injector) answer(x *control.Session, m *abi.InjectRequest, r *control.R
 	return nil
 }
 
-// script is one that somebody asks for; own: for that client alone.
+// script returns a script for an owner; own, if not nil, is the only client affected.
 func (n *Injector) script(by *account.Owner, own *client, statements []inject.Statement) *script {
 	rules := uint32(len(statements))
 	return &script{n: n, by: by, own: own, left: statements, number: n.made.Add(rules) - rules + 1}
 }
 
-// lookAtSubnet finds what the subnet will refuse, before anything happens: it has no time to
-// refuse later.
+// lookAtSubnet finds statements that the subnet would refuse, before anything happens, because
+// the subnet cannot refuse later.
 func (s *script) lookAtSubnet() error {
 	for i := range s.left {
 		one := &s.left[i]
@@ -153,8 +154,8 @@ func (s *script) lookAtSubnet() error {
 	return nil
 }
 
-// begin carries out what comes before the first wait. Nothing is left of a script whose
-// beginning is refused.
+// begin carries out the statements before the first wait. If one is refused, nothing of the
+// script remains.
 func (s *script) begin() error {
 	before := s.number
 	err := s.run()
@@ -193,10 +194,10 @@ func (s *script) run() error {
 	return nil
 }
 
-// wait makes what the rest of the script waits for.
+// wait makes the rules for the next wait.
 func (s *script) wait(one *inject.Statement) error {
 	r := one.Rule
-	if one.Verb == inject.Pause { // nobody meets it; one worker's clock will do
+	if one.Verb == inject.Pause { // a pause matches no event; one worker's clock is enough
 		r = inject.Rule{For: one.Wait}
 	}
 	until := &wait{number: s.number, rest: *s}
@@ -216,7 +217,7 @@ func (s *script) wait(one *inject.Statement) error {
 	return err
 }
 
-// begins notes that a rule has been made.
+// begins records that a rule was made.
 func (s *script) begins(one *inject.Statement) {
 	s.n.server.Log.Info("inject: begins", "number", s.number, "statement", one.Text, "pid", s.by.PID, "uid", s.by.UID)
 	if s.first == 0 {
@@ -225,7 +226,7 @@ func (s *script) begins(one *inject.Statement) {
 	s.number++
 }
 
-// apply begins a rule.
+// apply activates a rule.
 func (s *script) apply(one *inject.Statement) error {
 	switch r := &one.Rule; {
 	case r.Point == inject.Strictly && s.own == nil:
@@ -244,7 +245,7 @@ func (s *script) apply(one *inject.Statement) error {
 	return nil
 }
 
-// refusePosts hands a rule to the library, which alone can refuse a post.
+// refusePosts passes a rule to the client library, because only the library can refuse a post.
 func (s *script) refusePosts(r *inject.Rule) error {
 	if s.own == nil {
 		return fmt.Errorf("posts are refused by the library, which is told at the program's start "+
@@ -258,7 +259,7 @@ func (s *script) refusePosts(r *inject.Rule) error {
 	return nil
 }
 
-// room says whether another rule may be made.
+// room returns an error if no further rule may be made.
 func (s *script) room(w *worker) error {
 	own := 0
 	for _, i := range w.rules {
@@ -272,11 +273,11 @@ func (s *script) room(w *worker) error {
 	return nil
 }
 
-// make makes a rule at a worker, with the script's next number; until, if it is not nil, is over
-// once it hits. In a turn of the worker.
+// make makes a rule at a worker, with the script's next number; until, if not nil, ends once the
+// rule hits. It runs in a turn of the worker.
 func (s *script) make(w *worker, text string, r inject.Rule, until *wait) error {
 	e := w.Engine
-	if until != nil && until.over.Load() { // another worker's rule has hit already
+	if until != nil && until.over.Load() { // a rule at another worker has hit already
 		return nil
 	}
 	if err := errors.Join(s.room(w), s.mayName(w, &r)); err != nil {
@@ -305,7 +306,7 @@ func (s *script) make(w *worker, text string, r inject.Rule, until *wait) error 
 	return nil
 }
 
-// mayName says whether the script's owner may name a process or a queue pair.
+// mayName returns an error if the script's owner may not name a process or queue pair.
 func (s *script) mayName(w *worker, r *inject.Rule) error {
 	if r.PID != 0 && !slices.ContainsFunc(s.clients(w), func(c *client) bool { return c.x.Owner.PID == r.PID }) {
 		return fmt.Errorf("no process %d that is yours uses urdmad: %w", r.PID, syscall.ESRCH)
@@ -318,10 +319,10 @@ func (s *script) mayName(w *worker, r *inject.Rule) error {
 	return nil
 }
 
-// mayBreak reports whether the script may break what is a client's.
+// mayBreak reports whether the script may affect a client.
 func (s *script) mayBreak(c *client) bool { return s.own == c || s.own == nil && s.by.Sees(&c.x.Owner) }
 
-// clients are those of a worker whose things the script may break.
+// clients returns the clients of a worker that the script may affect.
 func (s *script) clients(w *worker) (all []*client) {
 	for _, c := range w.clients {
 		if s.mayBreak(c) {
@@ -331,7 +332,7 @@ func (s *script) clients(w *worker) (all []*client) {
 	return all
 }
 
-// pair is the queue pair of a number.
+// pair returns the queue pair with a number.
 func (s *script) pair(w *worker, n uint32) (*qp.QP, error) {
 	if q := w.Engine.QPs.Pair(n); q != nil {
 		if c := w.of[q.Client]; c != nil && s.mayBreak(c) {
@@ -341,7 +342,7 @@ func (s *script) pair(w *worker, n uint32) (*qp.QP, error) {
 	return nil, fmt.Errorf("no queue pair %06x that is yours: %w", n, syscall.ENOENT)
 }
 
-// clear ends a rule, or all that the script's owner may end.
+// clear ends a rule, or all rules that the script's owner may end.
 func (s *script) clear(number uint32) error {
 	found := false
 	err := s.each(func(w *worker) error {
@@ -356,7 +357,7 @@ func (s *script) clear(number uint32) error {
 	return err
 }
 
-// end ends the script's rules of some numbers.
+// end ends the script's rules with numbers from first up to, not including, next.
 func (s *script) end(first, next uint32, why string) {
 	_ = s.each(func(w *worker) error {
 		w.end(func(i *rule) bool { return i.number >= first && i.number < next }, why)

@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/attach/snapshot"
 )
 
-// Show is a snapshot.Part: the rules of a worker, and how often they have hit.
+// Show implements snapshot.Part: it adds the rules of a worker and their hits.
 func (n *Injector) Show(g *snapshot.Gathering) error {
 	m := n.workers[g.Worker]
 	err := g.Ask(func() (more bool) {
@@ -25,8 +25,8 @@ func (n *Injector) Show(g *snapshot.Gathering) error {
 	return err
 }
 
-// show adds a rule that the viewer may see. Other workers may have it as well, with the same
-// number, and count what they have seen of it.
+// show adds a rule if the viewer may see it. Other workers may have the same rule, with the same
+// number; their counts are summed.
 func show(g *snapshot.Gathering, i *rule) {
 	if !g.Viewer.Sees(i.by) {
 		return

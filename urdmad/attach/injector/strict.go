@@ -9,15 +9,15 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is what urdma exec --strict has done to a client.
+// This file has the effects of urdma exec --strict on a client.
 
 const (
-	oneIn      = 4                       // messages, of which one waits for its receive
-	lateBytes  = 300 * clock.Microsecond // of a Write, behind the last byte of a piece
-	extraEvent = clock.Millisecond       // behind one that tells of a completion
+	oneIn      = 4                       // one in this many messages waits for its receive
+	lateBytes  = 300 * clock.Microsecond // delay of the other bytes of a Write's piece after its last byte
+	extraEvent = clock.Millisecond       // delay of the extra event after a completion event
 )
 
-// strictly is the rule that has a behaviour, abi.Strict*, done to the client, or nil.
+// strictly returns the client's rule for a behaviour, abi.Strict*, or nil.
 func (c *client) strictly(behaviour uint32) *rule {
 	for _, i := range c.at[inject.Strictly] {
 		if i.Strict.Behaviours&behaviour != 0 {
@@ -27,13 +27,13 @@ func (c *client) strictly(behaviour uint32) *rule {
 	return nil
 }
 
-// hit counts one that was done.
+// hit counts a hit.
 func (c *client) hit(i *rule) {
 	i.Hits++
 	c.w.hits++
 }
 
-// chance reports whether a behaviour is done this time: each time, or one time in n.
+// chance decides at random whether a behaviour happens: one time in oneIn.
 func (c *client) chance(behaviour uint32, oneIn int) bool {
 	i := c.strictly(behaviour)
 	if i == nil || i.IntN(oneIn) != 0 {
@@ -43,7 +43,7 @@ func (c *client) chance(behaviour uint32, oneIn int) bool {
 	return true
 }
 
-// pick is which of the receives of a shared receive queue a message takes; 0: the oldest.
+// pick chooses which waiting receive of a shared receive queue a message takes; 0 is the oldest.
 func (c *client) pick(posted int) int {
 	i := c.strictly(abi.StrictSRQOrder)
 	if i == nil {
@@ -56,19 +56,19 @@ func (c *client) pick(posted int) int {
 	return which
 }
 
-// notReady reports whether a message waits for its receive: only at queue pairs whose peers try
-// again.
+// notReady decides whether a message waits for its receive. It does so only at queue pairs whose
+// peers retry.
 func (c *client) notReady(q *qp.QP) bool {
 	return q.Type != abi.QPTypeUD && q.Type != abi.QPTypeUC && c.chance(abi.StrictRNR, oneIn)
 }
 
 // write is an RDMA Write that is arriving.
 type write struct {
-	until clock.Time // when the piece of it that is kept back is placed; 0: none is
+	until clock.Time // time at which its delayed piece is placed; 0: none is delayed
 }
 
-// keepsBytes places the last byte of a piece of a Write, and keeps the others back, if that is
-// wanted. The piece comes again.
+// keepsBytes may place only the last byte of a piece of a Write and delay the other bytes. The
+// carrier then tries the piece again.
 func (c *client) keepsBytes(q *qp.QP, w *write, r *mem.Region, va uint64, data []byte) bool {
 	now := c.w.Engine.Clock.Now
 	if w.until == 0 {
@@ -86,7 +86,7 @@ func (c *client) keepsBytes(q *qp.QP, w *write, r *mem.Region, va uint64, data [
 	return false
 }
 
-// reused returns a name that was given back, for what is made now, or 0.
+// reused returns a freed number for a new object, or 0.
 func reused[T ~uint32](c *client, name *T) (n T) {
 	if *name != 0 && c.chance(abi.StrictReuse, 1) {
 		n, *name = *name, 0
@@ -94,8 +94,8 @@ func reused[T ~uint32](c *client, name *T) (n T) {
 	return n
 }
 
-// checkFit has a send fail that the attributes of the two ends do not allow. Queue pairs that
-// are connected by number alone: rdma_cm has had the others agree.
+// checkFit fails a send that the attributes of the two ends do not allow. It checks only queue
+// pairs connected by ibv_modify_qp, because rdma_cm makes the attributes agree.
 func (c *client) checkFit(q *qp.QP, at uint32) {
 	i, conn := c.strictly(abi.StrictAttributes), q.Connection()
 	if i == nil || q.Type != abi.QPTypeRC || conn == nil || !conn.ByNumber {
@@ -104,7 +104,7 @@ func (c *client) checkFit(q *qp.QP, at uint32) {
 	status := uint32(abi.StatusRemInvReqErr)
 	switch own, peerMTU, n := &q.Attr, uint32(conn.PeerMTU), q.SQ.At(at).Length; {
 	case peerMTU != 0 && (own.SQPSN^conn.PeerPSN)&0xffffff != 0:
-		status = abi.StatusRetryExcErr // the peer drops its packets
+		status = abi.StatusRetryExcErr // the peer drops the packets
 	case peerMTU != 0 && own.PathMTU != peerMTU && n > 128<<min(own.PathMTU, peerMTU),
 		readsWith(q, at) > control.PeerReads(q):
 	default:
@@ -114,8 +114,9 @@ func (c *client) checkFit(q *qp.QP, at uint32) {
 	fail(q, at, status)
 }
 
-// readsWith is how many Reads and atomics are under way with send i, up to max_rd_atomic, if it
-// is one; else 0. It looks backwards: each send is passed by so many Reads behind it, not by all.
+// readsWith returns how many Reads and atomics are outstanding with send i, up to max_rd_atomic;
+// 0 if send i is neither. It counts backwards, so that each send is visited only a limited number
+// of times.
 func readsWith(q *qp.QP, i uint32) (reads uint32) {
 	if !q.SQ.At(i).IsRead() {
 		return 0

@@ -11,10 +11,10 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// This file puts what wire statements say between ports and their interfaces; on the
+// This file puts the queues of wire statements between ports and their interfaces; on the
 // engine's thread.
 
-// wireOf is the device of a port's name, on whose wire the script may have things happen.
+// wireOf returns the device whose port has a name, if the script may affect its wire.
 func (s *script) wireOf(w *worker, name string) (int, error) {
 	dev := s.n.server.PortNamed(name)
 	switch {
@@ -49,7 +49,7 @@ func (w *worker) impair(dev int, stage *impair.Stage) {
 	q.Stages = append(q.Stages, stage)
 }
 
-// repair takes a stage away.
+// repair removes a stage.
 func (w *worker) repair(dev int, stage *impair.Stage) {
 	q := w.wires[dev]
 	q.Stages = slices.DeleteFunc(q.Stages, func(s *impair.Stage) bool { return s == stage })
@@ -58,17 +58,17 @@ func (w *worker) repair(dev int, stage *impair.Stage) {
 	}
 }
 
-// restoring is how often it is looked whether a queue is idle.
+// restoring is the interval of checks whether a queue is idle.
 const restoring = 10 * clock.Millisecond
 
-// restore gives an interface its port's own queue back, once nothing waits in the other.
+// restore gives an interface its port's own queue back, once no packet waits in the other.
 func (w *worker) restore(dev int) {
 	c := &w.Engine.Clock
 	var look *clock.Timer
 	look = clock.NewTimer(func() {
 		q := w.wires[dev]
 		switch {
-		case q == nil || len(q.Stages) > 0: // there are others by now
+		case q == nil || len(q.Stages) > 0: // new stages were added
 		case !q.Idle():
 			c.Set(look, c.Now+restoring)
 		default:
@@ -80,14 +80,14 @@ func (w *worker) restore(dev int) {
 	c.Set(look, c.Now)
 }
 
-// cut is a device's wire that carries nothing, and why.
+// cut identifies a reason why a device's wire carries nothing.
 type cut struct {
 	dev    int
-	subnet bool // disabled there; else urdma inject
+	subnet bool // disabled in the subnet; else by urdma inject
 }
 
-// DisableWire has nothing pass a device's wire that somebody has disabled in the subnet. It
-// does not wait.
+// DisableWire stops or restores all traffic on a device's wire, because the port was disabled in
+// the subnet. It does not wait.
 func (n *Injector) DisableWire(dev int, off bool) {
 	for _, w := range n.workers {
 		w.Engine.Do(func() { w.cutWire(cut{dev, true}, off) })
@@ -95,8 +95,8 @@ func (n *Injector) DisableWire(dev int, off bool) {
 	}
 }
 
-// cutWire has nothing pass a device, or ends that: neither on its wire, if it has one, nor
-// between two queue pairs of this urdmad that are connected.
+// cutWire stops or restores all traffic of a device, both on its wire and between connected queue
+// pairs of this urdmad.
 func (w *worker) cutWire(which cut, down bool) {
 	before, is := w.cut[which]
 	if is == down {

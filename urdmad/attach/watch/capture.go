@@ -19,15 +19,15 @@ import (
 	"urdma/verbs/ring"
 )
 
-// Bounds of the captures that run at once, each of which costs the poll loop a copy of
-// every frame. The last place is for administrators, the one before it not for a user
-// who has the others.
+// Limits of concurrent captures, each of which costs the poll loop a copy of every frame. The
+// last place is reserved for administrators; the one before is not given to a user who has all
+// the others.
 const (
 	maxCaptures     = 4
 	maxUserCaptures = maxCaptures - 2
 )
 
-// maxOthersRing bounds the ring of a user who does not see all, in bytes.
+// maxOthersRing is the largest ring, in bytes, of a user who does not see all clients.
 const maxOthersRing = 16 << 20
 
 // capture is one session's tap at a worker. Its methods run on that one's thread.
@@ -40,17 +40,17 @@ type capture struct {
 	begun   []ring.Begun // a sent frame begins and ends within a received one
 }
 
-// captureRing is where a session's captures at all workers write to.
+// captureRing is the ring to which a session's captures at all workers write.
 type captureRing struct {
 	sync.Mutex
 	memory *memfd.Shared
 	ring   ring.CaptureWriter
 }
 
-// captureFlags are those that there are.
+// captureFlags are the known flags.
 const captureFlags = abi.CaptureAll | abi.CaptureEvents | abi.CaptureChanges | abi.CapturePast
 
-// check reports what is wrong with a capture that a session asks for.
+// check returns an error if the parameters of a capture are invalid.
 func (v *Watch) check(x *control.Session, m *abi.CaptureRequest) error {
 	switch {
 	case len(v.capturesOf(x)) > 0:
@@ -95,7 +95,7 @@ func (v *Watch) capture(x *control.Session, m *abi.CaptureRequest, r *control.Re
 	return nil
 }
 
-// capturePast writes what flight recorders have.
+// capturePast writes the events of flight recorders to the ring.
 func (v *Watch) capturePast(x *control.Session, m *abi.CaptureRequest, to *captureRing) {
 	x.SnapshotLock().Lock()
 	defer x.SnapshotLock().Unlock()
@@ -105,10 +105,10 @@ func (v *Watch) capturePast(x *control.Session, m *abi.CaptureRequest, to *captu
 	}
 }
 
-// begin begins a session's capture, at all workers.
+// begin starts a session's captures at all workers.
 func (v *Watch) begin(x *control.Session, m *abi.CaptureRequest, to *captureRing) (err error) {
 	var all []*capture
-	for i, s := range v.s.Workers { // all have the same captures, so the first says whether there is room
+	for i, s := range v.s.Workers { // all workers have the same captures, so checking the first is enough
 		c := &capture{devices: len(v.s.Devices), w: v.workers[s], viewer: &x.Owner, filter: *m, to: to}
 		s.Do(func() {
 			if i == 0 {
@@ -133,14 +133,14 @@ func (v *Watch) begin(x *control.Session, m *abi.CaptureRequest, to *captureRing
 	return nil
 }
 
-// capturesOf are a session's.
+// capturesOf returns a session's captures.
 func (v *Watch) capturesOf(x *control.Session) []*capture {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.captures[x]
 }
 
-// captureRoom says whether there is room for another capture; on the worker's thread.
+// captureRoom returns an error if there is no room for another capture; on the worker's thread.
 func (w *worker) captureRoom(o *account.Owner) error {
 	own := 0
 	for _, c := range w.captures {
@@ -165,13 +165,13 @@ func (v *Watch) captureStop(x *control.Session, _ *abi.Header, _ *control.Reply)
 	return nil
 }
 
-// endCapture also cleans up after a session that is over.
+// endCapture ends a session's captures, also when the session has ended.
 func (v *Watch) endCapture(x *control.Session) {
 	all := v.capturesOf(x)
 	if len(all) == 0 {
 		return
 	}
-	for _, c := range slices.Backward(all) { // the first makes room
+	for _, c := range slices.Backward(all) { // the first worker decides whether there is room, so it comes last
 		c.w.Do(func() {
 			c.w.tap.Remove(c)
 			c.w.captures = slices.DeleteFunc(c.w.captures, func(other *capture) bool { return other == c })
@@ -185,7 +185,7 @@ func (v *Watch) endCapture(x *control.Session) {
 	v.s.Log.Info("capture ends", "pid", x.Owner.PID, "uid", x.Owner.UID)
 }
 
-// Begin is tap.Viewer's.
+// Begin implements tap.Viewer.
 func (c *capture) Begin(s *tap.Sight) bool {
 	now := time.Now()
 	wanted := c.wants(s)
@@ -221,7 +221,7 @@ func (c *capture) Begin(s *tap.Sight) bool {
 	return ok
 }
 
-// End is tap.Viewer's.
+// End implements tap.Viewer.
 func (c *capture) End(note string) {
 	last := len(c.begun) - 1
 	c.to.Lock()
@@ -230,7 +230,7 @@ func (c *capture) End(note string) {
 	c.begun = c.begun[:last]
 }
 
-// wants applies the filter, and what the viewer may see.
+// wants applies the filter and the viewer's rights to a frame.
 func (c *capture) wants(s *tap.Sight) bool {
 	f := &c.filter
 	if s.Foreign && (f.Flags&abi.CaptureAll == 0 || !c.viewer.Admin) ||
@@ -249,7 +249,7 @@ func (c *capture) wants(s *tap.Sight) bool {
 	return c.hostMatches(s)
 }
 
-// numberOf is the number of an end's queue pair, 0 if it has none.
+// numberOf returns the number of an end's queue pair, 0 if it has none.
 func numberOf(end *qp.Connection) uint32 {
 	if end == nil || end.QP == nil {
 		return 0
@@ -267,8 +267,8 @@ func serves(s *tap.Sight, qpn uint32) bool {
 	return ok && uint32(n) == qpn
 }
 
-// anyOwner reports whether fn holds for the owner of an end of the connection, or of
-// the listener, that a frame is about, or of the queue pair that it names.
+// anyOwner reports whether fn returns true for the owner of an end of the frame's connection, of
+// its listener, or of the queue pair that it names.
 func (c *capture) anyOwner(s *tap.Sight, fn func(*account.Owner) bool) bool {
 	if n, ok := namedPair(s); ok {
 		return c.ownerOfNumber(n, fn)
@@ -284,10 +284,10 @@ func (c *capture) anyOwner(s *tap.Sight, fn func(*account.Owner) bool) bool {
 	return c.anyServed(s.Conn, fn) || c.anyServed(s.Other, fn)
 }
 
-// anyServed is anyOwner for an end that has no id: the owner of its queue pair.
+// anyServed is anyOwner for an end without an id: it uses the owner of the queue pair.
 func (c *capture) anyServed(end *qp.Connection, fn func(*account.Owner) bool) bool {
 	switch v := connect.PairOf(end); {
-	case v != nil: // also when its connection has left the queue pair
+	case v != nil: // even if the connection has left the queue pair
 		return c.ownerOfClient(connect.PairQP(v).Client, fn)
 	case end == nil || end.QP == nil:
 		return false
@@ -295,12 +295,12 @@ func (c *capture) anyServed(end *qp.Connection, fn func(*account.Owner) bool) bo
 	return c.ownerOfClient(end.QP.Client, fn)
 }
 
-// ids are the rdma_cm ids that a frame is about.
+// ids returns the rdma_cm ids that a frame concerns.
 func (c *capture) ids(s *tap.Sight) [2]*cm.ID {
 	switch {
 	case s.Conn != nil:
 		return [2]*cm.ID{connect.IDOf(s.Conn), connect.IDOf(s.Other)}
-	case s.Local: // handshake
+	case s.Local: // a handshake
 		return [2]*cm.ID{c.w.CM.ListenerAt(s.Our), c.w.CM.ListenerAt(s.Peer)}
 	case s.Our.Port() != 0:
 		return [2]*cm.ID{c.w.CM.ListenerAt(s.Our)}
@@ -308,8 +308,8 @@ func (c *capture) ids(s *tap.Sight) [2]*cm.ID {
 	return [2]*cm.ID{}
 }
 
-// hostMatches: an end named by UDP's numbers or by rdma_cm's, which differ for
-// the side that connected.
+// hostMatches reports whether an end of the frame's connection matches the filter, by UDP port
+// numbers or by rdma_cm's. The two differ on the side that has connected.
 func (c *capture) hostMatches(s *tap.Sight) bool {
 	want := captureHost(&c.filter)
 	if isAt(s.Our, want) || isAt(s.Peer, want) {
@@ -323,13 +323,12 @@ func (c *capture) hostMatches(s *tap.Sight) bool {
 	return isAt(v.Local, want) || isAt(v.Peer, want)
 }
 
-// isAt reports whether an end has an address and port number; 0.0.0.0 and 0
-// stand for any.
+// isAt reports whether an end has an address and port number; 0.0.0.0 and 0 match any.
 func isAt(end, want netip.AddrPort) bool {
 	return (want.Addr().IsUnspecified() || end.Addr() == want.Addr()) && (want.Port() == 0 || end.Port() == want.Port())
 }
 
-// captureHost is the end that a capture is limited to.
+// captureHost returns the end to which a capture is limited.
 func captureHost(m *abi.CaptureRequest) netip.AddrPort {
 	a := netip.IPv4Unspecified()
 	if m.Host.Family != syscall.AF_UNSPEC {

@@ -7,16 +7,16 @@ import (
 	"urdma/urdmad/control/account"
 )
 
-// This file keeps what clients' flight recorders have, beyond the end of a client whose
-// work has failed, and answers requests for it.
+// This file keeps the flight recorder events of clients that have ended after a failure, and
+// answers requests for them.
 
-// Bounds of the ended clients whose events are kept, in all and of one user.
+// Limits of ended clients whose events are kept, in total and per user.
 const (
 	maxEnded     = 64
 	maxUserEnded = 16
 )
 
-// ended is what is kept of a client that is gone.
+// ended has the events of a client that has ended.
 type ended struct {
 	owner  *account.Owner
 	events []recorder.Event
@@ -43,8 +43,8 @@ func (c *client) keep() {
 	}
 }
 
-// past is what the recorders of all workers have that a capture wants. Each client's takes a
-// turn, and those of others that the viewer may not see none.
+// past returns the events from the recorders of all workers that match a capture. Each client's
+// events take one turn; clients that the viewer may not see take none.
 func (v *Watch) past(c *capture) (all []recorder.Event) {
 	add := func(owner *account.Owner, events []recorder.Event) {
 		for i := range events {
@@ -76,7 +76,7 @@ func (v *Watch) past(c *capture) (all []recorder.Event) {
 	return all
 }
 
-// seenBy is the clients that a viewer may look at, and those that are gone; on the worker's
+// seenBy returns the clients, and the ended clients, that a viewer may see; on the worker's
 // thread.
 func (w *worker) seenBy(viewer *account.Owner) (clients []*client, past []*ended) {
 	for _, c := range w.clients {

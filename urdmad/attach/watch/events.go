@@ -17,10 +17,11 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file gives events to flight recorders and to the captures that have asked for them:
-// what package qp tells, requests, rdma_cm events and bookmarks.
+// This file passes events to flight recorders and to captures that want them: events of package
+// qp, requests, rdma_cm events and bookmarks.
 
-// traceIfAsked has the client's events told while a capture wants them; on the worker's thread.
+// traceIfAsked turns on detailed events of the client while a capture wants them; on the worker's
+// thread.
 func (c *client) traceIfAsked() {
 	wants := func(kind uint32) bool {
 		return slices.ContainsFunc(c.w.captures, func(p *capture) bool {
@@ -31,7 +32,7 @@ func (c *client) traceIfAsked() {
 	c.x.Client().WatchAll = wants(abi.TraceSend)
 }
 
-// capturesChanged has events told to the captures that there are now; on the worker's thread.
+// capturesChanged adapts the clients' events to the present captures; on the worker's thread.
 func (w *worker) capturesChanged() {
 	for _, c := range w.clients {
 		c.traceIfAsked()
@@ -40,12 +41,12 @@ func (w *worker) capturesChanged() {
 
 func (c *capture) wantsEvents() bool { return c.filter.Flags&abi.CaptureEvents != 0 }
 
-// wantsClient reports whether the capture may have any event of a client's but bookmarks.
+// wantsClient reports whether the capture may include events of a client, apart from bookmarks.
 func (c *capture) wantsClient(owner *account.Owner) bool {
 	return c.wantsEvents() && c.viewer.Sees(owner) && (c.filter.PID == 0 || int(c.filter.PID) == owner.PID)
 }
 
-// Event is qp.Watch's.
+// Event implements qp.Watch.
 func (c *client) Event(e *abi.TraceEvent) {
 	if isRare(e) {
 		c.recorder.Note(c.w.Engine.Now(), e)
@@ -55,7 +56,7 @@ func (c *client) Event(e *abi.TraceEvent) {
 	}
 }
 
-// isRare reports whether an event is for the recorder.
+// isRare reports whether an event goes to the flight recorder.
 func isRare(e *abi.TraceEvent) bool {
 	switch e.Kind {
 	case abi.TraceSend, abi.TraceReceive, abi.TracePlaced:
@@ -66,10 +67,10 @@ func isRare(e *abi.TraceEvent) bool {
 	return true
 }
 
-// tell gives an event of the client's to captures.
+// tell passes an event of the client to captures.
 func (c *client) tell(e *abi.TraceEvent, text string) { c.w.event(&c.x.Owner, e, text, time.Now()) }
 
-// Failed is qp.Watch's.
+// Failed implements qp.Watch.
 func (c *client) Failed(q *qp.QP, f *qp.Failure) {
 	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: q.QPN, Code: uint32(f.Why)}
 	if wr := f.WR; wr != nil {
@@ -81,7 +82,7 @@ func (c *client) Failed(q *qp.QP, f *qp.Failure) {
 		"what", words.What(f.Why), "text", text)
 }
 
-// because records why something of the client's failed, and tells it.
+// because records and reports why an operation of the client failed.
 func (c *client) because(e *abi.TraceEvent, text string) {
 	c.recorder.Reason(c.w.Engine.Now(), e, text)
 	if n := reason.Number(e.Code); e.QPN != 0 && n.Errno() == 0 {
@@ -90,7 +91,7 @@ func (c *client) because(e *abi.TraceEvent, text string) {
 	c.tell(e, text)
 }
 
-// Because records why something of a session's failed, and tells it; on the worker's thread.
+// Because records and reports why an operation of a session failed; on the worker's thread.
 func (v *Watch) Because(x *control.Session, e *abi.TraceEvent, text string) {
 	if c := clientOf(x); c != nil {
 		c.because(e, text)
@@ -99,7 +100,7 @@ func (v *Watch) Because(x *control.Session, e *abi.TraceEvent, text string) {
 	v.workers[x.Worker()].event(&x.Owner, e, text, time.Now())
 }
 
-// answered records a request that was answered, and why if it was refused, and tells it.
+// answered records and reports a request that was answered, with the reason if it was refused.
 func (v *Watch) answered(x *control.Session, a *control.Answered) {
 	e := abi.TraceEvent{Kind: abi.TraceCall, Code: uint32(a.Type), DurationNs: uint64(time.Since(a.Begun))}
 	if o, ok := a.For.(*control.QP); ok {
@@ -141,7 +142,8 @@ func (v *Watch) refused(x *control.Session, t abi.Type, qpn uint32, err error) {
 var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddress,
 	cm.EventUnreachable: reason.Unreachable, cm.EventRejected: reason.Rejected, cm.EventConnectError: reason.Aborted}
 
-// deliver records an rdma_cm event, and why it tells of no connection. It keeps none back.
+// deliver records an rdma_cm event, with the reason if it reports a failed connection. It keeps
+// no event back.
 func (v *Watch) deliver(to *control.EventChannel, e *cm.Event, m *abi.CMEvent) (kept bool) {
 	x := to.Info().Session
 	noted := abi.TraceEvent{Kind: abi.TraceCM, Code: m.Event, Status: uint32(m.Status)}
@@ -167,7 +169,7 @@ func (v *Watch) deliver(to *control.EventChannel, e *cm.Event, m *abi.CMEvent) (
 	return false
 }
 
-// seen tells of the client, that it came or goes.
+// seen reports that the client has come or is ending.
 func (c *client) seen(came bool) {
 	e := abi.TraceEvent{Kind: abi.TraceClient}
 	if came {
@@ -176,13 +178,13 @@ func (c *client) seen(came bool) {
 	c.tell(&e, c.x.Owner.Name)
 }
 
-// linkChanged tells of the link of a port that came up or went down.
+// linkChanged reports that a port's link has come up or gone down.
 func (v *Watch) linkChanged(dev int, up bool) {
 	e := abi.TraceEvent{Kind: abi.TraceLink}
 	if up {
 		e.Code = 1
 	}
-	first := v.workers[v.s.Workers[0]] // every worker has the same captures
+	first := v.workers[v.s.Workers[0]] // all workers have the same captures
 	first.event(nil, &e, v.s.Devices[dev].Name, time.Now())
 }
 
@@ -204,8 +206,8 @@ func (v *Watch) mark(x *control.Session, m *abi.MarkRequest, _ *control.Reply) e
 	return nil
 }
 
-// event gives an event to those who may see its owner's; nil: one that belongs to
-// nobody. On the worker's thread.
+// event passes an event to the captures that may see its owner's events; owner nil means that it
+// belongs to no client. On the worker's thread.
 func (w *worker) event(owner *account.Owner, e *abi.TraceEvent, text string, at time.Time) {
 	if owner != nil {
 		e.PID = uint32(owner.PID)
@@ -217,7 +219,8 @@ func (w *worker) event(owner *account.Owner, e *abi.TraceEvent, text string, at 
 	}
 }
 
-// wantsKind leaves a capture of changes those alone.
+// wantsKind reports whether the capture wants events of a kind; a capture of changes wants no
+// others.
 func (c *capture) wantsKind(kind uint32) bool {
 	if !c.wantsEvents() || c.filter.Flags&abi.CaptureChanges == 0 {
 		return c.wantsEvents()
@@ -229,8 +232,8 @@ func (c *capture) wantsKind(kind uint32) bool {
 	return false
 }
 
-// wantsEvent applies the filter. Bookmarks pass it: they are for all that the owner's
-// user traces.
+// wantsEvent applies the filter. Bookmarks always pass: they are for all captures of the owner's
+// user.
 func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
 	if !c.viewer.Admin && (owner == nil || !c.viewer.Sees(owner)) {
 		return false
@@ -239,8 +242,7 @@ func (c *capture) wantsEvent(owner *account.Owner, e *abi.TraceEvent) bool {
 	return e.Kind == abi.TraceMark || (f.QPN == 0 || f.QPN == e.QPN) && (f.PID == 0 || f.PID == e.PID)
 }
 
-// put writes an event that happened at a time, ns since 1970. A reason's text is longer
-// than notes are.
+// put writes an event; at is in ns since 1970. The text of a reason may be longer than a note.
 func (c *capture) put(e *abi.TraceEvent, text string, at int64) {
 	begun := time.Now()
 	c.to.Lock()

@@ -11,7 +11,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// explain answers EXPLAIN: why something of the session's failed, in some lines.
+// explain answers EXPLAIN: it returns a text about a failure of the session's.
 func (v *Watch) explain(x *control.Session, m *abi.ExplainRequest, r *control.Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	text := ""
@@ -22,7 +22,7 @@ func (v *Watch) explain(x *control.Session, m *abi.ExplainRequest, r *control.Re
 		}
 	})
 	recorder.Sort(events)
-	for _, e := range events { // the last that fits
+	for _, e := range events { // use the last event that matches
 		if e.Kind != abi.TraceReason || m.QPN != 0 && m.QPN != e.QPN {
 			continue
 		}
@@ -40,7 +40,7 @@ func (v *Watch) explain(x *control.Session, m *abi.ExplainRequest, r *control.Re
 	return nil
 }
 
-// paragraph is a reason and what it is about, a line each.
+// paragraph formats a reason and its details, one line each.
 func paragraph(n reason.Number, qpn uint32, text string) string {
 	row, _ := words.Find(n)
 	var b strings.Builder

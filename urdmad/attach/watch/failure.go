@@ -12,12 +12,12 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file makes texts of why queue pairs fail, in words for the owner of the queue pair.
+// This file describes failures of queue pairs in text for the owner of the queue pair.
 
-// refusedPeer is what a text begins with that is worded for the peer.
+// refusedPeer is the beginning of a text that was worded for the peer.
 const refusedPeer = "this side refused its peer: "
 
-// failureText says what a failure of q is about.
+// failureText describes a failure of q.
 func failureText(q *qp.QP, f *qp.Failure) string {
 	about := ""
 	switch {
@@ -35,7 +35,7 @@ func failureText(q *qp.QP, f *qp.Failure) string {
 	return strings.TrimSuffix(describe(q, f.WR)+". "+about, ". ")
 }
 
-// describe says what a work request is to do, in the words of ibv_post_send.
+// describe describes a work request in the terms of ibv_post_send.
 func describe(q *qp.QP, wr *qp.SendWR) string {
 	var b strings.Builder
 	b.WriteString(abi.CompletionText(wr.Op.Completion))
@@ -55,7 +55,7 @@ func describe(q *qp.QP, wr *qp.SendWR) string {
 	return b.String()
 }
 
-// findingText says what q has found, whose memory and receives it is about.
+// findingText describes the facts that q has found; the memory and receives are q's.
 func findingText(q *qp.QP, f *qp.Found) string {
 	if f.Given != 0 {
 		return words.What(f.Given)
@@ -104,7 +104,7 @@ func deniedText(q *qp.QP, f *qp.Found) string {
 	return fmt.Sprintf("%s: it has no %s%s", asked, accessText(f.Want), about)
 }
 
-// regionText says what a region is.
+// regionText describes a region.
 func regionText(q *qp.QP, r *mem.Region) string {
 	kind := "region"
 	if r.Of() != nil {
@@ -118,7 +118,7 @@ func regionText(q *qp.QP, r *mem.Region) string {
 	return text
 }
 
-// nothingText says what is known of a key that names nothing.
+// nothingText describes a key that names no region.
 func nothingText(q *qp.QP, s mem.STag) string {
 	if g, ok := q.Gone(s); ok {
 		return fmt.Sprintf("region %#x, [%#x, +%d), was deregistered", uint32(s), g.Base, g.Length)
@@ -126,7 +126,7 @@ func nothingText(q *qp.QP, s mem.STag) string {
 	return fmt.Sprintf("no region or window has the key %#x", uint32(s))
 }
 
-// accessText lists rights, enum ibv_access_flags.
+// accessText lists access rights, enum ibv_access_flags.
 func accessText(flags uint32) string {
 	var names []string
 	for _, a := range []struct {
@@ -145,7 +145,7 @@ func accessText(flags uint32) string {
 	return strings.Join(names, "|")
 }
 
-// elementText says what an element of a scatter/gather list is that is wrong.
+// elementText describes an invalid element of a scatter/gather list.
 func elementText(q *qp.QP, e *qp.Element) string {
 	if e.Length == 0 {
 		return ""
@@ -162,7 +162,7 @@ func elementText(q *qp.QP, e *qp.Element) string {
 	return strings.TrimSuffix(text, "; ")
 }
 
-// refusalText is what a peer has told.
+// refusalText describes the reason that a peer has sent.
 func refusalText(t qp.Refusal) string {
 	switch t.Kind {
 	case qp.RefusalRegion:

@@ -7,7 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// ownerOfNumber reports whether fn holds for the owner of a queue pair.
+// ownerOfNumber reports whether fn returns true for the owner of a queue pair.
 func (c *capture) ownerOfNumber(n wire.QPN, fn func(*account.Owner) bool) bool {
 	q := c.w.Engine.QPs.Pair(uint32(n))
 	return q != nil && c.ownerOfClient(q.Client, fn)
@@ -18,16 +18,15 @@ func (c *capture) ownerOfClient(client *qp.Client, fn func(*account.Owner) bool)
 	return v != nil && fn(&v.x.Owner)
 }
 
-// namedPair is our queue pair that a frame without a connection names: of a datagram
-// (docs/WIRE.md chapters 10 and 13) or a request by queue pair number (chapter 9). ok
-// says that it belongs to the owner of that queue pair, if there is one, and not
-// to a listener: an rdma_cm listener on this UDP port number is to see nobody
-// else's.
+// namedPair returns the local queue pair named by a frame without a connection: a datagram
+// (docs/WIRE.md chapters 10 and 13) or a connection request by queue pair number (chapter 9). ok
+// means that the frame belongs to the owner of that queue pair, if there is one. A listener on
+// the same UDP port number must not see it.
 func namedPair(s *tap.Sight) (n wire.QPN, ok bool) {
 	if s.Conn != nil || s.Foreign || s.Our.Port() != wire.DatagramPort {
 		return 0, false
 	}
-	var private [maxHandshake]byte // the peer of a memif can write to the frame
+	var private [maxHandshake]byte // a copy, because the peer of a memif can write to the frame
 	b := private[:copy(private[:], s.Frame)]
 	var f wire.Frame
 	if f.Parse(b, len(s.Frame)) != nil || f.PayloadOff > len(b) {
@@ -41,17 +40,17 @@ func namedPair(s *tap.Sight) (n wire.QPN, ok bool) {
 	return dst, ok
 }
 
-// maxHandshake is the longest request with all headers in front of it.
+// maxHandshake is the length of the longest request with all headers.
 const maxHandshake = wire.MaxHeaderLen + wire.TRPLen + wire.ConnectLen + wire.MaxPrivateData + wire.TRPByNumberLen
 
-// ends are the queue pairs that a packet names; not ok for an rdma_cm request,
-// which names none.
+// ends returns the queue pairs that a packet names; ok is false for an rdma_cm request, which
+// names none.
 func ends(b []byte) (dst, src wire.QPN, ok bool) {
 	op, _ := wire.PeekOp(b)
 	switch op {
 	case wire.OpDatagram:
 		var d wire.Datagram
-		_ = d.Parse(b) // of one that is wrong it says no queue pair
+		_ = d.Parse(b) // a malformed header yields no queue pair
 		return d.Dst, d.Src, true
 	case wire.OpUC:
 		var u wire.UC

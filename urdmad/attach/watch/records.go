@@ -20,15 +20,15 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file writes flight recorders to files: when a queue pair has failed, when a client
-// ends that has failed or leaves queue pairs behind, and when it sets a bookmark.
+// This file writes flight recorders to files when a queue pair has failed, when a client ends
+// after a failure or with queue pairs left, and when a client sets a bookmark.
 
-// Bounds of what is written.
+// Limits of these files.
 const (
 	maxRecords   = 64
 	maxRecord    = 128 << 10
-	recordDelay  = 500 * clock.Millisecond // what follows from a failure is in its file
-	recordPause  = 10 * clock.Second       // between two of a client
+	recordDelay  = 500 * clock.Millisecond // so that the consequences of a failure are included
+	recordPause  = 10 * clock.Second       // between two files of a client
 	recordPrefix = "urdma-"
 	recordSuffix = ".txt"
 )
@@ -40,7 +40,7 @@ type Records struct {
 	queue chan record
 }
 
-// record is a file to be written: a client's events, in no order yet, and why.
+// record is a file to be written: a client's events, unsorted, and the occasion.
 type record struct {
 	at     time.Time
 	of     *account.Owner
@@ -48,7 +48,7 @@ type record struct {
 	events []recorder.Event
 }
 
-// NewRecords has files written to a directory, which is made if it does not exist.
+// NewRecords returns the directory for the files, and makes it if it does not exist.
 func NewRecords(dir string, log *slog.Logger) *Records {
 	r := &Records{dir: dir, log: log, queue: make(chan record, 16)}
 	go func() {
@@ -61,7 +61,7 @@ func NewRecords(dir string, log *slog.Logger) *Records {
 	return r
 }
 
-// write writes a file, and removes the oldest of too many.
+// write writes a file, and removes the oldest files beyond the limit.
 func (r *Records) write(name string, text []byte) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("recorder_dir: %w", err)
@@ -73,13 +73,13 @@ func (r *Records) write(name string, text []byte) error {
 	}
 	_, err = f.Write(text)
 	if err = cmp.Or(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // half of it is of no use
+		return errors.Join(err, os.Remove(path)) // remove the incomplete file
 	}
 	r.log.Info("flight recorder written", "file", path)
 	return r.prune()
 }
 
-// prune removes the oldest files: their names sort by time.
+// prune removes the oldest files. Their names sort by time.
 func (r *Records) prune() error {
 	all, err := filepath.Glob(filepath.Join(r.dir, recordPrefix+"*"+recordSuffix))
 	slices.Sort(all)
@@ -89,8 +89,8 @@ func (r *Records) prune() error {
 	return err
 }
 
-// recordSoon has the client's recorder written, unless that is to happen anyway; on the
-// worker's thread, as the next two.
+// recordSoon schedules the writing of the client's recorder, unless it is scheduled already. It
+// and the next two functions run on the worker's thread.
 func (c *client) recordSoon(why string) {
 	if c.watch.Records == nil || c.recordOf != "" {
 		return
@@ -102,8 +102,7 @@ func (c *client) recordSoon(why string) {
 	c.w.Engine.Clock.Set(c.record, max(c.w.Engine.Now()+recordDelay, c.recorded+recordPause))
 }
 
-// recordEnd writes the recorder of a client that ends, if it has failed or ends with queue
-// pairs left.
+// recordEnd writes the recorder of a client that ends, if it has failed or leaves queue pairs.
 func (c *client) recordEnd() {
 	if c.watch.Records == nil {
 		return
@@ -127,7 +126,7 @@ func (c *client) recordEnd() {
 	c.recordNow()
 }
 
-// recordNow hands the recorder to the goroutine that writes it.
+// recordNow passes the recorder to the goroutine that writes it.
 func (c *client) recordNow() {
 	one := record{time.Now(), c.x.Owner.Identity(), c.recordOf, c.events()}
 	c.recordOf, c.recorded = "", c.w.Engine.Now()
@@ -142,7 +141,7 @@ func (one *record) name() string {
 	return fmt.Sprintf("%s%s-%d%s", recordPrefix, one.at.UTC().Format("20060102T150405.000000"), one.of.PID, recordSuffix)
 }
 
-// text is what the file says; of too much the last.
+// text returns the content of the file; if it is too long, its last part.
 func (one *record) text() []byte {
 	recorder.Sort(one.events)
 	head := fmt.Sprintf("%s: process %d (%s) of user %d: %s\n%s\n",
@@ -159,7 +158,7 @@ func (one *record) text() []byte {
 		}
 		v, err := event.Decode(time.Unix(0, e.TimeNs), body, note)
 		if err != nil {
-			continue // there is none of a kind that has no name
+			continue // events without a name are not written
 		}
 		line := strings.ReplaceAll(v.Timed(), "\n", " ") + "\n"
 		if room -= len(line); room < 0 {

@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Show is a snapshot.Part: what programs were warned of.
+// Show implements snapshot.Part: it adds the warnings that programs got.
 func (v *Watch) Show(g *snapshot.Gathering) error {
 	w := v.workers[g.Worker]
 	var clients []*client
@@ -37,7 +37,7 @@ func (v *Watch) Show(g *snapshot.Gathering) error {
 	})
 }
 
-// showWarnings adds what events of an owner's say that the program was warned of.
+// showWarnings adds the warnings among the events of an owner.
 func showWarnings(g *snapshot.Gathering, owner *account.Owner, events []recorder.Event) {
 	for i := range events {
 		e := &events[i]

@@ -10,11 +10,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file is what becomes of the warnings of pitfalls that programs' libraries find
-// (URDMA_WARN).
+// This file handles warnings about API pitfalls that client libraries detect (URDMA_WARN).
 
-// warn answers WARN: the warning is recorded, logged and counted, and goes back with all
-// that the table has of it.
+// warn answers WARN: it records, logs and counts the warning, and returns its full text from the
+// table.
 func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) error {
 	n := reason.Number(min(m.Number, 0xffff))
 	if !words.Pitfall(n) {

@@ -1,12 +1,13 @@
-// Package watch tells of what clients do and what happens to them: traces and captures, the
-// flight recorder and its files, explanations of failures and warnings of mistakes.
+// Package watch observes clients: traces and captures, the flight recorder and its files,
+// explanations of failures and warnings about mistakes.
 //
-// It attaches to a control.Server and, as qp.Watch, to each client: watch.go. events.go has
-// what is told, capture.go and number.go which frames and events a capture gets. failure.go
-// makes texts of failures, ended.go keeps those of clients that are gone, records.go writes
-// them to files. explain.go and warn.go answer programs, show.go has what snapshots show.
+// watch.go attaches it to a control.Server and, as qp.Watch, to each client. events.go collects
+// events, capture.go and number.go select frames and events for a capture. failure.go turns
+// failures into text, ended.go keeps the events of ended clients, records.go writes files.
+// explain.go and warn.go answer programs, show.go adds to snapshots.
 //
-// Nothing else depends on it: without it everything works as well, and tells numbers only.
+// Nothing else depends on it: without it everything works, but failures are reported as numbers
+// only.
 package watch
 
 import (
@@ -24,11 +25,11 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Watch watches the clients of a server.
+// Watch observes the clients of a server.
 type Watch struct {
-	Records *Records // nil: flight recorders are written nowhere
-	// Why is what more there is to say of an rdma_cm event that tells of no connection, or "";
-	// nil: nothing.
+	Records *Records // nil: flight recorders are not written to files
+	// Why returns additional details about an rdma_cm event that reports a failed connection, or
+	// ""; nil: none.
 	Why func(x *control.Session, e *cm.Event) string
 
 	s       *control.Server
@@ -38,32 +39,32 @@ type Watch struct {
 	captures map[*control.Session][]*capture // by session, one for each worker
 }
 
-// worker is what is watched at a worker; its thread's.
+// worker is the state at one worker; it belongs to that worker's thread.
 type worker struct {
 	*control.Worker
 	tap      *tap.Tap
 	clients  []*client
-	captures []*capture // that run
-	warned   uint64     // warnings of pitfalls, ever
-	ended    []*ended   // clients, the oldest first
+	captures []*capture // active captures
+	warned   uint64     // number of warnings so far
+	ended    []*ended   // ended clients, oldest first
 }
 
-// client is what is watched of a client: qp.Watch. Its fields are its worker's thread's, if
-// nothing else is said.
+// client is the state for one client; it implements qp.Watch. Its fields belong to the worker's
+// thread, except where noted.
 type client struct {
 	watch    *Watch
 	x        *control.Session
 	w        *worker
 	recorder recorder.Recorder
-	traced   atomic.Bool // a capture wants its events; any goroutine may look
+	traced   atomic.Bool // a capture wants its events; for any goroutine
 
-	record   *clock.Timer // writes the recorder to a file; nil: it never did
-	recorded clock.Time   // when it did last
-	recordOf string       // why it will; empty: it won't
+	record   *clock.Timer // writes the recorder to a file; nil: not used yet
+	recorded clock.Time   // time of the last write
+	recordOf string       // occasion of the next write; empty: none is scheduled
 }
 
-// Attach has a server's clients watched, and flight recorders written to records; nil:
-// nowhere. The server has its workers, and does not serve yet.
+// Attach observes a server's clients, and writes flight recorders to records; nil: not to files.
+// It must be called after the server's workers are made and before Serve.
 func Attach(s *control.Server, records *Records) *Watch {
 	v := &Watch{Records: records, s: s, workers: map[*control.Worker]*worker{},
 		captures: map[*control.Session][]*capture{}}
@@ -98,11 +99,11 @@ func (v *Watch) goes(x *control.Session) {
 	c.keep()
 	c.recordEnd()
 	c.w.clients = slices.DeleteFunc(c.w.clients, func(other *client) bool { return other == c })
-	x.Client().Watch, x.Client().WatchAll = nil, false // an XRC target of its may be there still
+	x.Client().Watch, x.Client().WatchAll = nil, false // an XRC target of the client may still exist
 }
 
-// clientOf is what is watched of a session's client; nil: it has not said HELLO, or it is
-// going. On the session's goroutine or the worker's thread.
+// clientOf returns the state of a session's client; nil before HELLO and once its end has begun.
+// On the session's goroutine or the worker's thread.
 func clientOf(x *control.Session) *client {
 	if c := x.Client(); c != nil {
 		return watcherOf(&c.Client)
@@ -115,10 +116,11 @@ func watcherOf(c *qp.Client) *client {
 	return w
 }
 
-// events copies what the client's recorder has, in no order.
+// events returns the events of the client's recorder, unsorted.
 func (c *client) events() []recorder.Event { return c.recorder.Events(c.w.wall()) }
 
-// wall turns the worker's time into nanoseconds since 1970; on its thread.
+// wall returns a function that converts the worker's time to nanoseconds since 1970; on its
+// thread.
 func (w *worker) wall() func(clock.Time) int64 {
 	now, at := time.Now(), w.Engine.Now()
 	return func(t clock.Time) int64 { return now.Add(time.Duration(t - at)).UnixNano() }
