@@ -14,7 +14,7 @@ import (
 // maxLate is the largest number of a client's rdma_cm events that are delayed.
 const maxLate = 1024
 
-// late is the events of a client that are kept back.
+// late has the delayed events of a client.
 type late struct {
 	channels map[*control.EventChannel]*lateEvents
 	count    int                     // number of delayed rdma_cm events

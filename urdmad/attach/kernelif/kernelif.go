@@ -1,6 +1,6 @@
-// Package kernelif makes a network interface of the kernel's on a port that the kernel has
-// not: a TAP device with the port's Ethernet address, MTU, IP address and link; watch.go
-// tells of later changes to these. It knows nothing about what frames hold.
+// Package kernelif makes a network interface of the kernel on a port that has none: a TAP device
+// with the port's Ethernet address, MTU, IP address and link state. watch.go reports later
+// changes of these. It knows nothing about the content of frames.
 package kernelif
 
 import (
@@ -13,27 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says what the interface is like: as its port.
+// Config has the properties of the interface, which are those of its port.
 type Config struct {
 	Name    string
 	MAC     [6]byte
-	MTU     int          // bytes of an IP packet
+	MTU     int          // largest IP packet, in bytes
 	Address netip.Prefix // unspecified: none yet
 }
 
-// Interface is one that Open made. It is gone with Close, or the process.
+// Interface is a network interface made by Open. It exists until Close, or the end of the
+// process.
 type Interface struct {
 	tap   *os.File
-	news  *os.File // of changes, once they are watched
+	news  *os.File // netlink socket for changes, once Watch was called
 	index int
 	mtu   int
 	quit  chan struct{}
-	out   chan *[]byte // to the kernel, each with its header
-	room  sync.Pool    // of those
+	out   chan *[]byte // frames for the kernel, with their headers
+	room  sync.Pool    // buffers of such frames
 	done  sync.WaitGroup
 }
 
-// How many frames may wait, to the kernel and from it.
+// Limits of queued frames, to the kernel and from it.
 const (
 	outFrames = 256
 	inFrames  = 64
@@ -42,13 +43,16 @@ const (
 // headerLen is that of struct virtio_net_hdr before each frame (linux/virtio_net.h), and
 // unfinished its flag for a frame whose checksum is still to be computed.
 const (
+	// headerLen is the length of struct virtio_net_hdr, which precedes each frame
+	// (linux/virtio_net.h). unfinished is its flag for a frame whose checksum is still to be
+	// computed.
 	headerLen      = 10
 	unfinished     = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM
 	etherHeaderLen = 14
 )
 
-// Open makes the interface, up and without a carrier; it needs CAP_NET_ADMIN. Of a name
-// that is taken the error wraps EBUSY.
+// Open makes the interface; it is up and without a carrier. It needs CAP_NET_ADMIN. If the name
+// is in use, the error wraps EBUSY.
 func Open(c Config) (*Interface, error) {
 	wrap := func(err error) error { return fmt.Errorf("network interface %s: %w", c.Name, err) }
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -64,11 +68,11 @@ func Open(c Config) (*Interface, error) {
 		unix.Close(fd)
 		return nil, wrap(err)
 	}
-	i.tap = os.NewFile(uintptr(fd), c.Name) // now: an unbound one can't be polled
+	i.tap = os.NewFile(uintptr(fd), c.Name) // only now, because an unattached descriptor cannot be polled
 	return i, nil
 }
 
-// attach makes the interface that a descriptor of /dev/net/tun is to stand for.
+// attach makes the interface for a descriptor of /dev/net/tun.
 func attach(fd int, c *Config) (index int, err error) {
 	ifr, err := unix.NewIfreq(c.Name)
 	if err != nil {
@@ -84,7 +88,7 @@ func attach(fd int, c *Config) (index int, err error) {
 	return setUp(c)
 }
 
-// SetLink gives the interface the port's link.
+// SetLink sets the carrier of the interface to the port's link state.
 func (i *Interface) SetLink(up bool) {
 	carrier := 0
 	if up {
@@ -94,14 +98,15 @@ func (i *Interface) SetLink(up bool) {
 	if err == nil {
 		err = raw.Control(func(fd uintptr) { _ = unix.IoctlSetPointerInt(int(fd), unix.TUNSETCARRIER, carrier) })
 	}
-	_ = err // closed, or deleted by somebody: there is nothing to set
+	_ = err // the interface was closed or deleted: nothing to set
 }
 
-// Take gives the kernel a copy of a frame; false: it is too long, or others wait. It does
-// not block, and several threads may call it. If sum is not 0, the checksum of TCP or UDP, at
-// bytes behind sum, is still to be computed over what begins at sum.
+// Take queues a copy of a frame for the kernel. It returns false if the frame is too long or the
+// queue is full. It does not block, and several threads may call it. If sum is not 0, the TCP or
+// UDP checksum is still to be computed over the bytes from offset sum on, and stored at bytes
+// after sum.
 func (i *Interface) Take(frame []byte, sum, at int) bool {
-	if len(frame) > i.mtu+etherHeaderLen || len(i.out) == cap(i.out) { // no copy in vain
+	if len(frame) > i.mtu+etherHeaderLen || len(i.out) == cap(i.out) { // checked before copying
 		return false
 	}
 	b := i.room.Get().(*[]byte)
@@ -121,19 +126,19 @@ func (i *Interface) Take(frame []byte, sum, at int) bool {
 	}
 }
 
-// Run passes frames until Close. send is given those of the kernel, which are its own
-// until it calls done; it must not block. At most inFrames are out at a time.
+// Run passes frames until Close. send gets the kernel's frames; it owns a frame until it calls
+// done, and must not block. At most inFrames frames are in use at a time.
 func (i *Interface) Run(send func(frame []byte, done func())) {
 	i.done.Go(func() {
 		for b := range i.out {
-			_, _ = i.tap.Write(*b) // lost like any frame, where the interface is down
+			_, _ = i.tap.Write(*b) // if the interface is down, the frame is lost
 			i.room.Put(b)
 		}
 	})
 	i.done.Go(func() {
 		free := make(chan []byte, inFrames)
 		for range inFrames {
-			free <- make([]byte, headerLen+etherHeaderLen+i.mtu+4) // a tag of the kernel's VLANs
+			free <- make([]byte, headerLen+etherHeaderLen+i.mtu+4) // 4 bytes for a VLAN tag
 		}
 		for {
 			var b []byte
@@ -151,7 +156,7 @@ func (i *Interface) Run(send func(frame []byte, done func())) {
 	})
 }
 
-// Close deletes the interface; Take must not be called any more.
+// Close deletes the interface. Take must not be called afterwards.
 func (i *Interface) Close() {
 	close(i.quit)
 	close(i.out)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUp gives an interface its Ethernet address, MTU and IP address (rtnetlink(7)).
+// setUp sets an interface's Ethernet address, MTU and IP address (rtnetlink(7)).
 func setUp(c *Config) (index int, err error) {
 	dev, err := net.InterfaceByName(c.Name)
 	if err != nil {
@@ -27,7 +27,7 @@ func setUp(c *Config) (index int, err error) {
 	}
 	family, flags := byte(unix.AF_INET), byte(0)
 	if c.Address.Addr().Is6() {
-		family, flags = unix.AF_INET6, unix.IFA_F_NODAD // the port has seen to that
+		family, flags = unix.AF_INET6, unix.IFA_F_NODAD // the port has checked for duplicates
 	}
 	ip := c.Address.Addr().AsSlice()
 	address := binary.NativeEndian.AppendUint32([]byte{family, byte(c.Address.Bits()), flags, 0}, uint32(dev.Index)) // struct ifaddrmsg
@@ -45,7 +45,8 @@ func (i *Interface) SetMTU(mtu int) error {
 	return request(unix.RTM_NEWLINK, 0, attribute(link, unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, uint32(mtu))))
 }
 
-// attribute appends one, whose values here have whole words but for an Ethernet address.
+// attribute appends a netlink attribute. Values consist of whole words, except an Ethernet
+// address.
 func attribute(b []byte, kind uint16, value []byte) []byte {
 	b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofRtAttr+len(value)))
 	b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
@@ -55,7 +56,7 @@ func attribute(b []byte, kind uint16, value []byte) []byte {
 	return b
 }
 
-// request makes one and waits for its acknowledgement.
+// request sends a netlink request and waits for its acknowledgement.
 func request(kind, flags uint16, body []byte) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {

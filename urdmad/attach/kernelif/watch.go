@@ -12,23 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is what the kernel, or its administrator, has made of the interface.
+// State is the present state of the interface, as changed by the kernel or the administrator.
 type State struct {
-	Up  bool // as ip link set up and down say it
+	Up  bool // as set by "ip link set up" and "down"
 	MTU int  // bytes of an IP packet
-	// Addresses are those that a host may send from for as long as it likes: not
-	// tentative, deprecated or temporary ones, nor IPv4's secondary ones.
+	// Addresses are the permanent source addresses: not tentative, deprecated or temporary ones,
+	// and not IPv4's secondary ones.
 	Addresses []netip.Prefix
 	Gone      bool // deleted, or moved to another network namespace
 }
 
-// unfit are the flags of addresses that State leaves out (linux/if_addr.h; a temporary
-// address of IPv6 has the flag of a secondary one of IPv4).
+// unfit are the flags of addresses that State omits (linux/if_addr.h; a temporary IPv6 address
+// has the flag of a secondary IPv4 address).
 const unfit = unix.IFA_F_SECONDARY | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
 
-// Watch calls f with the interface's state, from a goroutine of its own, once at the
-// beginning and each time the kernel tells of a change, until Close or the interface is
-// gone.
+// Watch calls f with the interface's state, on its own goroutine, once at the beginning and after
+// each change that the kernel reports, until Close or until the interface is gone.
 func (i *Interface) Watch(f func(State)) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -50,7 +49,7 @@ func (i *Interface) Watch(f func(State)) error {
 			if s.Gone {
 				return
 			}
-			if _, err := i.news.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // then some were lost, perhaps ours
+			if _, err := i.news.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // ENOBUFS: messages were lost, perhaps for this interface
 				return
 			}
 		}
@@ -58,7 +57,7 @@ func (i *Interface) Watch(f func(State)) error {
 	return nil
 }
 
-// state asks the kernel.
+// state asks the kernel for the state.
 func (i *Interface) state() (s State, err error) {
 	dev, err := net.InterfaceByIndex(i.index)
 	if err != nil {
@@ -81,7 +80,7 @@ func hasIndex(list []net.Interface, index int) bool {
 	return false
 }
 
-// addresses are those of an interface that are fit, in the kernel's order.
+// addresses returns the usable addresses of an interface, in the kernel's order.
 func addresses(index int) (list []netip.Prefix, err error) {
 	b, err := syscall.NetlinkRIB(unix.RTM_GETADDR, unix.AF_UNSPEC)
 	if err != nil {
@@ -104,7 +103,7 @@ func addresses(index int) (list []netip.Prefix, err error) {
 			switch {
 			case a.Attr.Type == unix.IFA_FLAGS && len(a.Value) == 4:
 				flags = binary.NativeEndian.Uint32(a.Value)
-			case a.Attr.Type == unix.IFA_LOCAL, a.Attr.Type == unix.IFA_ADDRESS && address == nil: // of the far end, where there is a local one
+			case a.Attr.Type == unix.IFA_LOCAL, a.Attr.Type == unix.IFA_ADDRESS && address == nil: // IFA_ADDRESS is the far end's if there is IFA_LOCAL
 				address = a.Value
 			}
 		}

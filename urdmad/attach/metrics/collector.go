@@ -21,7 +21,7 @@ type Collector struct {
 	descs    []*prometheus.Desc
 
 	mu   sync.Mutex
-	most map[string]float64 // counters as shown last, see rising
+	most map[string]float64 // last shown counters, see rising
 	busy ratio
 }
 
@@ -34,15 +34,15 @@ func NewCollector(gather func(context.Context) (*inspect.Snapshot, error)) *Coll
 	return c
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		ch <- d
 	}
 }
 
-// Collect is prometheus.Collector's. A scrape fails as a whole when the poll
-// loop does not answer.
+// Collect implements prometheus.Collector. A scrape fails as a whole if the poll loop does not
+// answer.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
@@ -65,9 +65,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// rising keeps a counter from going back. Sums over queue pairs miss those that
-// were removed while the snapshot was gathered; a counter that dips would be
-// taken for a restart, and its whole value for growth.
+// rising keeps a counter from decreasing. Sums over queue pairs miss those removed while the
+// snapshot was gathered; Prometheus would take a decrease for a restart, and count the whole
+// value as growth.
 func (c *Collector) rising(name string, labels []string, value float64) float64 {
 	key := name + "\xff" + strings.Join(labels, "\xff")
 	value = max(value, c.most[key])
@@ -75,7 +75,7 @@ func (c *Collector) rising(name string, labels []string, value float64) float64 
 	return value
 }
 
-// ratio is busy turns of turns, over a second at least.
+// ratio computes the share of busy turns, over at least one second.
 type ratio struct {
 	at          time.Time
 	turns, busy uint64

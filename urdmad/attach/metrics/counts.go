@@ -7,8 +7,8 @@ import (
 	"urdma/inspect"
 )
 
-// This file makes the families of what the snapshot counts, as its tags
-// describe them (package inspect).
+// This file makes metric families from the counters of a snapshot, as described by their struct
+// tags (package inspect).
 
 var (
 	countsOfPorts = counts(func(v *view, each func(*inspect.Port, ...string)) {
@@ -27,15 +27,15 @@ var (
 	countsOfLoop       = counts(func(v *view, each func(*inspect.Loop, ...string)) { each(v.Loop) })
 )
 
-// described is a count by its tags.
+// described is a counter as described by its tags.
 type described struct {
 	name, help   string
-	label, value string // of its own; "" none
+	label, value string // additional label; "": none
 	index        []int
-	per          float64 // what the metric has one of
+	per          float64 // number of counter units in one unit of the metric
 }
 
-// describe reads the tags of a count; ok is false for what metrics don't show.
+// describe reads the tags of a counter; ok is false if metrics do not show it.
 func describe(f reflect.StructField) (d described, ok bool) {
 	name := f.Tag.Get("metric")
 	if name == "" || name == "-" {
@@ -52,8 +52,8 @@ func describe(f reflect.StructField) (d described, ok bool) {
 	return d, true
 }
 
-// counts makes the families of all counts of a T; objects calls its argument
-// with each T of a view, and with the values of the labels.
+// counts makes the families of all counters of a T. objects calls each with every T of a view,
+// and with its label values.
 func counts[T any](objects func(v *view, each func(*T, ...string)), labels ...string) (all []family) {
 	byName := map[string][]described{}
 	var names []string

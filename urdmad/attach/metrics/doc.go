@@ -1,8 +1,8 @@
-// Package metrics shows snapshots (package inspect) to Prometheus.
+// Package metrics exports snapshots (package inspect) to Prometheus.
 //
-// families.go names every metric and says where its value comes from,
-// collector.go gathers a snapshot for each scrape, server.go serves them over
-// HTTP. Names follow https://prometheus.io/docs/practices/naming/: base units,
-// _total for what only grows. Nothing here is by process or queue pair: such
-// labels would come and go without end, and tell strangers which programs run.
+// families.go names every metric and the source of its value, collector.go gathers a snapshot for
+// each scrape, server.go serves them over HTTP. Names follow
+// https://prometheus.io/docs/practices/naming/: base units, and the suffix _total for counters.
+// No metric has a label for a process or queue pair: such labels would grow without limit, and
+// would tell strangers which programs run.
 package metrics

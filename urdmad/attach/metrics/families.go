@@ -13,7 +13,7 @@ const (
 	gauge   = prometheus.GaugeValue
 )
 
-// add gives one value of a family, with the family's labels in order.
+// add adds one value of a family, with the values of the family's labels in order.
 type add func(value float64, labels ...string)
 
 // family is a metric with all its labels.
@@ -24,7 +24,7 @@ type family struct {
 	values     func(v *view, add add)
 }
 
-// view is a snapshot with sums that several families need.
+// view is a snapshot with sums that several families use.
 type view struct {
 	*inspect.Snapshot
 	traffic   []inspect.Traffic // by port
@@ -45,7 +45,7 @@ func newView(s *inspect.Snapshot, busyRatio float64) *view {
 	return &view{Snapshot: s, traffic: s.AllTraffic(), work: s.AllWork(), busyRatio: busyRatio}
 }
 
-// families is every metric, in groups.
+// families returns every metric, in groups.
 func families() (all []family) {
 	for _, group := range [][]family{daemonFamilies, portFamilies, countsOfPorts, trafficFamilies, countsOfTraffic, objectFamilies,
 		countsOfWork, countsOfTotals, troubleFamilies, countsOfHandshakes, loopFamilies, countsOfLoop} {
@@ -62,7 +62,7 @@ var daemonFamilies = []family{
 	{"urdma_clients", "Processes that use urdmad.", gauge, nil, func(v *view, add add) { add(float64(len(v.Clients))) }},
 }
 
-// port makes a family with one value a port.
+// port returns a family with one value per port.
 func port(name, help string, kind prometheus.ValueType, value func(*inspect.Port) float64) family {
 	return family{name, help, kind, []string{"port"}, func(v *view, add add) {
 		for i := range v.Ports {
@@ -113,7 +113,7 @@ var trafficFamilies = []family{
 		}},
 }
 
-// tally counts objects by a name, and adds every name of all, also at 0.
+// tally counts objects by a name. Names in all without objects get the value 0.
 func tally(n int, of func(int) string, all []string, add add) {
 	by := map[string]float64{}
 	for i := range n {
@@ -178,7 +178,7 @@ var loopFamilies = []family{
 	ofWorker("urdma_worker_handed_on_packets_total", "Those of them that were for another worker, and were copied on.", counter, func(w *inspect.Worker) float64 { return float64(w.HandedOn) }),
 }
 
-// ofWorker makes a family with one value for each of several workers.
+// ofWorker returns a family with one value for each of several workers.
 func ofWorker(name, help string, kind prometheus.ValueType, value func(*inspect.Worker) float64) family {
 	return family{name, help, kind, []string{"worker"}, func(v *view, add add) {
 		for _, w := range v.AllWorkers() {

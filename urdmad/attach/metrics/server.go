@@ -15,7 +15,7 @@ import (
 	"urdma/inspect"
 )
 
-// Limits of the HTTP server: anybody may reach the address.
+// Limits of the HTTP server, because any host may reach the address.
 const (
 	maxScrapes   = 4 // at a time
 	requestTime  = 5 * time.Second
@@ -30,7 +30,7 @@ type Server struct {
 	http     *http.Server
 }
 
-// Listen opens host:port; Serve answers there.
+// Listen listens on host:port; Serve answers.
 func Listen(address string, gather func(context.Context) (*inspect.Snapshot, error)) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -40,7 +40,7 @@ func Listen(address string, gather func(context.Context) (*inspect.Snapshot, err
 		MaxHeaderBytes: maxHeader}}, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Serve answers scrapes until Close.
@@ -51,8 +51,8 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Close stops. Scrapes under way get a moment to end: a reader that reads nothing
-// must not keep urdmad.
+// Close stops the server. Scrapes in progress get a short time to end: a slow reader must not
+// delay urdmad's end.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -63,7 +63,7 @@ func (s *Server) Close() error {
 	return errors.Join(err, closeListener(s.listener))
 }
 
-// closeListener closes one that Serve may never have seen.
+// closeListener closes a listener that Serve may never have used.
 func closeListener(l net.Listener) error {
 	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
@@ -71,7 +71,7 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// Handler is the HTTP side without a socket.
+// Handler is the HTTP handler without a socket.
 func Handler(gather func(context.Context) (*inspect.Snapshot, error)) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewCollector(gather), collectors.NewGoCollector(),
@@ -80,7 +80,7 @@ func Handler(gather func(context.Context) (*inspect.Snapshot, error)) http.Handl
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte("<!doctype html><title>urdmad</title><a href=\"/metrics\">metrics</a>\n")) // the reader may be gone
+		_, _ = w.Write([]byte("<!doctype html><title>urdmad</title><a href=\"/metrics\">metrics</a>\n")) // fails if the reader is gone
 	})
 	return mux
 }

@@ -1,11 +1,10 @@
-// Package recorder is the flight recorder: the last events of a client, kept always,
-// so that they are there when something has failed. Events are those of a trace
-// (abi.TraceEvent).
+// Package recorder is the flight recorder: it always keeps a client's last events, so that they
+// are available after a failure. Events have the form of a trace (abi.TraceEvent).
 //
-// It has what is rare: requests, states of queue pairs, asynchronous and rdma_cm
-// events, failed completions, resent segments, waits for receives, bookmarks and
-// reasons. Posts and completions are not copied here: they lie in the client's rings
-// until they are overwritten. Packets are seen by captures alone.
+// It keeps rare events: requests, states of queue pairs, asynchronous and rdma_cm events, failed
+// completions, resent segments, waits for receives, bookmarks and reasons. Posts and completions
+// are not copied, because they stay in the client's rings until they are overwritten. Packets are
+// visible to captures only.
 //
 // The package must not know sessions, queue pairs or how events are shown.
 package recorder
@@ -20,21 +19,20 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Bounds of what one client's recorder holds: 80 KiB, of which a client that does little
-// takes little.
+// Limits of one client's recorder: 80 KiB in all; a client with few events uses less.
 const (
 	maxEvents  = 128
 	maxCalls   = 128
 	maxReasons = 16
 	maxWarned  = 32
-	maxText    = 1000 // bytes, of a reason or a warning
+	maxText    = 1000 // longest reason or warning, in bytes
 )
 
-// Event is one event, as a trace has it.
+// Event is one event in a trace's form.
 type Event struct {
 	TimeNs int64 // since 1970
 	abi.TraceEvent
-	Text string // of a reason or a bookmark
+	Text string // text of a reason or a bookmark
 }
 
 // noted is an event with the worker's time.
@@ -44,8 +42,8 @@ type noted struct {
 	text string
 }
 
-// Recorder has the events of one client. The zero value is empty. Its methods run on
-// the worker's thread, unless they say otherwise.
+// Recorder has the events of one client. The zero value is empty. Its methods run on the worker's
+// thread, unless their comments say otherwise.
 type Recorder struct {
 	events  ring[noted]
 	reasons ring[noted]
@@ -65,17 +63,17 @@ func (r *Recorder) Mark(at clock.Time, e *abi.TraceEvent, text string) {
 	r.events.add(maxEvents, noted{at, *e, cut(text, abi.MarkBytes)})
 }
 
-// Reason keeps why something failed: reasons stay when events push out other events.
+// Reason keeps the reason for a failure. Reasons are not pushed out by other events.
 func (r *Recorder) Reason(at clock.Time, e *abi.TraceEvent, text string) {
 	r.reasons.add(maxReasons, noted{at, *e, cut(text, maxText)})
 }
 
-// Warn keeps what the program was warned of.
+// Warn keeps a warning that the program got.
 func (r *Recorder) Warn(at clock.Time, e *abi.TraceEvent, text string) {
 	r.warned.add(maxWarned, noted{at, *e, cut(text, maxText)})
 }
 
-// cut is the text, or a copy of its first bytes, so that the others are kept by nobody.
+// cut returns text, or a copy of its first bytes so that the rest can be freed.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -93,8 +91,8 @@ func (r *Recorder) Call(timeNs int64, e *abi.TraceEvent) {
 	r.calls.add(maxCalls, Event{TimeNs: timeNs, TraceEvent: *e})
 }
 
-// Events copies all events, in no order: Sort is for who has the time. wall turns the
-// worker's time into nanoseconds since 1970.
+// Events copies all events, unsorted; the caller can sort them with Sort elsewhere. wall converts
+// the worker's time to nanoseconds since 1970.
 func (r *Recorder) Events(wall func(clock.Time) int64) []Event {
 	all := make([]Event, 0, len(r.events.list)+len(r.reasons.list)+len(r.warned.list)+maxCalls)
 	r.mu.Lock()
@@ -110,12 +108,12 @@ func (r *Recorder) Events(wall func(clock.Time) int64) []Event {
 
 func (n *noted) event(wall func(clock.Time) int64) Event { return Event{wall(n.at), n.e, n.text} }
 
-// Sort puts events into their order, the oldest first.
+// Sort sorts events, oldest first.
 func Sort(events []Event) {
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.TimeNs, b.TimeNs) })
 }
 
-// Warned copies what the program was warned of, likewise.
+// Warned copies the warnings, unsorted.
 func (r *Recorder) Warned(wall func(clock.Time) int64) (all []Event) {
 	for i := range r.warned.list {
 		all = append(all, r.warned.list[i].event(wall))
@@ -123,10 +121,10 @@ func (r *Recorder) Warned(wall func(clock.Time) int64) (all []Event) {
 	return all
 }
 
-// ring holds the last of what was added, in any order.
+// ring keeps the last elements added, unsorted.
 type ring[T any] struct {
 	list []T
-	next int // is overwritten next, once the ring is full
+	next int // index to overwrite next, once the ring is full
 }
 
 func (r *ring[T]) add(most int, v T) {

@@ -1,8 +1,8 @@
-// Package responder answers `urdma ping` of other hosts: a client of its own
-// urdmad, in its process, that listens at probe.Port and lends memory. The Reads
-// of that memory are the poll loop's work; nothing here runs while they do.
+// Package responder answers `urdma ping` from other hosts. It is a client of its own urdmad, in
+// the same process, that listens at probe.Port and lends memory for Reads. The poll loop answers
+// the Reads; no code of this package runs for them.
 //
-// It begins when the first request comes and ends when nobody has been there
-// for a while, so that a urdmad nobody asks has no listener and no client. What
-// it lends is bounded: per peer, over all, and by the limits of any client.
+// The responder starts with the first request and stops when there has been none for a while, so
+// that an unused responder has no listener and no client. The lent memory is limited per peer, in
+// total, and by the limits of any client.
 package responder

@@ -16,21 +16,21 @@ import (
 	"urdma/verbs/probe"
 )
 
-// Policy is what the configuration says.
+// Policy is the configuration of the responder.
 type Policy struct {
 	Serve bool
-	Allow []netip.Prefix // to be answered; none: everybody
+	Allow []netip.Prefix // hosts to answer; empty: all
 }
 
-// Names reports whether Allow has a host's address.
+// Names reports whether Allow contains a host's address.
 func (p *Policy) Names(peer netip.Addr) bool {
 	return slices.ContainsFunc(p.Allow, func(n netip.Prefix) bool { return n.Contains(peer) })
 }
 
-// Config of a Responder.
+// Config configures a Responder.
 type Config struct {
-	Socket string                // of our own urdmad
-	Own    func(netip.Addr) bool // of a port of ours; any goroutine asks
+	Socket string                // control socket of our own urdmad
+	Own    func(netip.Addr) bool // whether an address belongs to a port of ours; called from any goroutine
 	Log    *slog.Logger
 	// Idle is how long a responder without connections stays; 0 takes idleTime.
 	Idle time.Duration
@@ -51,7 +51,7 @@ const (
 	atOnce = 2 * most
 )
 
-// Counts is what a responder has done.
+// Counts has the counters of a responder.
 type Counts struct {
 	Open            int
 	Served, Refused uint64
@@ -65,16 +65,16 @@ type Responder struct {
 	served, refused atomic.Uint64
 
 	mu          sync.Mutex    // guards connections
-	connections []*connection // the oldest first
+	connections []*connection // oldest first
 }
 
-// connection is a connection that has memory of ours.
+// connection is a connection to which memory is lent.
 type connection struct {
 	peer netip.Addr
 	end  context.CancelFunc
 }
 
-// New makes a responder, which Run runs.
+// New makes a responder; Run runs it.
 func New(cfg Config, p Policy) *Responder {
 	cfg.Idle = cmp.Or(cfg.Idle, idleTime)
 	r := &Responder{cfg: cfg, requests: make(chan struct{}, 1)}
@@ -82,8 +82,8 @@ func New(cfg Config, p Policy) *Responder {
 	return r
 }
 
-// SetPolicy is for requests from now on; one that serves nobody also ends the
-// connections there are.
+// SetPolicy sets the policy for later requests. A policy that disables the responder also ends
+// present connections.
 func (r *Responder) SetPolicy(p Policy) {
 	r.policy.Store(&p)
 	if p.Serve {
@@ -96,30 +96,30 @@ func (r *Responder) SetPolicy(p Policy) {
 	}
 }
 
-// Policy is what applies now.
+// Policy returns the present policy.
 func (r *Responder) Policy() Policy { return *r.policy.Load() }
 
-// Counts tells what was done so far.
+// Counts returns the counters.
 func (r *Responder) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Counts{Open: len(r.connections), Served: r.served.Load(), Refused: r.refused.Load()}
 }
 
-// Expected is called on the poll loop's thread when a request comes to a port
-// number where nobody listens. It reports whether the responder is about to.
+// Expected is called on the poll loop's thread when a request comes to a port number without a
+// listener. It reports whether the responder is about to listen there.
 func (r *Responder) Expected(port uint16) bool {
 	if port != probe.Port || !r.policy.Load().Serve {
 		return false
 	}
 	select {
 	case r.requests <- struct{}{}:
-	default: // one is as good as many
+	default: // one pending signal is enough
 	}
 	return true
 }
 
-// Run answers until ctx ends.
+// Run answers requests until ctx ends.
 func (r *Responder) Run(ctx context.Context) {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (r *Responder) Run(ctx context.Context) {
 	}
 }
 
-// serve listens until nobody has come for a while.
+// serve listens until there has been no connection for a while.
 func (r *Responder) serve(ctx context.Context) error {
 	client, err := verbs.Open(r.cfg.Socket)
 	if err != nil {
@@ -174,11 +174,11 @@ func (r *Responder) next(ctx context.Context, l *verbs.Listener) (*verbs.Request
 	return l.Next(ctx)
 }
 
-// judge reads a request and says whether it is granted.
+// judge reads a request and decides whether to grant it.
 func (r *Responder) judge(request *verbs.Request) (probe.Request, probe.Status) {
 	ask, err := probe.ParseRequest(request.PrivateData)
-	p, peer := r.policy.Load(), request.Remote.Addr().WithZone("") // nor have prefixes and our own addresses one
-	own := peer.IsLoopback() || r.cfg.Own(peer)                    // a program of this machine could serve itself
+	p, peer := r.policy.Load(), request.Remote.Addr().WithZone("") // prefixes and our own addresses have no zone
+	own := peer.IsLoopback() || r.cfg.Own(peer)                    // a local program could lend itself memory anyway
 	switch {
 	case err != nil:
 		return ask, probe.OtherVersion
@@ -198,11 +198,11 @@ func (r *Responder) answer(ctx context.Context, request *verbs.Request) {
 	}
 	r.refused.Add(1)
 	r.cfg.Log.Debug("responder: refused", "peer", request.Remote.String(), "status", status)
-	_ = request.Reject(probe.Answer{Status: status}.Append(nil)) // a peer that has given up hears nothing
+	_ = request.Reject(probe.Answer{Status: status}.Append(nil)) // fails if the peer has given up
 }
 
-// lend serves one connection until it ends. Only one that its peer has
-// acknowledged can take another's place: a peer that forges addresses can't.
+// lend serves one connection until it ends. Only a connection that its peer has acknowledged can
+// replace another, so that a peer with forged addresses cannot.
 func (r *Responder) lend(ctx context.Context, request *verbs.Request, ask probe.Request) {
 	limited, cancel := context.WithTimeout(ctx, acceptLimit)
 	defer cancel()
@@ -219,8 +219,8 @@ func (r *Responder) lend(ctx context.Context, request *verbs.Request, ask probe.
 	watch(ctx, conn)
 }
 
-// options: the peer reads what is lent, we post nothing but questions whether it
-// is there.
+// options returns the connection's options: the peer reads the lent memory, and we post only
+// checks whether it is alive.
 func options(ask probe.Request) *verbs.ConnOptions {
 	return &verbs.ConnOptions{Serve: 1, Reads: -1, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1, SendSGE: 1, RecvSGE: 1},
 		Prepare: func(conn *verbs.Conn) error {
@@ -234,8 +234,8 @@ func options(ask probe.Request) *verbs.ConnOptions {
 		}}
 }
 
-// watch returns when the connection, the peer or our time is over. A peer that
-// died in silence shows by a Write of no bytes that it does not acknowledge.
+// watch returns when the connection, the peer or the time limit has ended. A peer that died
+// silently is detected because it does not acknowledge a Write of 0 bytes.
 func watch(ctx context.Context, conn *verbs.Conn) {
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
@@ -253,7 +253,7 @@ func watch(ctx context.Context, conn *verbs.Conn) {
 	}
 }
 
-// enter notes a connection, for which others may have to end.
+// enter adds a connection, and may end others to make room.
 func (r *Responder) enter(peer netip.Addr, end context.CancelFunc) *connection {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,3 +1,4 @@
-// Package snapshot answers INSPECT: it gathers what urdmad's workers have into a snapshot (package
-// inspect), turn by turn, so that packets are not kept waiting. Other features add their parts.
+// Package snapshot answers INSPECT: it gathers the state of urdmad's workers into a snapshot
+// (package inspect), a part in each turn, so that packets are not delayed. Other features add
+// their parts.
 package snapshot

@@ -18,10 +18,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Config is what a snapshot says besides what the server's workers have.
+// Config has the sources of a snapshot other than the server's workers.
 type Config struct {
 	Daemon inspect.Daemon
-	Ports  []Port // by device; nil: nothing is said of them
+	Ports  []Port // by device; nil: no facts about ports
 	// Loop is what is said of the poll loop of a worker; nil: nothing.
 	Loop func(worker int) inspect.Loop
 	// Responder is what is said of the responder; nil: nothing.
@@ -30,18 +30,18 @@ type Config struct {
 	Parts []Part
 }
 
-// Port is what a snapshot says of a port besides what programs are told of it.
+// Port has the facts about a port that programs do not see.
 type Port struct {
 	Driver    string
-	Interface string        // the kernel's below it, "" for none
-	Vdev      string        // or PCI address, as urdma.json has it
-	Rate      string        // as sysfs shows it
-	Offloads  func() string // nil where there is nothing to say
+	Interface string        // kernel interface below the port; "": none
+	Vdev      string        // vdev or PCI address, as in urdma.json
+	Rate      string        // as shown in sysfs
+	Offloads  func() string // nil: no facts about offloads
 	Stats     func() port.Stats
 }
 
-// A Part adds what another feature has at the worker that is asked; on the goroutine that takes
-// the snapshot. See Gathering's Ask and Each.
+// Part adds the state of another feature at the worker being asked. It runs on the goroutine that
+// takes the snapshot; see Gathering.Ask and Each.
 type Part func(g *Gathering) error
 
 // Taker takes snapshots of a server.
@@ -50,7 +50,7 @@ type Taker struct {
 	Config
 }
 
-// Attach has a server answer INSPECT; before it serves.
+// Attach makes a server answer INSPECT; it must be called before Serve.
 func Attach(s *control.Server, c Config) *Taker {
 	t := &Taker{s, c}
 	s.Attach(&control.Hooks{}, map[abi.Type]control.Request{abi.Inspect: control.Answer(t.inspect)})
@@ -60,7 +60,7 @@ func Attach(s *control.Server, c Config) *Taker {
 // gatherTime bounds how long a snapshot waits for the poll loop.
 const gatherTime = 5 * time.Second
 
-// inspect answers INSPECT. It works before HELLO, so that looking inside needs
+// inspect answers INSPECT. It works before HELLO, so that a client that only inspects needs
 // neither doorbells nor a kick socket.
 func (t *Taker) inspect(x *control.Session, _ *abi.Header, r *control.Reply) error {
 	x.SnapshotLock().Lock()
@@ -79,41 +79,41 @@ func (t *Taker) inspect(x *control.Session, _ *abi.Header, r *control.Reply) err
 	return err
 }
 
-// Snapshot gathers everything, from any goroutine but a worker's.
+// Snapshot gathers everything; it may be called from any goroutine except a worker's.
 func (t *Taker) Snapshot(ctx context.Context) (*inspect.Snapshot, error) {
 	return t.take(ctx, &account.Owner{UID: os.Getuid(), Admin: true})
 }
 
-// slice is how many objects are copied in one turn of the poll loop: some tens
-// of microseconds.
+// slice is the number of objects copied in one turn of the poll loop, which takes some tens of
+// microseconds.
 const slice = 128
 
-// errLoop says that a snapshot could not be gathered.
+// errLoop reports that a snapshot could not be gathered.
 var errLoop = errors.New("snapshot: the poll loop does not answer")
 
-// Gathering is a snapshot under way. Its fields are the worker's thread's while a
-// call of Ask is out, and the caller's otherwise.
+// Gathering is a snapshot being taken. Its fields belong to the worker's thread during a call of
+// Ask, otherwise to the caller.
 type Gathering struct {
-	Worker   *control.Worker // being asked
+	Worker   *control.Worker // worker being asked
 	Viewer   *account.Owner
 	Snapshot *inspect.Snapshot
-	Clients  []*control.Session // of the worker, which the viewer may look at
+	Clients  []*control.Session // clients of the worker that the viewer may see
 
 	ctx    context.Context
 	t      *Taker
 	s      *control.Server
-	number int // of the worker
+	number int // number of the worker
 	clock  wallClock
-	before struct { // what other workers had of what all have
+	before struct { // entries that every worker has, from the workers asked before
 		neighbours []inspect.Neighbour
 		groups     []inspect.Group
 	}
 }
 
-// Time is the wall clock's, of a time of the worker's.
+// Time converts a time of the worker's clock to wall-clock time.
 func (g *Gathering) Time(t clock.Time) time.Time { return g.clock.time(t) }
 
-// wallClock turns the engine's time into the wall's.
+// wallClock converts the engine's time to wall-clock time.
 type wallClock struct {
 	wall time.Time
 	at   clock.Time
@@ -144,7 +144,7 @@ func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snaps
 	return snap, nil
 }
 
-// worker adds what a worker has.
+// worker adds the state of a worker.
 func (g *Gathering) worker() error {
 	g.before.neighbours, g.before.groups = g.Snapshot.Neighbours, g.Snapshot.Groups
 	err := g.Ask(func() (more bool) {
@@ -174,8 +174,8 @@ func (g *Gathering) worker() error {
 	return err
 }
 
-// Ask runs fn on the worker's thread, once a turn as long as it wants more, and
-// waits for it, but not for ever: after an error fn may still run, so g is lost.
+// Ask runs fn on the worker's thread, once per turn until it returns false, and waits for it with
+// a time limit. After an error fn may still be running, so g must not be used.
 func (g *Gathering) Ask(fn func() (more bool)) error {
 	done := make(chan struct{})
 	g.Worker.InTurns(func() bool { return g.ctx.Err() == nil && fn() }, func() { close(done) })
@@ -187,14 +187,14 @@ func (g *Gathering) Ask(fn func() (more bool)) error {
 	}
 }
 
-// client copies one client's objects, slice by slice. The iterator copes with
-// objects that come and go between slices.
+// client copies one client's objects, a slice at a time. The iterator allows objects to come and
+// go between slices.
 func (g *Gathering) client(x *control.Session) error {
 	c := inspect.Client{ID: x.ID(), PID: x.Owner.PID, UID: x.Owner.UID, Command: x.Owner.Name, Line: x.Owner.CommandLine()}
 	var objects *reflect.MapIter
 	err := g.Ask(func() (more bool) {
 		if x.Gone() {
-			return false // its rings may be unmapped
+			return false // the client's rings may be unmapped
 		}
 		if objects == nil {
 			c.Connected = g.clock.time(x.Owner.Since)
@@ -215,8 +215,8 @@ func (g *Gathering) client(x *control.Session) error {
 	return err
 }
 
-// links copies the neighbours and groups of the ports, slice by slice. They are their
-// owner's and the administrator's to see.
+// links copies the neighbours and groups of the ports, a slice at a time. Only urdmad's user and
+// the administrator may see them.
 func (g *Gathering) links() error {
 	if g.Snapshot.Restricted {
 		return nil
@@ -233,8 +233,8 @@ func (g *Gathering) links() error {
 	return nil
 }
 
-// Each calls fn on the worker's thread for every index below n, which may change in between: what moves then
-// may be missing, or come twice.
+// Each calls fn on the worker's thread for every index below n. n may change meanwhile: elements
+// that move may be missed or come twice.
 func (g *Gathering) Each(n func() int, fn func(i int)) error {
 	at := 0
 	return g.Ask(func() (more bool) {

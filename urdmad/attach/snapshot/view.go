@@ -29,8 +29,8 @@ import (
 	"urdma/wire"
 )
 
-// This file copies objects into a snapshot; all but ports and sortSnapshot run
-// on the engine's thread.
+// This file copies objects into a snapshot. Everything except ports and sortSnapshot runs on the
+// engine's thread.
 
 // What the rooms count, and where a snapshot has it.
 var (
@@ -42,7 +42,7 @@ var (
 	streamCounts    = counters.NewCopy[mpa.Traffic, inspect.Traffic]()
 )
 
-// ports shows the ports.
+// ports adds the ports.
 func (g *Gathering) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
@@ -74,9 +74,9 @@ func (d *Port) show(p *inspect.Port) {
 	portCounts.Into(p, &t)
 }
 
-// engine copies what belongs to no client. Counts of what is gone come before
-// the objects: what goes in between is missing until the next snapshot, and
-// nothing counts twice.
+// engine copies state that belongs to no client. Counters of removed objects are copied before
+// the objects, so that work of an object removed in between is missing until the next snapshot,
+// and nothing counts twice.
 func (g *Gathering) engine() {
 	if g.Snapshot.Restricted {
 		return
@@ -131,14 +131,14 @@ func (g *Gathering) neighbour(dev int, e neighbour.Entry) {
 		n.MAC = e.MAC.String()
 	}
 	same := func(o inspect.Neighbour) bool { return o.Port == n.Port && o.Address == n.Address }
-	if at := slices.IndexFunc(g.before.neighbours, same); at < 0 { // each worker asks for itself
+	if at := slices.IndexFunc(g.before.neighbours, same); at < 0 { // each worker resolves addresses separately
 		g.Snapshot.Neighbours = append(g.Snapshot.Neighbours, n)
 	} else if o := &g.before.neighbours[at]; o.MAC == "" {
 		*o = n
 	}
 }
 
-// loop adds what a worker's poll loop has done.
+// loop adds the statistics of a worker's poll loop.
 func (g *Gathering) loop(l inspect.Loop) {
 	if len(g.s.Workers) == 1 {
 		g.Snapshot.Loop = &l
@@ -165,8 +165,8 @@ func (g *Gathering) group(dev int, link *netif.Interface, i int) {
 	g.Snapshot.Groups = append(g.Snapshot.Groups, v)
 }
 
-// limits adds what a client has, and once for all its clients what its user has. A
-// container may have clients of the same user id, which its processes are not told of.
+// limits adds a client's resources and limits, and those of its user once. A container may have
+// clients with the same user ID; its processes do not see the user's totals.
 func (g *Gathering) limits(x *control.Session) {
 	o := &x.Owner
 	add := func(of string, l inspect.Limit, list []account.Usage) {
@@ -186,8 +186,8 @@ func (g *Gathering) limits(x *control.Session) {
 	}
 }
 
-// terminates lists every cause there is, those that did not come as well, so that
-// a watcher of a count sees it from the beginning; and codes that peers invent.
+// terminates lists every known Terminate code, also those with count 0, so that a monitor sees
+// each count from the beginning, and unknown codes that peers have sent.
 func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 	out := []inspect.Terminate{}
 	codes := slices.AppendSeq(slices.Clone(wire.TermCodes), maps.Keys(m))
@@ -199,7 +199,7 @@ func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 	return out
 }
 
-// of is what a snapshot says of every object: one of a device, or of a port.
+// of returns the facts common to all objects of a device or port.
 func (g *Gathering) of(o control.Object, device string) inspect.Object {
 	v := o.Info()
 	who := &v.Session.Owner
@@ -236,7 +236,7 @@ func (g *Gathering) object(c *inspect.Client, v control.Object) {
 	}
 }
 
-// port names port dev; "" for any.
+// port returns the name of port dev; "" for any.
 func (g *Gathering) port(dev int) string {
 	if dev < 0 || dev >= len(g.s.Devices) {
 		return ""
@@ -278,7 +278,7 @@ func (g *Gathering) cq(o *control.CQ) {
 	q := o.CQ
 	v := inspect.CQ{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
 		Overrun: q.Overrun(), QPs: q.Users()}
-	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the word is the client's
+	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the client can write any value
 	g.Snapshot.CQs = append(g.Snapshot.CQs, v)
 }
 
@@ -289,7 +289,7 @@ func (g *Gathering) srq(o *control.SRQ) {
 		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
 
-// handleOf is 0 for a queue that a queue pair has not.
+// handleOf returns the handle of a queue, 0 for nil.
 func handleOf(c *qp.CQ) uint32 {
 	if c == nil {
 		return 0
@@ -309,7 +309,7 @@ func (g *Gathering) qp(o *control.QP) {
 	if c := q.Connection(); c != nil {
 		v.Device = g.port(c.Dev)
 		v.Local = c.Local.String()
-		if c.Peer.IsValid() { // queue pairs of type UD have none
+		if c.Peer.IsValid() { // UD queue pairs have no peer
 			v.Peer = c.Peer.String()
 			v.Path, v.Wire = wireState(q.Carrier(), g.Worker.Engine.Now())
 		}
@@ -318,8 +318,8 @@ func (g *Gathering) qp(o *control.QP) {
 	g.numbered(o)
 }
 
-// numbered shows the connection of a queue pair that its program connects by
-// number; its handle is the queue pair's.
+// numbered adds the connection of a queue pair connected by ibv_modify_qp. The connection's
+// handle is the queue pair's.
 func (g *Gathering) numbered(o *control.QP) {
 	q := o.QP
 	p := g.Worker.Numbers.Pair(q)
@@ -335,7 +335,7 @@ func (g *Gathering) numbered(o *control.QP) {
 	g.Snapshot.Connections = append(g.Snapshot.Connections, n)
 }
 
-// wireState copies a connection's state, if it uses the wire.
+// wireState returns a connection's state if it uses the wire.
 func wireState(carrier any, now clock.Time) (path string, w *inspect.Wire) {
 	if _, awaits := carrier.(*connect.Awaiting); awaits {
 		return "", nil
@@ -364,7 +364,7 @@ func wireState(carrier any, now clock.Time) (path string, w *inspect.Wire) {
 	return inspect.PathWire, w
 }
 
-// streamState is wireState of a connection over TCP.
+// streamState is wireState for a connection over TCP.
 func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
@@ -374,7 +374,7 @@ func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
 		TimeoutNs: int64(s.Timeout), Traffic: streamTraffic(&s.Traffic)}
 }
 
-// packetState is wireState of a connection over RoCEv2.
+// packetState is wireState for a connection over RoCEv2.
 func packetState(s roce.State, ok bool) (path string, w *inspect.Wire) {
 	if !ok {
 		return "", nil
@@ -423,8 +423,7 @@ func (g *Gathering) id(o *control.ID) {
 	g.Snapshot.Connections = append(g.Snapshot.Connections, n)
 }
 
-// sortSnapshot puts objects into the order in which they were made, and counts
-// what refers to protection domains.
+// sortSnapshot sorts objects by creation time, and counts the users of protection domains.
 func sortSnapshot(s *inspect.Snapshot) {
 	slices.SortFunc(s.Clients, func(a, b inspect.Client) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Domains, func(a, b inspect.Domain) int { return a.Made(b.Object) })

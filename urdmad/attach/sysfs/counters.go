@@ -6,17 +6,17 @@ import (
 	"urdma/inject"
 )
 
-// Counters are what a port has carried since urdmad started.
+// Counters are the totals of a port since urdmad started.
 type Counters struct {
 	RxPackets, TxPackets uint64
 	RxBytes, TxBytes     uint64
 	RxErrors             uint64 // packets that were malformed
 	RxDropped, TxDropped uint64 // packets for which there was no room
 	LinkDowns            uint64
-	Injected             [len(inject.PortErrors)]uint64 // on purpose, besides
+	Injected             [len(inject.PortErrors)]uint64 // injected errors, counted in addition
 }
 
-// SetCounters shows a port's counters in the tree that Write made.
+// SetCounters writes a port's counters to the tree that Write made.
 func SetCounters(dir string, p Port, c Counters) error {
 	for file, value := range c.files() {
 		if err := put(dir, p.dir()+file, strconv.FormatUint(value, 10)); err != nil {
@@ -26,10 +26,9 @@ func SetCounters(dir string, p Port, c Counters) error {
 	return nil
 }
 
-// files are the names of InfiniBand's port counters, and of those that drivers of
-// RDMA over Ethernet have besides. Data are counted in words of four bytes
-// (InfiniBand Architecture Specification vol. 1); what can't happen here
-// is 0.
+// files returns the file names and values of InfiniBand's port counters, and of those that
+// RDMA-over-Ethernet drivers add. Data are counted in words of four bytes (InfiniBand
+// Architecture Specification vol. 1); events that cannot happen here are 0.
 func (c *Counters) files() map[string]uint64 {
 	const word = 4
 	files := map[string]uint64{
@@ -66,5 +65,5 @@ func (c *Counters) files() map[string]uint64 {
 	return files
 }
 
-// lifespan is for how many milliseconds a value holds before it is counted anew.
+// lifespan is how long a value stays valid before it is updated, in milliseconds.
 const lifespan = 1000

@@ -9,7 +9,7 @@ import (
 	"urdma/verbs/personality"
 )
 
-// What ibv_query_device(3) and ibv_query_port(3) say too (verbs/lib/device/query.c).
+// Values that ibv_query_device(3) and ibv_query_port(3) also return (verbs/lib/device/query.c).
 const (
 	vendorID   = "0x757264"
 	deviceID   = "0x0001"
@@ -18,11 +18,10 @@ const (
 	ipGIDs     = 1 << 26 // IBV_PORT_IP_BASED_GIDS
 )
 
-// Rate is that of every port (verbs/lib/device/query.c): what moves its packets has none
-// that is known.
+// Rate is the rate of every port (verbs/lib/device/query.c), because the real rate is unknown.
 const Rate = "40 Gb/sec (4X QDR)"
 
-// The kernel's numbers of /dev/infiniband/uverbs0, umad0 and issm0
+// The kernel's device numbers of /dev/infiniband/uverbs0, umad0 and issm0
 // (Documentation/admin-guide/devices.txt); verbs/lib/interpose/paths.c has them too.
 const (
 	uverbsMajor = 231
@@ -31,8 +30,8 @@ const (
 	issmMinor   = 64
 )
 
-// shared are the files that no device has of its own: the versions of the
-// kernel's interfaces, as they have been for years.
+// shared returns the files that are the same for all devices: the versions of the kernel's
+// interfaces, unchanged for years.
 func shared() map[string]string {
 	return map[string]string{
 		"class/infiniband_verbs/abi_version": "6",
@@ -42,8 +41,8 @@ func shared() map[string]string {
 	}
 }
 
-// files are the paths and contents of port i, by the place among all, but for its counters; with the
-// first port of a device those of the device.
+// files returns the paths and contents of port i's files without its counters; i counts the ports
+// of all devices. With the first port of a device come the device's files.
 func (d *Device) files(i int) map[string]string {
 	files := d.ports()
 	maps.Copy(files, d.link())
@@ -74,8 +73,8 @@ func (d *Device) device() map[string]string {
 	return files
 }
 
-// verbs is what describes /dev/infiniband/uverbs<i>, and what stands for it in a
-// listing of its directory.
+// verbs returns the files that describe /dev/infiniband/uverbs<i>, and its entry in a listing of
+// its directory.
 func (d *Device) verbs(i int) map[string]string {
 	node := fmt.Sprintf("uverbs%d", i)
 	dir := "class/infiniband_verbs/" + node + "/"
@@ -89,8 +88,8 @@ func (d *Device) verbs(i int) map[string]string {
 	return files
 }
 
-// management is what describes /dev/infiniband/umad<i> and issm<i>, and what stands for them
-// in a listing of its directory.
+// management returns the files that describe /dev/infiniband/umad<i> and issm<i>, and their
+// entries in a listing of its directory.
 func (d *Device) management(i int, kind string, minor int) map[string]string {
 	node := fmt.Sprint(kind, i)
 	dir := "class/infiniband_mad/" + node + "/"
@@ -102,8 +101,7 @@ func (d *Device) management(i int, kind string, minor int) map[string]string {
 	}
 }
 
-// bus is what a device on a bus says of itself: ours is near no memory more than
-// to other.
+// bus returns the files of a device on a bus. The device is not near any particular memory.
 func bus(dir string) map[string]string {
 	return map[string]string{
 		dir + "numa_node":     "-1",
@@ -144,7 +142,7 @@ func (d *Device) ports() map[string]string {
 	return files
 }
 
-// link is what follows the port's link.
+// link returns the files that depend on the port's link.
 func (d *Device) link() map[string]string {
 	state, physical := "1: DOWN", "3: Disabled"
 	if d.Up {
@@ -153,7 +151,7 @@ func (d *Device) link() map[string]string {
 	return map[string]string{d.dir() + "state": state, d.dir() + "phys_state": physical}
 }
 
-// files are what a subnet manager decides of a port of InfiniBand.
+// files returns the files that a subnet manager determines for a port shown as InfiniBand.
 func (s *Subnet) files(port string) map[string]string {
 	states := [...]string{1: "1: DOWN", 2: "2: INIT", 3: "3: ARMED", 4: "4: ACTIVE"}
 	physical := [...]string{2: "2: Polling", 3: "3: Disabled", 5: "5: LinkUp"}
@@ -169,7 +167,7 @@ func (s *Subnet) files(port string) map[string]string {
 	}
 }
 
-// groups writes bytes as sysfs does GUIDs and GIDs: four digits, a colon.
+// groups formats bytes as sysfs does for GUIDs and GIDs: four digits, a colon.
 func groups(b []byte) string {
 	var s strings.Builder
 	for i := 0; i < len(b); i += 2 {

@@ -1,8 +1,7 @@
-// Package sysfs writes the small tree that stands for /sys: programs ask
-// ibv_get_sysfs_path(3) where it is and look for class/infiniband and
-// class/infiniband_verbs (Open MPI's openib BTL refuses to start without the
-// first), and liburdma.so gives them what they look for in /sys itself. It knows
-// the form of those files and nothing else.
+// Package sysfs writes a small directory tree that stands for /sys. Programs get its path from
+// ibv_get_sysfs_path(3) and look for class/infiniband and class/infiniband_verbs (Open MPI's
+// openib BTL requires the first), and liburdma.so redirects their accesses to /sys. The package
+// knows the format of those files and nothing else.
 package sysfs
 
 import (
@@ -18,37 +17,37 @@ import (
 	"urdma/verbs/personality"
 )
 
-// Port names a port: that of a number, from 1, on a device.
+// Port identifies a port by its number, from 1, on a device.
 type Port struct {
 	Device string
 	Number int
 }
 
-// dir is the port's directory below a root, with a slash behind it.
+// dir returns the port's directory below a root, with a trailing slash.
 func (p Port) dir() string { return fmt.Sprintf("class/infiniband/%s/ports/%d/", p.Device, p.Number) }
 
-// Device is one port as the tree shows it, and the device that it is of.
+// Device is one port as the tree shows it, with its device.
 type Device struct {
 	Port
-	GUID        [8]byte // of the device
+	GUID        [8]byte // GUID of the device
 	Is          personality.Port
 	Personality *personality.Personality
 	Firmware    string
-	Driver      string // of the port
-	Interface   string // the kernel's below the port, or empty
-	Up          bool   // the port's link
+	Driver      string // driver of the port
+	Interface   string // kernel interface below the port, or empty
+	Up          bool   // link state of the port
 	Counters    Counters
 }
 
-// mark names the file that says a tree is ours, so that Remove and Write never
-// delete a directory that somebody's configuration named by mistake.
+// mark names the file that identifies a tree made by urdmad, so that Remove and Write never
+// delete a directory that a configuration names by mistake.
 const mark = ".urdma-sysfs"
 
-// ErrForeign is returned for a directory that is not a tree of ours.
+// ErrForeign reports a directory that is not a tree made by urdmad.
 var ErrForeign = errors.New("sysfs: the directory exists and is not one that urdmad made")
 
-// Write replaces the tree in dir. Besides the devices as urdma.json shows them it
-// has them as each transport in Shown's directory.
+// Write replaces the tree in dir. It has the devices as urdma.json shows them, and in Shown's
+// directories the same devices as each transport.
 func Write(dir string, devices []Device) error {
 	if err := Remove(dir); err != nil {
 		return err
@@ -74,11 +73,11 @@ func Write(dir string, devices []Device) error {
 	return nil
 }
 
-// Shown is the directory below dir in which devices are as a transport that a
-// program chose (URDMA_TRANSPORT).
+// Shown returns the directory below dir that has the devices as a transport chosen by a program
+// (URDMA_TRANSPORT).
 func Shown(transport string) string { return "transport/" + transport }
 
-// roots are the directories below dir that stand for /sys each, "" among them.
+// roots returns the directories below dir that each stand for /sys, "" among them.
 func roots() []string {
 	list := []string{""}
 	for _, name := range personality.Names() {
@@ -87,8 +86,8 @@ func roots() []string {
 	return list
 }
 
-// write makes the files of port i, by the place among all; what does not depend on the transport is
-// linked to.
+// write makes the files of port i, counted over all devices. Files that do not depend on the
+// transport are symbolic links.
 func (d *Device) write(dir string, i int) error {
 	as := *d
 	for _, sub := range roots() {
@@ -113,15 +112,15 @@ func (d *Device) write(dir string, i int) error {
 	return SetCounters(dir, d.Port, d.Counters)
 }
 
-// SetLink shows another state of a port's link in the tree that Write made; where the
-// port is InfiniBand's, SetSubnet does.
+// SetLink writes a new link state to the tree that Write made, unless the port is shown as
+// InfiniBand; then SetSubnet does.
 func SetLink(dir string, p Port, up bool) error {
 	d := Device{Port: p, Up: up}
 	return p.set(dir, false, d.link())
 }
 
-// SetAddress shows another address of d's port in the tree that Write made; where the
-// port is InfiniBand's, its LID is SetSubnet's.
+// SetAddress writes a new address to the tree that Write made. If the port is shown as
+// InfiniBand, SetSubnet sets its LID.
 func SetAddress(dir string, d Device) error {
 	for _, sub := range roots() {
 		if sub != "" {
@@ -135,7 +134,7 @@ func SetAddress(dir string, d Device) error {
 	return nil
 }
 
-// Subnet is what a subnet manager decides of a port: its state is PortState, Phys
+// Subnet has the values that a subnet manager determines for a port. State is PortState, Phys is
 // PortPhysicalState (InfiniBand Architecture Specification vol. 1).
 type Subnet struct {
 	LID, SMLID     uint16
@@ -144,12 +143,12 @@ type Subnet struct {
 	CapabilityMask uint32
 }
 
-// SetSubnet shows it where the port is InfiniBand's.
+// SetSubnet writes these values if the port is shown as InfiniBand.
 func SetSubnet(dir string, p Port, s Subnet) error {
 	return p.set(dir, true, s.files(p.dir()))
 }
 
-// set replaces files where the port is InfiniBand's, or else where it is not.
+// set replaces files in the trees that show the port as InfiniBand, or in the other ones.
 func (p Port) set(dir string, infiniBand bool, files map[string]string) error {
 	for _, sub := range roots() {
 		layer, err := os.ReadFile(filepath.Join(dir, sub, p.dir()+"link_layer"))
@@ -168,14 +167,14 @@ func (p Port) set(dir string, infiniBand bool, files map[string]string) error {
 	return nil
 }
 
-// Remove deletes a tree that Write made, also an empty one, where there was no room
-// for its first file; a directory that does not exist is no error.
+// Remove deletes a tree that Write made, also an empty directory left when there was no space for
+// the first file. A missing directory is no error.
 func Remove(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, mark)); err != nil {
-		if unix.Rmdir(dir) == nil { // which removes empty directories only
+		if unix.Rmdir(dir) == nil { // rmdir removes empty directories only
 			return nil
 		}
 		return fmt.Errorf("%w: %s", ErrForeign, dir)
@@ -183,11 +182,11 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// replacing is held by the writer of a file: link and counters change at any time.
+// replacing is held while a file is replaced, because link and counters may change at any time.
 var replacing sync.Mutex
 
-// put replaces a file at once: a reader meanwhile gets the old text or the new,
-// also where the file system has no room for the new one.
+// put replaces a file atomically: a reader gets the old or the new text, even if the file system
+// has no space for the new one.
 func put(dir, name, text string) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -197,7 +196,7 @@ func put(dir, name, text string) error {
 	defer replacing.Unlock()
 	next := filepath.Join(dir, ".next")
 	if err := os.WriteFile(next, []byte(text+"\n"), 0o444); err != nil {
-		_ = os.Remove(next) // it may be there and empty
+		_ = os.Remove(next) // it may exist and be empty
 		return fmt.Errorf("sysfs: %w", err)
 	}
 	if err := os.Rename(next, path); err != nil {

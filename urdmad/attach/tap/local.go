@@ -11,27 +11,27 @@ import (
 	"urdma/wire"
 )
 
-// This file makes up the frames that a wire would carry for messages within this
-// engine: datagrams, and of a connection (package samehost) handshake, every message's segments,
-// the Terminate and the fins. There is no loss, so there are no
-// acknowledgements; each frame acknowledges all that the other side sent.
-// Sequence numbers begin at 0 and cookies are 0.
+// This file synthesizes the frames that a wire would carry for messages within this engine:
+// datagrams, and for a connection of package samehost the handshake, the segments of every
+// message, Terminate and fins. Nothing is lost, so there are no separate acknowledgements; each
+// frame acknowledges everything that the other side has sent. Sequence numbers start at 0 and
+// cookies are 0.
 
-// madeUp is what has been shown of same-host connections.
+// madeUp is the state of the synthesized frames.
 type madeUp struct {
 	ends  map[*samehost.Conn]*shown
-	frame []byte // room for one frame
+	frame []byte // buffer for one frame
 
-	stream []byte // room for bytes of a stream
+	stream []byte // buffer for bytes of a stream
 }
 
-// shown is what one end has shown of itself.
+// shown is the state of one end of a connection.
 type shown struct {
-	next  wire.PSN // of this side
-	heard wire.PSN // the other side's next
+	next  wire.PSN // next PSN of this side
+	heard wire.PSN // next PSN of the other side
 
-	atomics uint32 // answered
-	request uint32 // where the next segment of what is being carried begins
+	atomics uint32 // number of answered atomics
+	request uint32 // offset of the next segment of the current message
 }
 
 func (m *madeUp) of(c *samehost.Conn) *shown {
@@ -44,9 +44,9 @@ func (m *madeUp) of(c *samehost.Conn) *shown {
 	return m.ends[c]
 }
 
-// room is room for one frame with the longest UDP payload of an interface. The
-// frame is IPv6's if either end is, such as ::1 or a port of ours, whatever the
-// interface's own address is: it may be longer than the MTU.
+// room returns a buffer for one frame with the longest UDP payload of an interface. The frame is
+// IPv6 if either end is, such as ::1 or one of our ports, whatever the interface's own address
+// is, so it may exceed the MTU.
 func (m *madeUp) room(n *netif.Interface) []byte {
 	if size := wire.UDP6HeaderLen + n.MaxDatagram(); cap(m.frame) < size {
 		m.frame = make([]byte, size)
@@ -54,7 +54,7 @@ func (m *madeUp) room(n *netif.Interface) []byte {
 	return m.frame[:cap(m.frame)]
 }
 
-// Handshake is engine.Tap's.
+// Handshake implements engine.Tap.
 func (v *Tap) Handshake(p *trp.ControlPacket, q *qp.QP) {
 	n := v.e.Interface(p.Dev)
 	if q != nil {
@@ -64,13 +64,13 @@ func (v *Tap) Handshake(p *trp.ControlPacket, q *qp.QP) {
 	path := n.FramePath(n.Link(), p.Local, p.Peer)
 	size, err := p.Put(path.Payload(frame))
 	if err != nil {
-		return // nor would it have been sent
+		return // such a packet would not have been sent either
 	}
 	v.show(Sight{Dev: p.Dev, Local: true, Frame: frame[:path.Put(frame, size)], Our: p.Local, Peer: p.Peer}, "")
 }
 
-// Request is samehost.Observer's. A message is shown as far as it was carried,
-// so that a long one does not hold up the turn.
+// Request implements samehost.Observer. It shows the part of a message carried so far, so that a
+// long message does not delay the turn.
 func (v *Tap) Request(c *samehost.Conn, i uint32) {
 	s, sq, own := v.segmenter(c), &c.QP.SQ, v.madeUp.of(c)
 	wr := sq.At(i)
@@ -92,7 +92,7 @@ func (v *Tap) Request(c *samehost.Conn, i uint32) {
 	}
 }
 
-// Immediate is samehost.Observer's.
+// Immediate implements samehost.Observer.
 func (v *Tap) Immediate(c *samehost.Conn, i uint32) {
 	s, sq := v.segmenter(c), &c.QP.SQ
 	v.showSegment(c, wire.OpData, func(b []byte) int {
@@ -101,7 +101,7 @@ func (v *Tap) Immediate(c *samehost.Conn, i uint32) {
 	})
 }
 
-// Original is samehost.Observer's.
+// Original implements samehost.Observer.
 func (v *Tap) Original(c *samehost.Conn, i uint32, value uint64) {
 	from := c.Other()
 	own := v.madeUp.of(from)
@@ -111,8 +111,8 @@ func (v *Tap) Original(c *samehost.Conn, i uint32, value uint64) {
 	})
 }
 
-// Response is samehost.Observer's. A segment ends where what was carried in a
-// turn does.
+// Response implements samehost.Observer. A segment ends at the end of the bytes carried in a
+// turn.
 func (v *Tap) Response(c *samehost.Conn, i uint32, src []byte) {
 	from := c.Other()
 	s, sq := v.segmenter(from), &c.QP.SQ
@@ -126,8 +126,8 @@ func (v *Tap) Response(c *samehost.Conn, i uint32, src []byte) {
 	}
 }
 
-// Refusal is samehost.Observer's: the first segment of what was refused, or the
-// immediate data for which there was no receive, and the Terminate.
+// Refusal implements samehost.Observer. It shows the first segment of the refused message, or the
+// immediate data that found no receive, and the Terminate.
 func (v *Tap) Refusal(c *samehost.Conn, i uint32, code rdmap.Code) {
 	s, sq := v.segmenter(c), &c.QP.SQ
 	wr := sq.At(i)
@@ -146,7 +146,7 @@ func (v *Tap) Refusal(c *samehost.Conn, i uint32, code rdmap.Code) {
 	}
 }
 
-// End is samehost.Observer's.
+// End implements samehost.Observer.
 func (v *Tap) End(c *samehost.Conn) {
 	v.showSegment(c, wire.OpFin, func([]byte) int { return 0 })
 	delete(v.madeUp.ends, c)
@@ -179,7 +179,7 @@ func (v *Tap) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) 
 	v.show(s, "")
 }
 
-// Packet is datagram.Observer's.
+// Packet implements datagram.Observer.
 func (v *Tap) Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int) {
 	n := v.e.Interface(from.Dev)
 	frame := v.madeUp.room(n)

@@ -1,6 +1,6 @@
-// Package tap shows frames to captures: those that an engine's ports receive and send, and
-// those that a wire would carry for connections within the engine (local.go) and over TCP
-// (tcp.go), which it makes up. It must not know who looks.
+// Package tap shows frames to captures: frames that an engine's ports receive and send, and
+// synthesized frames for connections within the engine (local.go) and over TCP (tcp.go). It must
+// not know the captures.
 package tap
 
 import (
@@ -16,24 +16,24 @@ import (
 // Viewer is shown the frames of the engine's ports, on the worker's thread, in the
 // order in which they were received or sent.
 type Viewer interface {
-	// Begin shows a frame before anything is done with it. s and its frame are
-	// valid during the call only. False: the viewer doesn't care for the end.
+	// Begin shows a frame before it is handled. s and its frame are valid during the call only.
+	// It returns false if the viewer does not need End.
 	Begin(s *Sight) bool
-	// End says what became of the last frame for which Begin was true and that
-	// has not ended; sent frames may begin and end within a received one. The
-	// note is empty if nothing remarkable happened.
+	// End reports the result for the last unfinished frame for which Begin returned true. Sent
+	// frames may begin and end within a received one. The note is empty if nothing remarkable
+	// happened.
 	End(note string)
 }
 
-// Sight is a frame as a viewer sees it.
+// Sight describes a frame to a viewer.
 type Sight struct {
 	Dev     int
 	Out     bool   // sent, not received
-	Local   bool   // made up for a connection within this engine, see local.go
-	Foreign bool   // none of ours: another protocol's or another host's
+	Local   bool   // synthesized for a connection within this engine, see local.go
+	Foreign bool   // of another protocol, or for another host
 	Frame   []byte // from the Ethernet header on
-	// Conn is the connection that it belongs to, or nil; Other the other end of
-	// one within this engine.
+	// Conn is the frame's connection, or nil; Other is the other end of a connection
+	// within this engine.
 	Conn, Other *qp.Connection
 
 	// Our and the peer's address, invalid if the frame has none; port number 0
@@ -41,30 +41,30 @@ type Sight struct {
 	Our, Peer netip.AddrPort
 }
 
-// Tap shows an engine's frames to those that look: engine.Tap, while anybody does.
+// Tap shows an engine's frames to viewers. It is the engine.Tap while there are viewers.
 type Tap struct {
 	e      *engine.Engine
 	list   []viewing
-	sight  Sight // being shown
+	sight  Sight // current frame
 	madeUp madeUp
 }
 
-// viewing is a viewer that looks now.
+// viewing is an active viewer.
 type viewing struct {
 	viewer Viewer
-	waits  bool // for the end of the frame being received
+	waits  bool // waits for the End of the frame being received
 }
 
-// New returns a Tap of an engine, at which nobody looks.
+// New returns a Tap of an engine, without viewers.
 func New(e *engine.Engine) *Tap { return &Tap{e: e} }
 
-// Add shows frames to a viewer from now on; on the worker's thread.
+// Add adds a viewer; on the worker's thread.
 func (v *Tap) Add(w Viewer) {
 	v.list = append(v.list, viewing{viewer: w})
 	v.e.SetTap(v)
 }
 
-// Remove stops that; on the worker's thread, between frames.
+// Remove removes a viewer; on the worker's thread, between frames.
 func (v *Tap) Remove(w Viewer) {
 	v.list = slices.DeleteFunc(v.list, func(one viewing) bool { return one.viewer == w })
 	if len(v.list) == 0 {
@@ -73,7 +73,7 @@ func (v *Tap) Remove(w Viewer) {
 	}
 }
 
-// Received is netif.Tap's.
+// Received implements netif.Tap.
 func (v *Tap) Received(n *netif.Interface, frame []byte) {
 	v.sight = v.sightOf(n, frame, false)
 	for i := range v.list {
@@ -81,7 +81,7 @@ func (v *Tap) Received(n *netif.Interface, frame []byte) {
 	}
 }
 
-// Handled is netif.Tap's.
+// Handled implements netif.Tap.
 func (v *Tap) Handled(note string) {
 	for i := range v.list {
 		if v.list[i].waits {
@@ -91,7 +91,7 @@ func (v *Tap) Handled(note string) {
 	}
 }
 
-// Sent is netif.Tap's.
+// Sent implements netif.Tap.
 func (v *Tap) Sent(n *netif.Interface, frame []byte) { v.show(v.sightOf(n, frame, true), "") }
 
 func (v *Tap) show(s Sight, note string) {
@@ -103,7 +103,7 @@ func (v *Tap) show(s Sight, note string) {
 	}
 }
 
-// sightOf finds out whose a frame is.
+// sightOf determines the connection of a frame.
 func (v *Tap) sightOf(n *netif.Interface, frame []byte, out bool) Sight {
 	s := Sight{Dev: n.Dev, Out: out, Frame: frame}
 	var private [wire.MaxHeaderLen]byte

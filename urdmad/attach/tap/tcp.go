@@ -5,11 +5,11 @@ import (
 	"urdma/wire"
 )
 
-// This file makes up the frames of connections over TCP. The kernel's own
-// frames are not seen: it cuts streams elsewhere and may send again. Sequence numbers
-// begin at 0 where a tap began to look.
+// This file synthesizes the frames of connections over TCP. The kernel's own frames are not
+// visible; they split streams elsewhere and may be retransmissions. Sequence numbers start at 0
+// when a tap is added.
 
-// Stream is mpa.Observer's.
+// Stream implements mpa.Observer.
 func (v *Tap) Stream(c *mpa.Conn, out bool, seq, ack uint32, parts [][]byte, n int) {
 	all := v.madeUp.stream[:0]
 	for _, b := range parts {
@@ -25,7 +25,7 @@ func (v *Tap) Stream(c *mpa.Conn, out bool, seq, ack uint32, parts [][]byte, n i
 	}
 }
 
-// StreamEnd is mpa.Observer's.
+// StreamEnd implements mpa.Observer.
 func (v *Tap) StreamEnd(c *mpa.Conn, out bool, seq, ack uint32) {
 	v.showTCP(c, out, seq, ack, wire.TCPAck|wire.TCPFin, nil)
 }
@@ -38,7 +38,7 @@ func (v *Tap) showTCP(c *mpa.Conn, out bool, seq, ack uint32, flags uint8, paylo
 	}
 	v.madeUp.frame = t.Append(v.madeUp.frame[:0], payload)
 	s := Sight{Dev: c.Dev, Out: out, Our: c.Local, Peer: c.Peer, Frame: v.madeUp.frame}
-	if c.Owner != nil { // else its request has just come
+	if c.Owner != nil { // else its request has only just arrived
 		s.Conn = &c.Connection
 	}
 	v.show(s, "")

@@ -7,16 +7,16 @@ import (
 	"urdma/urdmad/attach/fabric"
 )
 
-// registration is what an agent is for, of either ioctl's structure.
+// registration describes an agent; both ioctls' structures are converted to it.
 type registration struct {
 	qp             uint32
 	class, version byte
-	methods        [2]uint64 // bits, of requests that it wants unasked
-	oui            uint32    // of classes that vendors share
-	rmpp           byte      // its version; 0: none
+	methods        [2]uint64 // bit mask of methods whose unsolicited requests it wants
+	oui            uint32    // OUI, for vendor classes
+	rmpp           byte      // RMPP version; 0: none
 }
 
-// The vendors' classes that have an OUI.
+// The vendor classes that have an OUI.
 const firstOUIClass, lastOUIClass = 0x30, 0x4f
 
 func (r *registration) ofVendors() bool { return r.class >= firstOUIClass && r.class <= lastOUIClass }
@@ -25,31 +25,31 @@ func (r *registration) ofVendors() bool { return r.class >= firstOUIClass && r.c
 type agent struct {
 	registration
 	file *file
-	id   uint32 // in its file
-	// number is the upper half of the transaction ids of its requests, by which answers
-	// find it. No two have the same.
+	id   uint32 // number within its file
+	// number is the upper half of its requests' transaction IDs, which answers repeat.
+	// It is unique.
 	number  uint32
-	waiting map[uint32]*time.Timer // until requests without an answer come back, by the lower half
+	waiting map[uint32]*time.Timer // timers of unanswered requests, by the lower half
 }
 
-// maxAgents is how many a file can have (IB_UMAD_MAX_AGENTS).
+// maxAgents is the number of agents that a file can have (IB_UMAD_MAX_AGENTS).
 const maxAgents = 32
 
-// maxWaiting bounds the requests of an agent that wait for answers.
+// maxWaiting is the largest number of an agent's unanswered requests.
 const maxWaiting = 4096
 
-// wants reports whether the agent is given a request that nobody asked for.
+// wants reports whether the agent wants an unsolicited request.
 func (a *agent) wants(m fabric.MAD) bool {
 	method := m.Method() &^ fabric.MethodResponse
 	return a.class == m.Class() && a.version == m.Version() && a.methods[method/64]>>(method%64)&1 != 0 &&
 		(!a.ofVendors() || a.oui == oui(m))
 }
 
-// oui is that of a vendor's MAD, behind its RMPP header.
+// oui returns the OUI of a vendor MAD, which follows the RMPP header.
 func oui(m fabric.MAD) uint32 { return uint32(m[37])<<16 | uint32(m[38])<<8 | uint32(m[39]) }
 
-// register makes an agent. The kernel refuses a second one that wants the same requests of
-// a port; so does this.
+// register makes an agent. Like the kernel it refuses a second agent that wants the same requests
+// of a port.
 func (s *Server) register(f *file, r registration) (*agent, error) {
 	subnet := r.class == fabric.ClassSubnet || r.class == fabric.ClassDirected
 	if r.qp > 1 || subnet != (r.qp == 0) {

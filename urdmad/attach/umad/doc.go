@@ -1,8 +1,7 @@
-// Package umad serves what stands for /dev/infiniband/umadN and issmN: a connection for
-// each open file, over which liburdma.so sends what a program writes and the arguments of
-// its ioctls, and reads what the program reads. Structures and numbers are those of the
-// kernel for user_mad.
+// Package umad serves the devices that stand for /dev/infiniband/umadN and issmN. Each open file
+// is a connection, over which liburdma.so passes a program's writes and ioctl arguments, and gets
+// the data that the program reads. Structures and numbers are those of the kernel's user_mad.
 //
-// server.go has the files and where MADs go, file.go what comes over one, agent.go which
-// agent gets what. The subnet itself is package fabric.
+// server.go has the files and passes MADs on, file.go the messages of one file, agent.go selects
+// the agent for a MAD. The subnet itself is package fabric.
 package umad

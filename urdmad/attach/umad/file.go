@@ -23,7 +23,7 @@ type file struct {
 	device  int
 	closing func(*os.File)
 	agents  [maxAgents]*agent // by id
-	pkeys   bool              // its headers have a P_Key index
+	pkeys   bool              // headers include a P_Key index
 	used    bool
 }
 
@@ -35,12 +35,12 @@ const (
 	ioctlRegister2  = 0xc0281b04
 )
 
-// maxMessage is the bytes of the longest message: a MAD of RMPP with its header.
+// maxMessage is the length of the longest message, in bytes: a MAD with RMPP and its header.
 const maxMessage = 192 << 10
 
 // serve reads messages until the program closes the file.
 func (f *file) serve() error {
-	_ = f.conn.SetWriteBuffer(maxMessage) // what is more than the kernel gives is lost
+	_ = f.conn.SetWriteBuffer(maxMessage) // messages beyond the kernel's limit are lost
 	buf, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
 	for {
 		n, oobn, flags, _, err := f.conn.ReadMsgUnix(buf, oob)
@@ -69,7 +69,7 @@ func (f *file) serve() error {
 	}
 }
 
-// descriptor takes the one that an ioctl's answer goes to.
+// descriptor takes the descriptor to which an ioctl's answer goes.
 func (f *file) descriptor(oob []byte) (reply *os.File, err error) {
 	fds, err := ancillary.Descriptors(oob)
 	for _, fd := range fds {
@@ -132,7 +132,7 @@ func (f *file) ioctl(request uint32, b []byte) error {
 	return syscall.ENOTTY
 }
 
-// register puts the agent's id in front of the ioctl's structure.
+// register writes the new agent's ID into the ioctl's structure.
 func (f *file) register(r registration, b []byte) error {
 	if !r.ofVendors() {
 		r.oui = 0
@@ -146,7 +146,7 @@ func (f *file) register(r registration, b []byte) error {
 	return nil
 }
 
-// header is what stands in front of a MAD, struct ib_user_mad_hdr.
+// header is struct ib_user_mad_hdr, which precedes a MAD.
 type header struct {
 	id, status       uint32
 	timeout, retries uint32 // ms
@@ -155,7 +155,7 @@ type header struct {
 	sl               byte
 }
 
-// Bytes of the header; before P_Key indices were enabled it had none.
+// Lengths of the header in bytes, without and with a P_Key index.
 const oldHeader, newHeader = 56, 64
 
 func (f *file) headerSize() int {
@@ -170,7 +170,7 @@ func parseHeader(b []byte) header {
 		qp: binary.BigEndian.Uint32(b[20:]), qkey: binary.BigEndian.Uint32(b[24:]), lid: binary.BigEndian.Uint16(b[28:]), sl: b[30]}
 }
 
-// bytes are those of a message of this header and a MAD.
+// bytes returns a message with this header and a MAD.
 func (f *file) bytes(h *header, m []byte) []byte {
 	n := f.headerSize()
 	b := make([]byte, n, n+len(m))
@@ -184,7 +184,7 @@ func (f *file) bytes(h *header, m []byte) []byte {
 	return append(b, m...)
 }
 
-// written sends a MAD. What the kernel's write(2) would refuse is lost.
+// written sends a MAD. A message that the kernel's write(2) would refuse is dropped.
 func (f *file) written(b []byte) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -208,15 +208,16 @@ func (f *file) written(b []byte) {
 
 const madHeader = 24
 
-// sends reports whether a MAD is of the agent's class; for subnet management, both are.
+// sends reports whether a MAD has the agent's class; an agent for either subnet management class
+// may send both.
 func (a *agent) sends(m fabric.MAD) bool {
 	return m.Class() == a.class || m.Subnet() && (a.class == fabric.ClassSubnet || a.class == fabric.ClassDirected)
 }
 
-// generalQKey is that of queue pair 1.
+// generalQKey is the Q_Key of queue pair 1.
 const generalQKey = 0x80010000
 
-// receive gives the program a MAD that arrived.
+// receive passes an arrived MAD to the program.
 func (f *file) receive(a *agent, d fabric.Delivery) {
 	h := header{id: a.id, lid: d.SLID}
 	if !d.MAD.Subnet() {
@@ -225,14 +226,14 @@ func (f *file) receive(a *agent, d fabric.Delivery) {
 	f.put(f.bytes(&h, d.MAD[:d.MAD.TableLength()]))
 }
 
-// timedOut gives the program the head of its own request back.
+// timedOut returns the head of an unanswered request to the program.
 func (f *file) timedOut(a *agent, h header, m fabric.MAD) {
 	h.id, h.status = a.id, uint32(syscall.ETIMEDOUT)
 	f.put(f.bytes(&h, m[:madHeader]))
 }
 
-// put sends a message to the program. One that reads too slowly, or whose socket takes no
-// message so long, loses it.
+// put sends a message to the program. A program that reads too slowly, or whose socket is too
+// small for the message, loses it.
 func (f *file) put(b []byte) {
 	raw, err := f.conn.SyscallConn()
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Attach has a control server answer OPEN_UMAD; before it serves.
+// Attach makes a control server answer OPEN_UMAD; it must be called before Serve.
 func (s *Server) Attach(to *control.Server) {
 	to.Attach(&control.Hooks{}, map[abi.Type]control.Request{abi.OpenUmad: control.Answer(s.open)})
 }
 
-// openAmounts is what an open umad takes; it is a client of its own.
+// openAmounts are the resources of an open umad, which counts as a client of its own.
 var openAmounts = account.Amounts{account.Clients: 1, account.Descriptors: 1}
 
-// open makes the session an open umad, once it has been answered. As of the kernel's
-// device, whose file is root's, the subnet is the administrator's.
+// open turns the session into an open umad once the request is answered. As with the kernel's
+// device file, which belongs to root, only the administrator may use the subnet.
 func (s *Server) open(x *control.Session, m *abi.OpenUmadRequest, _ *control.Reply) error {
 	switch {
 	case m.Device >= uint32(len(x.Server().Devices)):

@@ -14,10 +14,9 @@ import (
 
 // Server has the subnet, and the files that programs have opened.
 type Server struct {
-	// Ports takes the snapshot that a MAD is answered from.
+	// Ports returns the snapshot from which MADs are answered.
 	Ports func() []fabric.Port
-	// Changed is told what is to be shown of a device's port, where that is new. It must not
-	// call the Server.
+	// Changed is called with a device's new state when it changes. It must not call the Server.
 	Changed func(device int, shown fabric.Shown)
 
 	mu     sync.Mutex
@@ -27,8 +26,8 @@ type Server struct {
 	last   uint32            // number
 }
 
-// New makes the subnet, of which sysfs is told by ShowAnew. host is the name of the machine, t
-// what fabric.New makes of it.
+// New makes the subnet. ShowAnew reports its state for sysfs. host is the name of the machine, t
+// the topology for fabric.New.
 func New(host string, ports func() []fabric.Port, t *topology.Topology, changed func(int, fabric.Shown)) (*Server,
 	error) {
 	now := ports()
@@ -40,14 +39,14 @@ func New(host string, ports func() []fabric.Port, t *topology.Topology, changed 
 		agents: map[uint32]*agent{}}, nil
 }
 
-// Nodes are the names of switches and channel adapters.
+// Nodes returns the names of switches and channel adapters.
 func (s *Server) Nodes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subnet.Nodes()
 }
 
-// ShowAnew tells of everything that sysfs is to show.
+// ShowAnew reports the state of all devices, for sysfs.
 func (s *Server) ShowAnew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +54,7 @@ func (s *Server) ShowAnew() {
 	s.update()
 }
 
-// show tells of what has changed.
+// show reports changes.
 func (s *Server) show() {
 	for i := range s.shown {
 		if now := s.subnet.Shown(i); now != s.shown[i] {
@@ -66,14 +65,14 @@ func (s *Server) show() {
 	s.deliver(nil)
 }
 
-// Disabled reports whether somebody has disabled a device's port.
+// Disabled reports whether a device's port was disabled.
 func (s *Server) Disabled(device int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subnet.Shown(device).Disabled
 }
 
-// Enable undoes what has disabled a device's port.
+// Enable undoes a disabling of a device's port.
 func (s *Server) Enable(device int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,21 +80,21 @@ func (s *Server) Enable(device int) {
 	s.show()
 }
 
-// Inject adds errors to what a port counts, as fabric.Subnet does.
+// Inject adds errors to a port's counters, like fabric.Subnet's method.
 func (s *Server) Inject(port string, errors fabric.Errors, look bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subnet.Inject(port, errors, look)
 }
 
-// Injected are the errors that a device's port has on purpose.
+// Injected returns the injected errors of a device's port.
 func (s *Server) Injected(device int) fabric.Errors {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subnet.Injected(device)
 }
 
-// Update has the subnet follow its ports' links.
+// Update updates the subnet after a port's link has changed.
 func (s *Server) Update() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,9 +106,9 @@ func (s *Server) update() {
 	s.show()
 }
 
-// Serve serves an open file until the program closes it: the umad of a device's port, or
-// with manager set its issm, whose opening says that a subnet manager runs there.
-// Descriptors that came unasked for go to closing.
+// Serve serves an open file until the program closes it: the umad of a device's port, or with
+// manager its issm, which claims that a subnet manager runs there. closing gets unexpected
+// descriptors.
 func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*os.File)) error {
 	if manager {
 		s.claim(device, (*fabric.Subnet).Claim)
@@ -134,25 +133,25 @@ func (s *Server) claim(device int, how func(*fabric.Subnet, int)) {
 	s.show()
 }
 
-// lower is the half of a transaction id that is the program's own.
+// lower returns the half of a transaction ID that the program chose.
 func lower(m fabric.MAD) uint32 { return uint32(m.Transaction()) }
 
-// send has an agent send what its program has written.
+// send sends a MAD that an agent's program has written.
 func (s *Server) send(a *agent, h header, m fabric.MAD) {
 	s.update()
 	if !m.Response() {
 		m.SetTransaction(uint64(a.number)<<32 | uint64(lower(m)))
 	}
 	arrived := s.subnet.Send(a.file.device, fabric.Packet{DLID: h.lid, MAD: m})
-	s.show() // before its program can look
+	s.show() // before the program can read the result
 	if !m.Response() && h.timeout > 0 && len(a.waiting) < maxWaiting {
 		s.await(a, h, m)
 	}
 	s.deliver(arrived)
 }
 
-// await gives the request back to its program when no answer has come within all its tries. None
-// is sent again: nothing is lost on the way.
+// await returns the request to its program if no answer has come within all its tries. Nothing is
+// sent again, because the simulated subnet loses nothing.
 func (s *Server) await(a *agent, h header, m fabric.MAD) {
 	id := lower(m)
 	if old := a.waiting[id]; old != nil {
@@ -173,8 +172,8 @@ func (s *Server) await(a *agent, h header, m fabric.MAD) {
 
 const maxRetries = 1000
 
-// deliver gives agents what arrived, and what the subnet has sent by itself. A request that no agent wants is
-// answered as the kernel answers it, and what comes of that is delivered too.
+// deliver passes arrived MADs and the subnet's traps to agents. A request that no agent wants is
+// answered as the kernel answers it, and the resulting MADs are delivered too.
 func (s *Server) deliver(list []fabric.Delivery) {
 	for {
 		if list = append(list, s.subnet.Take()...); len(list) == 0 {
@@ -194,7 +193,7 @@ func (s *Server) deliver(list []fabric.Delivery) {
 	}
 }
 
-// answer gives an answer to the agent that waits for it.
+// answer passes an answer to the agent that waits for it.
 func (s *Server) answer(d fabric.Delivery) {
 	a := s.agents[uint32(d.MAD.Transaction()>>32)]
 	if a == nil || a.file.device != d.Device || a.class != d.MAD.Class() {

@@ -30,7 +30,7 @@ const (
 // maxOthersRing is the largest ring, in bytes, of a user who does not see all clients.
 const maxOthersRing = 16 << 20
 
-// capture is one session's tap at a worker. Its methods run on that one's thread.
+// capture is one session's capture at one worker. Its methods run on that worker's thread.
 type capture struct {
 	devices int
 	w       *worker
