@@ -200,7 +200,7 @@ func (s *Server) Serve(l *net.UnixListener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			// Most often out of descriptors: what clients hold comes back.
+			// Most often descriptors have run out; clients will free some.
 			s.Log.Warn("accepting a client", "error", err)
 			time.Sleep(100 * time.Millisecond)
 			continue

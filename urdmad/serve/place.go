@@ -90,7 +90,7 @@ const preferSrcPublic = 2
 // address if there is one (use_tempaddr 2), and drop it within days (RFC 8981).
 func preferPublic(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
-		// A sandbox without the option has no temporary addresses either.
+		// A sandbox that lacks the option has no temporary addresses either.
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_ADDR_PREFERENCES, preferSrcPublic)
 	})
 }

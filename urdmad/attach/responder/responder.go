@@ -32,7 +32,7 @@ type Config struct {
 	Socket string                // control socket of our own urdmad
 	Own    func(netip.Addr) bool // whether an address belongs to a port of ours; called from any goroutine
 	Log    *slog.Logger
-	// Idle is how long a responder without connections stays; 0 takes idleTime.
+	// Idle is how long a responder without connections keeps listening; 0 means idleTime.
 	Idle time.Duration
 }
 

@@ -22,11 +22,11 @@ import (
 type Config struct {
 	Daemon inspect.Daemon
 	Ports  []Port // by device; nil: no facts about ports
-	// Loop is what is said of the poll loop of a worker; nil: nothing.
+	// Loop returns the statistics of a worker's poll loop; nil: none.
 	Loop func(worker int) inspect.Loop
-	// Responder is what is said of the responder; nil: nothing.
+	// Responder returns the state of the responder; nil: none.
 	Responder func() *inspect.Responder
-	// Parts are what other features add.
+	// Parts are the parts of other features.
 	Parts []Part
 }
 

@@ -93,7 +93,7 @@ func newRig(t *testing.T, depth uint32) *rig {
 	if !r.table.Regions.Insert(r.memory) {
 		t.Fatal("no STag left")
 	}
-	r.carrier.Connection = Connection{QP: r.qp, ORD: 2, IRD: 2, Takes: ImmediateData | Atomics}
+	r.carrier.Connection = Connection{QP: r.qp, ORD: 2, IRD: 2, PeerAccepts: ImmediateData | Atomics}
 	r.qp.Attach(r.carrier)
 	return r
 }

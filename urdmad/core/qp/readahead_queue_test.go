@@ -51,7 +51,7 @@ func TestWaitingReadAheadsAreBounded(t *testing.T) {
 		t.Errorf("%d entries when one of three sources is gone", n)
 	}
 	r.table.Transmit()
-	c.unstage(r.table, 2*(smallChunk+perWait)-perWait)
+	c.unreserve(r.table, 2*(smallChunk+perWait)-perWait)
 	if n := len(c.wantReadAhead); n != 0 || r.table.Waiting() != 1 {
 		t.Errorf("%d sources wait, %d queue pairs are in line, when there is room again", n, r.table.Waiting())
 	}
@@ -59,7 +59,7 @@ func TestWaitingReadAheadsAreBounded(t *testing.T) {
 		s.Fill()
 	}
 	if len(waiting[0].chunks) != 0 || len(waiting[1].chunks) != 1 || len(waiting[2].chunks) != 1 {
-		t.Error("the two that wait are not staged, or the one that is gone is")
+		t.Error("the two that wait are not waiting for read-ahead, or the removed one is")
 	}
 }
 

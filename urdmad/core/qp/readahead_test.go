@@ -21,7 +21,7 @@ func pattern(b []byte) {
 }
 
 // TestReadAheadIsBounded: however much a client posts of memory that urdmad cannot
-// map, or its peers read of it, no more than its budget is staged, and all of it
+// map, or its peers read of it, no more than its budget is read ahead, and all of it
 // arrives.
 func TestReadAheadIsBounded(t *testing.T) {
 	const size, ops = 1<<20 + 12345, 100
@@ -55,24 +55,24 @@ func TestReadAheadIsBounded(t *testing.T) {
 				return done == ops
 			})
 			if !src.Shared() && !a.Client.E.Space.Direct() && most == 0 || most > qp.MaxReadAhead {
-				t.Errorf("read %v: %d bytes were staged at a time, expected at most %d", read, most, qp.MaxReadAhead)
+				t.Errorf("read %v: %d bytes were read ahead at a time, expected at most %d", read, most, qp.MaxReadAhead)
 			}
 			if !bytes.Equal(src.Bytes, sink.Bytes) {
 				t.Errorf("read %v: other bytes arrived", read)
 			}
 			w.Pass(time.Second)
 			if n := a.Client.E.BytesAhead() + b.Client.E.BytesAhead(); n != 0 {
-				t.Errorf("read %v: %d bytes are still staged", read, n)
+				t.Errorf("read %v: %d bytes are still read ahead", read, n)
 			}
 		})
 	}
 }
 
-// TestNullAmongReadAhead: of a list that has to be staged because urdmad can't map some of
+// TestNullAmongReadAhead: of a list that has to be read ahead because urdmad can't map some of
 // it, what names a null region is zeros, and what a Read writes there is lost.
 func TestNullAmongReadAhead(t *testing.T) {
 	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
-		const piece = 600000 // some chunks of the stage lie in the null region alone
+		const piece = 600000 // some chunks lie in the null region alone
 		w := enginetest.New(t, enginetest.Options{Seed: 92, MTU: 9000})
 		a, b := w.Pair(local, &abi.QPCap{MaxSendWR: 2, MaxRecvWR: 1, MaxSendSGE: 3, MaxRecvSGE: 1})
 		slow, null, far := register(a.Client, 2*piece, enginetest.ReadWrite), a.Client.RegisterNull(), b.Client.Register(3*piece, enginetest.ReadWrite)
@@ -180,7 +180,7 @@ func TestSlowMemoryIsNoRNR(t *testing.T) {
 }
 
 // TestSmallReadAheadsAreBounded: a source of a byte on the fallback path counts for what it
-// takes, not for its byte, and is staged no further ahead than its client's budget allows.
+// takes, not for its byte, and is read no further ahead than its client's budget allows.
 func TestSmallReadAheadsAreBounded(t *testing.T) {
 	const pairs, slots = 12, 16384
 	w := enginetest.New(t, enginetest.Options{Seed: 93, RNRRetry: 7})
@@ -201,7 +201,7 @@ func TestSmallReadAheadsAreBounded(t *testing.T) {
 	}
 	w.Pass(10 * time.Millisecond)
 	if n := w.A.Engine.QPs.Stats.FallbackJobs; n > qp.MaxReadAhead/512 {
-		t.Errorf("%d sources of a byte are staged", n)
+		t.Errorf("%d sources of a byte are read ahead", n)
 	}
 	if n := c.E.BytesAhead(); n < qp.MaxReadAhead/4 || n > qp.MaxReadAhead {
 		t.Errorf("%d bytes count for the client", n)

@@ -10,9 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// Attacker is somebody on the network between the hosts: it hears every frame
-// and sends frames to either. It is at work in every turn until its frames are
-// used up.
+// Attacker is an attacker on the network between the hosts: it sees every frame and sends frames
+// to both hosts. It acts in every turn until it has sent its number of frames.
 type Attacker struct {
 	w     *World
 	r     *rand.Rand // its own, so that workloads don't change with it
@@ -35,22 +34,22 @@ type heard struct {
 // target holds the UDP ports of the connections to attack; nil is all.
 type target map[[2]uint16]bool
 
-// heardMost is how many frames an attacker remembers.
+// heardMost is the number of frames that an attacker remembers.
 const heardMost = 256
 
 // Listeners of hosts have port numbers from 7000 on; floods go below.
 const floodPorts = 6000
 
-// OffPath are the attacks of which no connection may take harm: forgeries that
-// guess, true copies, damaged copies, floods.
+// OffPath are attacks that must not harm any connection: forgeries with guessed numbers, exact
+// copies, damaged copies, floods.
 var OffPath = []func(*Attacker){(*Attacker).forge, (*Attacker).replay, (*Attacker).truncate, (*Attacker).damage,
 	(*Attacker).request, (*Attacker).neighbour, (*Attacker).garbage}
 
-// OnPath are attacks with all that the packets of a connection give away. That
-// connection may fail or carry anything.
+// OnPath are attacks that use everything visible in a connection's packets. The attacked
+// connection may fail or carry wrong data.
 var OnPath = []func(*Attacker){(*Attacker).lie, (*Attacker).lie, (*Attacker).lie, (*Attacker).terminate, (*Attacker).replay, (*Attacker).request}
 
-// NewAttacker starts an attack of some frames.
+// NewAttacker starts an attack with a number of frames.
 func (w *World) NewAttacker(frames int, kinds []func(*Attacker)) *Attacker {
 	a := &Attacker{w: w, r: rand.New(rand.NewPCG(w.opt.Seed, 3)), kinds: kinds, left: frames}
 	w.Net.Trace(a.hear)
@@ -61,7 +60,7 @@ func (w *World) NewAttacker(frames int, kinds []func(*Attacker)) *Attacker {
 // Begin starts another attack.
 func (a *Attacker) Begin(frames int, kinds []func(*Attacker)) { a.left, a.kinds = frames, kinds }
 
-// Aim makes the connections heard so far, and no others, the target.
+// Aim limits the attack to the connections seen so far.
 func (a *Attacker) Aim() {
 	a.target = target{}
 	for _, h := range a.heard {
@@ -127,7 +126,7 @@ func (a *Attacker) send(from *Host, frame []byte) {
 	}
 }
 
-// some is a copy of a frame that was heard.
+// some returns a copy of a frame that was seen.
 func (a *Attacker) some() (from *Host, frame []byte) {
 	if len(a.heard) == 0 {
 		return a.anyHost(), nil
@@ -300,9 +299,8 @@ func (a *Attacker) garbage() {
 	a.send(from, b)
 }
 
-// lie changes what a packet of the target says, cookie and checksum being
-// right: acknowledgements of what never was, credits, other numbers, another
-// opcode, other bytes.
+// lie changes fields of a packet of the target and keeps cookie and checksum valid:
+// acknowledgements of data never sent, credits, other numbers, another opcode, other bytes.
 func (a *Attacker) lie() {
 	from, b := a.some()
 	f, ok := parsed(b)

@@ -12,8 +12,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// capture is a capture of everything that a host's ports carry. It runs in every
-// world: what it is shown has to be right whatever the traffic is.
+// capture captures everything that a host's ports carry. It runs in every world, because the
+// shown frames must be right for any traffic.
 type capture struct {
 	t     testing.TB
 	host  string
@@ -50,7 +50,7 @@ func (c *capture) Begin(s *tap.Sight) bool {
 	return ok
 }
 
-// check holds that a frame of ours is one that others can read.
+// check checks that other programs can parse a frame of ours.
 func (c *capture) check(s *tap.Sight) {
 	var f wire.Frame
 	if err := f.Parse(s.Frame, len(s.Frame)); err != nil {

@@ -28,10 +28,10 @@ type Client struct {
 	PD      uint64
 	Async   *Events
 	Faults  []error
-	NextQPN uint32 // the number that the next queue pair gets; 0: one is drawn
+	NextQPN uint32 // number of the next queue pair; 0: a random one
 
-	Sockets    int // that its ids have, over TCP
-	MaxSockets int // how many they may have; 0: any number
+	Sockets    int // sockets of its ids, over TCP
+	MaxSockets int // limit of Sockets; 0: none
 
 	shared  []byte // the client's own view of its file
 	used    int
@@ -40,8 +40,7 @@ type Client struct {
 	seen    []cm.Event // rdma_cm events that came and were not yet asked for
 }
 
-// NewClient connects a client; it has one protection domain and is its own
-// rdma_cm event channel.
+// NewClient connects a client. It has one protection domain and is its own rdma_cm event channel.
 func (h *Host) NewClient() *Client {
 	t := h.World.T
 	t.Helper()
@@ -87,7 +86,7 @@ func newFile(fatalf func(string, ...any)) *os.File {
 	return os.NewFile(uintptr(fd), "client")
 }
 
-// Region is registered memory. Bytes is the client's view.
+// Region is registered memory. Bytes is the client's mapping of it.
 type Region struct {
 	*mem.Region
 	Bytes  []byte
@@ -102,7 +101,7 @@ func (c *Client) Register(n int, access uint32) *Region {
 	return r
 }
 
-// Reregister has the region's keys name other memory, as ibv_rereg_mr(3) does.
+// Reregister makes the region's keys name other memory, like ibv_rereg_mr(3).
 func (r *Region) Reregister() *Region {
 	c := r.Client
 	fresh := c.region(len(r.Bytes), r.Access)
@@ -128,15 +127,15 @@ func (c *Client) region(n int, access uint32) *Region {
 		Bytes: c.shared[at : at+n : at+n], Client: c}
 }
 
-// RegisterDirect registers n bytes that the engine reaches by /proc/self/mem, as memory of
-// a trusted client, which from then on has no other private memory.
+// RegisterDirect registers n bytes that the engine accesses through /proc/self/mem in its own
+// turn, as for a trusted client. All private memory of the client is accessed that way
+// afterwards.
 func (c *Client) RegisterDirect(n int, access uint32) *Region {
 	c.Host.Do(c.E.Space.SetDirect)
 	return c.RegisterFallback(n, access)
 }
 
-// RegisterFallback registers n bytes that the engine reaches by /proc/self/mem
-// only.
+// RegisterFallback registers n bytes that the engine can access through /proc/self/mem only.
 func (c *Client) RegisterFallback(n int, access uint32) *Region {
 	t := c.Host.World.T
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -150,8 +149,7 @@ func (c *Client) RegisterFallback(n int, access uint32) *Region {
 	return r
 }
 
-// RegisterFile registers n bytes that the client maps of a file of its own, which it can
-// truncate.
+// RegisterFile registers n bytes of a file that the client has mapped and can truncate.
 func (c *Client) RegisterFile(n int, access uint32) *Region {
 	t := c.Host.World.T
 	fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
@@ -182,8 +180,8 @@ func (c *Client) RegisterFile(n int, access uint32) *Region {
 	return r
 }
 
-// RegisterMissing registers n bytes that are not there: what is left when a
-// client unmaps registered memory.
+// RegisterMissing registers n bytes that do not exist, as if the client had unmapped registered
+// memory.
 func (c *Client) RegisterMissing(n int, access uint32) *Region {
 	const nobody = 4096 // below vm.mmap_min_addr
 	r := &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, nobody, uint64(n), nobody, mem.Mapping{}), Client: c}
@@ -191,7 +189,7 @@ func (c *Client) RegisterMissing(n int, access uint32) *Region {
 	return r
 }
 
-// RegisterNull makes a region of no memory.
+// RegisterNull registers a null region, which has no memory.
 func (c *Client) RegisterNull() *Region {
 	null, err := mem.NewNull(c.PD)
 	if err != nil {
@@ -211,17 +209,17 @@ func (c *Client) insert(r *Region) {
 	})
 }
 
-// Deregister takes the region away.
+// Deregister deregisters the region.
 func (r *Region) Deregister() {
 	r.Client.Host.Do(func() { r.Client.Host.Engine.QPs.Regions.Remove(r.Region) })
 }
 
-// SGE names n bytes from off on.
+// SGE returns a scatter/gather element of n bytes at offset off.
 func (r *Region) SGE(off, n int) abi.SGE {
 	return abi.SGE{Addr: r.Base() + uint64(off), Length: uint32(n), LKey: uint32(r.STag)}
 }
 
-// Events is a client's end of an event socket, and the engine's.
+// Events is both ends of an event socket: the client's and the engine's.
 type Events struct {
 	Engine *events.Socket
 	fd     int
@@ -253,7 +251,7 @@ func read[T any](e *Events) (v T, ok bool) {
 	return abi.Decode[T](b[:n])
 }
 
-// AsyncEvents takes all asynchronous events that have come.
+// AsyncEvents reads all asynchronous events that have come.
 func (c *Client) AsyncEvents() (out []abi.AsyncEvent) {
 	for {
 		ev, ok := read[abi.AsyncEvent](c.Async)
@@ -264,7 +262,7 @@ func (c *Client) AsyncEvents() (out []abi.AsyncEvent) {
 	}
 }
 
-// Remove ends the client as the control side does when it hangs up.
+// Remove removes the client and its queue pairs, as control does when the client hangs up.
 func (c *Client) Remove(qps ...*QP) {
 	for _, q := range qps {
 		q.Destroy()

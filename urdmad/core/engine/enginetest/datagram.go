@@ -11,17 +11,17 @@ import (
 	"urdma/wire"
 )
 
-// QKey is the Q_Key of a DatagramPair.
+// QKey is the Q_Key of the queue pairs in a DatagramPair.
 const QKey = 0x11111111
 
-// DatagramPair is two queue pairs of type UD, or UC, with memory.
+// DatagramPair is two UD or UC queue pairs with memory.
 type DatagramPair struct {
 	*World
 	QA, QB *QP
 	MA, MB *Region
 }
 
-// NewUDPair makes two of type UD in RTS.
+// NewUDPair returns two UD queue pairs in RTS.
 func NewUDPair(t *testing.T, local bool, o Options) *DatagramPair {
 	o.Seed = 90
 	u := &DatagramPair{World: New(t, o)}
@@ -34,7 +34,7 @@ func NewUDPair(t *testing.T, local bool, o Options) *DatagramPair {
 	return u
 }
 
-// Register gives both ends n bytes of other memory.
+// Register gives both ends other memory of n bytes.
 func (u *DatagramPair) Register(register func(*Client, int, uint32) *Region, n int) {
 	u.MA, u.MB = register(u.QA.Client, n, ReadWrite), register(u.QB.Client, n, ReadWrite)
 	for i := range u.MA.Bytes {
@@ -42,12 +42,12 @@ func (u *DatagramPair) Register(register func(*Client, int, uint32) *Region, n i
 	}
 }
 
-// ToB is a Send of type UD to QB.
+// ToB returns a UD Send to QB.
 func (u *DatagramPair) ToB(id uint64) abi.SQE {
 	return To(Send(id), u.QB.Client.Host.Addr, u.QB.Q.QPN, QKey)
 }
 
-// Send posts n bytes and expects that sender to complete.
+// Send posts n bytes and expects the send to complete.
 func (u *DatagramPair) Send(w abi.SQE, n int) {
 	u.T.Helper()
 	u.QA.Post(w, u.MA.SGE(0, n))
@@ -56,10 +56,10 @@ func (u *DatagramPair) Send(w abi.SQE, n int) {
 	}
 }
 
-// Stats are those of the receiver's host.
+// Stats returns the statistics of the receiver's host.
 func (u *DatagramPair) Stats() datagram.Stats { return u.QB.Client.Host.Engine.Datagrams.Stats }
 
-// GRH is what precedes n bytes from QA.
+// GRH returns the header that precedes n bytes from QA.
 func (u *DatagramPair) GRH(n int) []byte {
 	b := make([]byte, wire.GRHLen)
 	wire.PutGRH(b, u.QA.Client.Host.Addr, u.QB.Client.Host.Addr, 0, wire.UDPLen+wire.DatagramLen+n)
@@ -74,16 +74,16 @@ func maxMessage(kind uint32, h *Host) uint32 {
 	return qp.MaxMessage
 }
 
-// NewUD makes a queue pair of type UD in RESET, with queues of its own.
+// NewUD returns a UD queue pair in RESET, with queues of its own.
 func (c *Client) NewUD() *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 256}
 	return c.newQP(abi.QPTypeUD, &want, c.NewCQ(72), c.NewCQ(72), nil)
 }
 
-// NewDatagramQP is NewUD in RTS.
+// NewDatagramQP returns a UD queue pair in RTS.
 func (c *Client) NewDatagramQP(qkey uint32) *QP { return c.datagramQP(qkey, c.NewUD()) }
 
-// NewDatagramQP is Client's, of one that draws from the queue.
+// NewDatagramQP returns a UD queue pair in RTS that draws from the shared receive queue.
 func (s *SRQ) NewDatagramQP(qkey uint32, recv *CQ) *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxSendSGE: 4, MaxInline: 64}
 	return s.Client.datagramQP(qkey, s.Client.newQP(abi.QPTypeUD, &want, s.Client.NewCQ(72), recv, s))
@@ -103,7 +103,7 @@ func (c *Client) datagramQP(qkey uint32, q *QP) *QP {
 	return q
 }
 
-// ModifyNumber is MODIFY_QP.
+// ModifyNumber is ibv_modify_qp(3).
 func (q *QP) ModifyNumber(mask uint32, a abi.QPAttr) (err error) {
 	h := q.Client.Host
 	h.Do(func() { err = h.Numbers.Modify(q.Q, 0, mask, &a) })
@@ -113,7 +113,7 @@ func (q *QP) ModifyNumber(mask uint32, a abi.QPAttr) (err error) {
 	return err
 }
 
-// To gives a work request its destination.
+// To sets the destination of a work request.
 func To(w abi.SQE, ip netip.Addr, qpn, qkey uint32) abi.SQE {
 	to := ip.As16()
 	w.RemoteAddr = uint64(qkey)<<32 | uint64(qpn)
@@ -124,10 +124,10 @@ func To(w abi.SQE, ip netip.Addr, qpn, qkey uint32) abi.SQE {
 // Group is a multicast group.
 var Group = wire.IPv4{239, 1, 2, 3}
 
-// ToGroup is a Send to it.
+// ToGroup returns a Send to Group.
 func ToGroup(id uint64) abi.SQE { return To(Send(id), netip.AddrFrom4(Group), 0xffffff, QKey) }
 
-// Attach has a queue pair of type UD receive what is sent to a group.
+// Attach attaches a UD queue pair to a multicast group.
 func (q *QP) Attach(g wire.IPv4) {
 	h := q.Client.Host
 	h.World.T.Helper()

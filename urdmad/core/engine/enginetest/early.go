@@ -12,9 +12,9 @@ import (
 // for a peer that comes again.
 const endTime = 3 * time.Second
 
-// ReceiverLeaves carries the workload out until the second side has some message, and
-// destroys its queue pair there and then. The work of the first side must complete up to
-// that message at least, or to a Read whose answer the network has lost.
+// ReceiverLeaves runs the workload until the second side has received some message, and then
+// destroys its queue pair at once. The first side's work must complete at least up to that
+// message, or up to a Read whose answer the network has lost.
 func (t *Traffic) ReceiverLeaves(limit time.Duration) {
 	t.w.T.Helper()
 	x, y := t.sides[0], t.sides[1]
@@ -39,9 +39,9 @@ func (t *Traffic) ReceiverLeaves(limit time.Duration) {
 	}
 }
 
-// SenderEnds carries the workload out until the first side has posted some of it, and
-// ends that program there and then. What it has posted must arrive, but for what the
-// network held up for longer than control waits.
+// SenderEnds runs the workload until the first side has posted some of it, and then ends that
+// program at once. All posted messages must arrive, except those that the network delayed for
+// longer than control waits.
 func (t *Traffic) SenderEnds(limit time.Duration) {
 	t.w.T.Helper()
 	x, y := t.sides[0], t.sides[1]

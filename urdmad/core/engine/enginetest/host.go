@@ -25,8 +25,8 @@ type Host struct {
 	CM      *cm.Manager
 	Numbers *connect.Numbers
 	Port    *linked.Port
-	Addr    netip.Addr // the port's
-	IP      wire.IPv4  // likewise, unless Options.IPv6
+	Addr    netip.Addr // address of the port
+	IP      wire.IPv4  // the same, unless Options.IPv6
 
 	stopped  bool
 	jobsSeen int64
@@ -86,13 +86,13 @@ func (h *Host) Do(fn func()) {
 	}
 }
 
-// Stop ends the host as SIGKILL does: it never turns again.
+// Stop ends the host like SIGKILL: it takes no more turns.
 func (h *Host) Stop() { h.stopped = true }
 
 // Stopped reports whether Stop was called.
 func (h *Host) Stopped() bool { return h.stopped }
 
-// Other is the host at the other end.
+// Other returns the other host.
 func (h *Host) Other() *Host {
 	if h == h.World.A {
 		return h.World.B

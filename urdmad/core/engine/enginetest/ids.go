@@ -20,13 +20,13 @@ func (c *Client) NewID() (id *cm.ID) {
 	return id
 }
 
-// Adopt is cm.Owner's.
+// Adopt implements cm.Owner.
 func (c *Client) Adopt(id *cm.ID) bool {
 	c.ids = append(c.ids, id)
 	return true
 }
 
-// TakeSocket counts a socket of the client's ids, over TCP, as control does.
+// TakeSocket counts a socket of the client's ids over TCP, as control does.
 func (c *Client) TakeSocket() error {
 	if c.MaxSockets > 0 && c.Sockets == c.MaxSockets {
 		return syscall.ENOMEM
@@ -38,14 +38,14 @@ func (c *Client) TakeSocket() error {
 // GiveSocket undoes one TakeSocket.
 func (c *Client) GiveSocket() { c.Sockets-- }
 
-// Deliver is cm.Channel's.
+// Deliver implements cm.Channel.
 func (c *Client) Deliver(e *cm.Event) {
 	ev := *e
 	ev.Param.PrivateData = bytes.Clone(e.Param.PrivateData)
 	c.seen = append(c.seen, ev)
 }
 
-// Event waits for the next rdma_cm event of the client, of a kind.
+// Event waits for the client's next rdma_cm event, which must be of a kind.
 func (c *Client) Event(kind cm.EventKind, within time.Duration) cm.Event {
 	c.Host.World.T.Helper()
 	ev := c.Any(within)
@@ -64,7 +64,7 @@ func (c *Client) Any(within time.Duration) cm.Event {
 	return ev
 }
 
-// Next takes the next rdma_cm event, if one has come.
+// Next returns the next rdma_cm event, if one has come.
 func (c *Client) Next() (ev cm.Event, ok bool) {
 	if len(c.seen) == 0 {
 		return ev, false
@@ -73,7 +73,7 @@ func (c *Client) Next() (ev cm.Event, ok bool) {
 	return ev, true
 }
 
-// DrainEvents throws the rdma_cm events away that have come.
+// DrainEvents drops the rdma_cm events that have come.
 func (c *Client) DrainEvents() { c.seen = nil }
 
 // NoEvent checks that no rdma_cm event waits.
@@ -84,7 +84,7 @@ func (c *Client) NoEvent() {
 	}
 }
 
-// At is a socket address.
+// At returns a socket address.
 func At(ip netip.Addr, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(ip, port)
 }
@@ -95,7 +95,7 @@ func (c *Client) Listen(port uint16, backlog int) *cm.ID {
 	return c.ListenAt(c.Host.Addr, port, backlog)
 }
 
-// ListenAt is Listen at another address.
+// ListenAt is Listen at a given address.
 func (c *Client) ListenAt(ip netip.Addr, port uint16, backlog int) *cm.ID {
 	c.Host.World.T.Helper()
 	id := c.NewID()
@@ -108,13 +108,13 @@ func (c *Client) ListenAt(ip netip.Addr, port uint16, backlog int) *cm.ID {
 	return id
 }
 
-// Resolve makes an id that has a route to a port of a host.
+// Resolve returns an id with a route to a port number of a host.
 func (c *Client) Resolve(ip netip.Addr, port uint16) *cm.ID {
 	c.Host.World.T.Helper()
 	return c.ResolveFrom(netip.IPv4Unspecified(), ip, port)
 }
 
-// ResolveFrom is Resolve of an id at an address of ours.
+// ResolveFrom is Resolve from a given source address.
 func (c *Client) ResolveFrom(src, ip netip.Addr, port uint16) *cm.ID {
 	c.Host.World.T.Helper()
 	id := c.NewID()
@@ -136,18 +136,18 @@ func (c *Client) must(fn func() error) {
 	}
 }
 
-// Param makes connection parameters.
+// Param returns connection parameters.
 func Param(reads uint8, private string) *cm.Param {
 	return &cm.Param{ResponderResources: reads, InitiatorDepth: reads, PrivateData: []byte(private)}
 }
 
-// Connect sends the request of an id.
+// Connect sends the connection request of an id.
 func (c *Client) Connect(id *cm.ID, q *QP, p *cm.Param) {
 	c.Host.World.T.Helper()
 	c.must(func() error { return c.Host.CM.Connect(id, connect.QueuePair(q.Q), p) })
 }
 
-// Accept accepts the request that made an id.
+// Accept accepts the request for which an id was made.
 func (c *Client) Accept(id *cm.ID, q *QP, p *cm.Param) *cm.ID {
 	c.Host.World.T.Helper()
 	c.must(func() error { return c.Host.CM.Accept(id, connect.QueuePair(q.Q), p) })
@@ -159,7 +159,7 @@ func (c *Client) Disconnect(id *cm.ID) {
 	c.must(func() error { return c.Host.CM.Disconnect(id) })
 }
 
-// Destroy forgets an id.
+// Destroy destroys an id.
 func (c *Client) Destroy(id *cm.ID) { c.Host.Do(func() { c.Host.CM.Destroy(id) }) }
 
 var joined atomic.Uint32
@@ -211,8 +211,8 @@ func (c *Client) genuine(kind cm.EventKind, private string) cm.Event {
 	}
 }
 
-// Pair makes a connected pair of queue pairs on hosts A and B, or with local
-// both on A, each with a client of its own.
+// Pair returns a connected pair of queue pairs on hosts A and B, or both on A if local, each with
+// its own client.
 func (w *World) Pair(local bool, c *abi.QPCap) (a, b *QP) {
 	w.T.Helper()
 	other := w.B

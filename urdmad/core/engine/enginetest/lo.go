@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetUpLo makes 10.0.0.0/8 addresses of lo, for Options.TCP; in a network namespace of the test's own.
+// SetUpLo adds the addresses 10.0.0.0/8 to interface lo, for Options.TCP. It must run in the
+// test's own network namespace.
 func SetUpLo() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

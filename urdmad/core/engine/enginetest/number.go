@@ -8,14 +8,14 @@ import (
 	"urdma/verbs/abi"
 )
 
-// NumberPair are two queue pairs whose programs connect them by number, with memory.
+// NumberPair is two queue pairs with memory, connected by ibv_modify_qp.
 type NumberPair struct {
 	*World
 	QA, QB *QP
 	MA, MB *Region
 }
 
-// NewNumberPair makes two in INIT.
+// NewNumberPair returns two queue pairs in INIT.
 func NewNumberPair(t *testing.T, local bool, path linked.Path) *NumberPair {
 	return NumberPairIn(New(t, Options{Seed: 11, Path: path}), local)
 }
@@ -34,14 +34,15 @@ func NumberPairIn(w *World, local bool) *NumberPair {
 	return n
 }
 
-// NewConnectedPair makes two in RTS with rnr_retry, which have exchanged messages.
+// NewConnectedPair returns two queue pairs in RTS with an rnr_retry, which have exchanged
+// messages.
 func NewConnectedPair(t *testing.T, local bool, path linked.Path, retries uint32) *NumberPair {
 	n := ConnectedPairIn(New(t, Options{Seed: 11, Path: path}), local, retries)
 	n.Exchange(100)
 	return n
 }
 
-// ConnectedPairIn makes two in RTS with rnr_retry in a given world.
+// ConnectedPairIn returns two queue pairs in RTS with an rnr_retry, in a given world.
 func ConnectedPairIn(w *World, local bool, retries uint32) *NumberPair {
 	n, a := NumberPairIn(w, local), Attempt
 	a.RNRRetry = retries
@@ -52,7 +53,7 @@ func ConnectedPairIn(w *World, local bool, retries uint32) *NumberPair {
 	return n
 }
 
-// Exchange has a send, write and read, and checks the bytes.
+// Exchange makes QA send, write and read, and checks the bytes.
 func (n *NumberPair) Exchange(size int) {
 	n.T.(*testing.T).Helper()
 	clear(n.MB.Bytes)
@@ -73,8 +74,7 @@ func (n *NumberPair) Exchange(size int) {
 	}
 }
 
-// Attempt holds the attributes of the way to RTS, RTRMask and RTSMask which of them
-// each move takes.
+// Attempt has the attributes for the moves to RTS. RTRMask and RTSMask select those of each move.
 var Attempt = abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7, IsGlobal: 1, AHPortNum: 1}
 
 const (
@@ -83,7 +83,7 @@ const (
 	RTSMask = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry
 )
 
-// ReadyToReceive moves the queue pair to RTR, where its peer can reach it.
+// ReadyToReceive moves the queue pair to RTR with peer as its destination.
 func (q *QP) ReadyToReceive(peer *QP, a abi.QPAttr) {
 	q.Client.Host.World.T.Helper()
 	a.QPState, a.DestQPNum, a.DGID = abi.QPSRTR, peer.Q.QPN, peer.Client.Host.Addr.As16()
@@ -97,7 +97,7 @@ func (q *QP) ReadyToSend(a abi.QPAttr) {
 	q.MustModify(RTSMask, a)
 }
 
-// ToInit is the way back from any state.
+// ToInit moves the queue pair to INIT from any state.
 func (q *QP) ToInit() {
 	t := q.Client.Host.World.T
 	t.Helper()

@@ -16,11 +16,11 @@ type CQ struct {
 	Q      *qp.CQ
 	Ring   ring.ClientCQ
 	Mem    []byte  // the ring's memory
-	Events *Events // of its channel
+	Events *Events // events of its channel
 
 	users map[uint64]*QP // by handle
 
-	ofDomain bool // receives of an XRC domain complete here, and name no queue pair of the client
+	ofDomain bool // completes receives of an XRC domain, which name no queue pair of the client
 }
 
 // NewCQ makes a completion queue with a channel.
@@ -35,14 +35,13 @@ func (c *Client) NewCQ(n int) *CQ {
 	return q
 }
 
-// Poll takes all completions there are.
+// Poll returns all completions.
 func (q *CQ) Poll() []abi.CQE {
 	out := make([]abi.CQE, q.Ring.Entries())
 	return out[:q.PollInto(out)]
 }
 
-// PollInto takes up to len(out) completions. Each has to name its queue pair and
-// its work request.
+// PollInto polls up to len(out) completions. Each must name its queue pair and its work request.
 func (q *CQ) PollInto(out []abi.CQE) int {
 	n := q.Ring.Poll(out)
 	for i := range out[:n] {
@@ -60,7 +59,7 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 	return n
 }
 
-// Completions collects until there are n.
+// Completions polls until there are n completions.
 func (q *CQ) Completions(n int) (out []abi.CQE) {
 	w := q.Client.Host.World
 	w.T.Helper()
@@ -74,7 +73,8 @@ func (q *CQ) Completions(n int) (out []abi.CQE) {
 	return out
 }
 
-// Statuses are those of the work requests from first on, as they complete.
+// Statuses returns the statuses of n work requests, whose IDs start at first, in completion
+// order.
 func (q *CQ) Statuses(first uint64, n int) (out []uint32) {
 	t := q.Client.Host.World.T
 	t.Helper()
@@ -103,7 +103,7 @@ func (q *QP) check(e *abi.CQE) {
 	}
 }
 
-// TakeEvents counts and takes completion events.
+// TakeEvents reads and counts completion events.
 func (q *CQ) TakeEvents() (n int) {
 	for {
 		if _, ok := read[abi.CompEvent](q.Events); !ok {
@@ -125,15 +125,15 @@ type QP struct {
 
 	SRQ       *SRQ // nil: it has a receive queue of its own
 	Doorbell  int
-	Hostile   bool       // it may change its slots at any time
-	Target    *qp.Target // of type XRC_RECV
+	Hostile   bool       // the client may change its slots at any time
+	Target    *qp.Target // reference, if of type XRC_RECV
 	destroyed bool
 }
 
-// DefaultCap is what NewQP(nil) asks for.
+// DefaultCap are the capabilities for NewQP(nil).
 var DefaultCap = abi.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 32, MaxRecvSGE: 32, MaxInline: 256}
 
-// NewQP makes a queue pair in INIT with queues of its own.
+// NewQP returns a queue pair in INIT with queues of its own.
 func (c *Client) NewQP(want *abi.QPCap) *QP {
 	if want == nil {
 		want = &DefaultCap
@@ -141,7 +141,7 @@ func (c *Client) NewQP(want *abi.QPCap) *QP {
 	return c.NewQPOn(want, c.NewCQ(int(want.MaxSendWR)+8), c.NewCQ(int(want.MaxRecvWR)+8))
 }
 
-// NewQPOn makes a queue pair that completes on given queues.
+// NewQPOn returns a queue pair that completes to given queues.
 func (c *Client) NewQPOn(want *abi.QPCap, send, recv *CQ) *QP {
 	return c.newQP(abi.QPTypeRC, want, send, recv, nil)
 }
@@ -198,7 +198,7 @@ func (q *QP) Post(w abi.SQE, sge ...abi.SGE) {
 	q.Bell()
 }
 
-// PostInline posts one with inline data.
+// PostInline posts a send work request with inline data.
 func (q *QP) PostInline(w abi.SQE, data []byte) {
 	q.Client.Host.World.T.Helper()
 	if !q.Ring.SQ.WriteInline(&w, data) {
@@ -231,7 +231,7 @@ func (q *QP) Modify(state uint32) (err error) {
 	return err
 }
 
-// Destroy removes the queue pair; a second time does nothing.
+// Destroy removes the queue pair; a second call does nothing.
 func (q *QP) Destroy() {
 	if q.destroyed {
 		return
@@ -249,15 +249,15 @@ func (q *QP) Destroy() {
 	h.Do(func() { h.Engine.RemoveQP(q.Client.E, q.Q, q.Doorbell) })
 }
 
-// leavePatience is how long control waits for what was posted last.
-const leavePatience = 100 * clock.Millisecond
+// leaveTimeout is how long control waits for the last posts to be sent.
+const leaveTimeout = 100 * clock.Millisecond
 
-// Leave destroys the queue pair as its program, or its program's end, does: what was
-// posted goes out first, and Leave reports whether all of it did in time.
+// Leave destroys the queue pair as control does: the last posts are sent first. It reports
+// whether all were sent in time.
 func (q *QP) Leave() (sent bool) {
 	w := q.Client.Host.World
 	left := true
-	for end := w.Now() + leavePatience; left && w.Now() < end; w.Step() {
+	for end := w.Now() + leaveTimeout; left && w.Now() < end; w.Step() {
 		q.Client.Host.Do(func() { left = q.Q.SendLast() })
 	}
 	q.Destroy()
@@ -295,7 +295,7 @@ func CmpSwap(id uint64, r *Region, off int, compare, swap uint64) abi.SQE {
 	return w
 }
 
-// WithImmediate makes a work request one with immediate data.
+// WithImmediate adds immediate data to a work request.
 func WithImmediate(w abi.SQE, imm uint32) abi.SQE {
 	w.Opcode = map[uint32]uint32{abi.WRSend: abi.WRSendWithImm, abi.WRRDMAWrite: abi.WRRDMAWriteWithImm}[w.Opcode]
 	w.ImmOrSTag = imm

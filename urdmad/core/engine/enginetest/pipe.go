@@ -7,35 +7,31 @@ import (
 	"urdma/wire"
 )
 
-// Pipe is a port for measuring, and its own queue: two of them pass frames through rings of fixed
-// buffers, with one copy a frame, no clock, no faults and no allocation.
+// Pipe is a port for benchmarks, and its own queue. Two pipes pass frames through rings of fixed
+// buffers, with one copy per frame and without clock, faults or allocation.
 type Pipe struct {
 	info port.Info
 	rx   *pipeRing
 	tx   *pipeRing
 	free [][]byte
-	// From is what packets that are received here seem to come from, on a pipe
-	// of datagrams.
+	// From is the source of packets received here, on a datagram pipe.
 	From port.Peer
-	// To is where the other end's socket is seen from here: what is sent anywhere
-	// else is lost.
+	// To is the address of the other end's socket as seen from here. Packets to other addresses
+	// are lost.
 	To port.Peer
 
-	// Pass is the longest datagram that passes from here with don't-fragment, 0
-	// any; longer ones that may be fragmented pass. What doesn't is lost, and nobody
-	// is told.
+	// Pass is the length of the longest datagram that passes from here with don't-fragment set; 0
+	// means any. Longer datagrams pass if they may be fragmented; others are lost without notice.
 	Pass int
-	// Refuse has the other end know no encapsulation type from this one on; 0:
-	// it knows all.
+	// Refuse makes the other end reject encapsulation types from this one on; 0: none.
 	Refuse byte
-	// Lost and Fragmented are what Pass did to datagrams.
+	// Lost and Fragmented count the effects of Pass.
 	Lost, Fragmented int
-	// FirstOnly loses of datagrams that leave together all but the first, as kernels
-	// do that spoil them.
+	// FirstOnly loses all but the first of datagrams sent together, as some faulty kernels do.
 	FirstOnly bool
-	// Padded is how many of those sent have padding.
+	// Padded is the number of packets sent with padding.
 	Padded int
-	// Sent is how many packets left here.
+	// Sent is the number of packets sent from here.
 	Sent int
 
 	injected []byte
@@ -56,7 +52,7 @@ var (
 	_ port.Queue = (*Pipe)(nil)
 )
 
-// NewDatagramPipes makes two joined ports that are sockets of hosts a and b.
+// NewDatagramPipes returns two joined ports that stand for sockets of hosts a and b.
 func NewDatagramPipes(mtu int, a, b netip.Addr) (x, y *Pipe) {
 	x, y = NewPipes(mtu)
 	x.info.Datagrams, y.info.Datagrams = true, true
@@ -66,10 +62,10 @@ func NewDatagramPipes(mtu int, a, b netip.Addr) (x, y *Pipe) {
 	return x, y
 }
 
-// SocketPort is where the sockets of datagram pipes are.
+// SocketPort is the UDP port number of the sockets of datagram pipes.
 const SocketPort = 30035
 
-// NewPipes makes two joined ports.
+// NewPipes returns two joined ports.
 func NewPipes(mtu int) (a, b *Pipe) {
 	if mtu == 0 {
 		mtu = 1500
@@ -95,7 +91,7 @@ func newPipe(mtu int, mac byte, rx, tx *pipeRing) *Pipe {
 	return p
 }
 
-// Info is port.Port's; the methods below are its or port.Queue's.
+// Info implements port.Port; the methods below implement port.Port or port.Queue.
 func (p *Pipe) Info() port.Info { return p.info }
 
 // Queues is 1.
@@ -115,13 +111,13 @@ func (p *Pipe) Rx(out []port.Packet) int {
 	return n
 }
 
-// Last is the packet received last.
+// Last returns the packet received last.
 func (p *Pipe) Last() []byte {
 	i := (p.rx.head - 1) % pipeDepth
 	return p.rx.frames[i][:p.rx.lengths[i]]
 }
 
-// Inject has a packet arrive from another peer than all others do.
+// Inject makes a packet arrive from a peer other than From.
 func (p *Pipe) Inject(data []byte, from port.Peer) { p.injected, p.injector = data, from }
 
 // takeInjected is the injected packet, if there is one.
@@ -201,7 +197,7 @@ func (p *Pipe) spoils(how port.Flags, n int) bool {
 // Flush does nothing.
 func (p *Pipe) Flush() {}
 
-// ArmRx has no interrupt.
+// ArmRx reports whether nothing waits; a pipe has no interrupt.
 func (p *Pipe) ArmRx() (fd int, armed bool) { return -1, p.rx.head == p.rx.tail }
 
 // DisarmRx does nothing.

@@ -7,19 +7,19 @@ import (
 	"urdma/urdmad/attach/tap"
 )
 
-// Recorder is shown the frames of a host, and keeps everything.
+// Recorder records all frames of a host.
 type Recorder struct {
 	Frames []Seen
 	open   []int // frames that have not ended
 }
 
-// Seen is a frame, and what became of it.
+// Seen is a frame and its result.
 type Seen struct {
 	tap.Sight
 	Note string
 }
 
-// Record shows a host's frames to a Recorder from now on.
+// Record starts recording a host's frames.
 func Record(t testing.TB, h *Host) *Recorder {
 	r := &Recorder{}
 	h.Do(func() { h.Tap.Add(r) })
@@ -31,7 +31,7 @@ func Record(t testing.TB, h *Host) *Recorder {
 	return r
 }
 
-// Begin is tap.Viewer's.
+// Begin implements tap.Viewer.
 func (r *Recorder) Begin(s *tap.Sight) bool {
 	copied := *s
 	copied.Frame = bytes.Clone(s.Frame)
@@ -40,14 +40,14 @@ func (r *Recorder) Begin(s *tap.Sight) bool {
 	return true
 }
 
-// End is tap.Viewer's.
+// End implements tap.Viewer.
 func (r *Recorder) End(note string) {
 	last := len(r.open) - 1
 	r.Frames[r.open[last]].Note = note
 	r.open = r.open[:last]
 }
 
-// Went are the frames that went one way.
+// Went returns the frames of one direction.
 func (r *Recorder) Went(out bool) (list [][]byte) {
 	for _, f := range r.Frames {
 		if f.Out == out && !f.Local {

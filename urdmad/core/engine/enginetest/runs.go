@@ -9,14 +9,14 @@ import (
 	"urdma/verbs/abi"
 )
 
-// ReadWrite are the rights of memory that peers read and write.
+// ReadWrite are the access rights of memory that peers read and write.
 const ReadWrite = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead
 
-// Lossy is a network that loses, doubles, reorders and damages.
+// Lossy is a network that loses, duplicates, reorders and corrupts packets.
 var Lossy = linked.Path{Loss: 0.03, Duplicate: 0.03, Reorder: 0.1, Corrupt: 0.01, Delay: 20 * time.Microsecond,
 	Jitter: 5 * time.Microsecond, ReorderBy: 60 * time.Microsecond}
 
-// Seeds is how many seeds a randomized test takes.
+// Seeds returns the number of seeds for a randomized test.
 func Seeds(short int) uint64 {
 	if os.Getenv("URDMA_LONG") != "" {
 		return uint64(short) * 20
@@ -24,14 +24,14 @@ func Seeds(short int) uint64 {
 	return uint64(short)
 }
 
-// Both runs a test over the wire and between two queue pairs of one engine.
+// Both runs a test over the wire, and between two queue pairs of one engine.
 func Both(t *testing.T, fn func(t *testing.T, local bool)) {
 	t.Run("wire", func(t *testing.T) { fn(t, false) })
 	t.Run("local", func(t *testing.T) { fn(t, true) })
 }
 
-// Memories runs a test with shared memory and on the fallback path, by the client's goroutine
-// and by the worker, each over the wire and within one engine.
+// Memories runs a test with shared memory and on the fallback path, by the client's goroutine and
+// by the worker, each over the wire and within one engine.
 func Memories(t *testing.T, fn func(t *testing.T, local bool, register func(*Client, int, uint32) *Region)) {
 	for name, register := range map[string]func(*Client, int, uint32) *Region{
 		"shared": (*Client).Register, "fallback": (*Client).RegisterFallback, "direct": (*Client).RegisterDirect} {
@@ -41,7 +41,7 @@ func Memories(t *testing.T, fn func(t *testing.T, local bool, register func(*Cli
 	}
 }
 
-// Expect checks ids and status of completions, in order.
+// Expect checks the IDs and statuses of completions, in order.
 func Expect(t *testing.T, what string, got []abi.CQE, ids []uint64, status ...uint32) {
 	t.Helper()
 	for i := range got {

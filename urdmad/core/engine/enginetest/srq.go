@@ -14,7 +14,7 @@ type SRQ struct {
 	Mem    []byte // the ring's memory
 }
 
-// NewSRQ makes a shared receive queue of n receives with a limit.
+// NewSRQ returns a shared receive queue for n receives, with an srq_limit.
 func (c *Client) NewSRQ(n, limit uint32) *SRQ {
 	layout := ring.SRQLayout(n, 4)
 	c.handles++
@@ -24,13 +24,13 @@ func (c *Client) NewSRQ(n, limit uint32) *SRQ {
 	return s
 }
 
-// NewQP makes a queue pair that draws from the queue and completes on recv.
+// NewQP returns a queue pair that draws from the shared receive queue and completes to recv.
 func (s *SRQ) NewQP(recv *CQ) *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxSendSGE: 4, MaxInline: 64}
 	return s.Client.newQP(abi.QPTypeRC, &want, s.Client.NewCQ(72), recv, s)
 }
 
-// Post posts one receive; false if the queue is full.
+// Post posts one receive; it returns false if the queue is full.
 func (s *SRQ) Post(id uint64, sge ...abi.SGE) bool {
 	if !s.Ring.Write(id, sge) {
 		return false

@@ -8,16 +8,16 @@ import (
 	"urdma/wire"
 )
 
-// Stranger is a peer made of bare packets: it stands in host B's place and says
-// whatever a test wants.
+// Stranger is a peer made of bare packets. It replaces host B and sends any packet that a test
+// wants.
 type Stranger struct {
 	w   *World
 	IP  wire.IPv4
 	MAC wire.MAC
-	// Got are the datagrams that came and were not taken, oldest first.
+	// Got has the received datagrams that were not taken, oldest first.
 	Got []Datagram
-	// Frames are the other frames that came, ARP requests for our address
-	// excepted: those are answered.
+	// Frames has the other received frames, except ARP requests for the stranger's address, which
+	// are answered.
 	Frames [][]byte
 }
 
@@ -27,13 +27,13 @@ type Datagram struct {
 	Payload []byte // TRP header and what follows
 }
 
-// Stranger replaces host B.
+// Stranger replaces host B by a Stranger.
 func (w *World) Stranger() *Stranger {
 	w.B.Stop()
 	return &Stranger{w: w, IP: w.B.IP, MAC: wire.MAC(w.B.Port.Info().MAC)}
 }
 
-// SendFrame sends any bytes as a frame; fewer than a port takes are none.
+// SendFrame sends bytes as a frame; it ignores frames shorter than a port accepts.
 func (s *Stranger) SendFrame(b []byte) {
 	if len(b) < port.EtherHeaderLen {
 		return
@@ -47,7 +47,7 @@ func (s *Stranger) SendFrame(b []byte) {
 	s.w.B.Port.Queue(0).Flush()
 }
 
-// Datagram builds a frame with a UDP datagram for host A.
+// Datagram returns a frame with a UDP datagram for host A.
 func (s *Stranger) Datagram(sport, dport uint16, payload []byte) []byte {
 	var h wire.UDPHeader
 	h.Init(s.MAC, wire.MAC(s.w.A.Port.Info().MAC), s.IP, s.w.A.IP, sport, dport)
@@ -58,7 +58,7 @@ func (s *Stranger) Datagram(sport, dport uint16, payload []byte) []byte {
 	return b
 }
 
-// Receive takes what has come.
+// Receive takes the frames that have come.
 func (s *Stranger) Receive() {
 	var p [16]port.Packet
 	for {
@@ -100,7 +100,7 @@ func (s *Stranger) arp(b []byte, a *wire.ARP) bool {
 	return true
 }
 
-// Await turns host A until a datagram that fits comes; it and those before it
+// Await runs turns of host A until a matching datagram comes. That datagram and the earlier ones
 // are taken.
 func (s *Stranger) Await(what string, fits func(*Datagram) bool) (d Datagram) {
 	s.w.T.Helper()
@@ -117,7 +117,7 @@ func (s *Stranger) Await(what string, fits func(*Datagram) bool) (d Datagram) {
 	return d
 }
 
-// Op is the TRP opcode.
+// Op returns the TRP opcode.
 func (d *Datagram) Op() wire.TRPOp { return wire.TRPOp(d.Payload[8] >> 4) }
 
 // Line is the stranger's end of a connection with a queue pair of host A.
@@ -159,7 +159,7 @@ func (s *Stranger) Dial(q *QP, reads uint16) *Line {
 	return l
 }
 
-// Request builds the connection request's payload.
+// Request returns the payload of the connection request.
 func (l *Line) Request(reads uint16) []byte {
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.OpRequest, PSN: l.PSN}
@@ -173,7 +173,7 @@ func (l *Line) Request(reads uint16) []byte {
 	return b[:at+n]
 }
 
-// Packet builds the payload of a packet of the connection.
+// Packet returns the payload of a packet of the connection.
 func (l *Line) Packet(op wire.TRPOp, psn wire.PSN, body []byte) []byte {
 	b := make([]byte, wire.TRPExtLen+len(body))
 	t := wire.TRP{PSN: psn, Ack: l.Ack, Op: op, Credits: 64, Flags: wire.FlagAckRequested, Cookie: l.Cookie}
@@ -218,7 +218,7 @@ func (l *Line) Terminate() (t wire.Terminate) {
 	return t
 }
 
-// Body is what follows the TRP header; nil unless it is a data packet.
+// Body returns the bytes after the TRP header; nil unless it is a data packet.
 func (l *Line) Body(d *Datagram) []byte {
 	var t wire.TRP
 	at, err := t.Parse(d.Payload)

@@ -12,25 +12,23 @@ import (
 
 // Load describes a workload in both directions of a connection.
 type Load struct {
-	Ops      int // work requests a side
+	Ops      int // work requests per side
 	MaxSize  int // bytes of the longest message
 	Fallback bool
-	Direct   bool // the same, and the workers read and write it themselves
-	Mixed    bool // each region on the fallback path, of a file of the program's, or neither
+	Direct   bool // Fallback, but the workers access the memory themselves
+	Mixed    bool // each region at random: on the fallback path, in a file of the program, or shared
 	NoReads  bool
 	SigAll   bool
-	// NotReady sends messages before their receives are posted: needs
-	// Options.RNRRetry 7.
+	// NotReady sends messages before their receives are posted. It needs Options.RNRRetry 7.
 	NotReady bool
-	// Lag is how long a side that is NotReady waits between one receive and the next.
+	// Lag is the pause between two receives of a side, with NotReady.
 	Lag time.Duration
 }
 
-// Traffic is a workload under way. It checks that every work request completes
-// exactly once, successfully and in order, that every receive holds what was
-// sent, that everything written before a Send is there when the Send's receive
-// completes, that a Write is there when it completes itself (not with Options.TCP), and
-// that every Read brought the right bytes.
+// Traffic is a running workload. It checks that every work request completes exactly once,
+// successfully and in order; that every receive has the bytes that were sent; that everything
+// written before a Send is in memory when the Send's receive completes; that a Write is in memory
+// when it completes (not with Options.TCP); and that every Read returned the right bytes.
 type Traffic struct {
 	w     *World
 	sides [2]*side
@@ -265,7 +263,7 @@ func (s *side) planReceives() {
 	}
 }
 
-// Run carries the workload out.
+// Run runs the workload to its end.
 func (t *Traffic) Run(limit time.Duration) {
 	t.w.T.Helper()
 	t.w.Until("traffic", limit, t.Step)
@@ -289,7 +287,7 @@ func (s *side) checkWords() {
 	}
 }
 
-// Step posts and polls once; true when all is done.
+// Step posts and polls once; it returns true when everything is done.
 func (t *Traffic) Step() bool {
 	t.w.T.Helper()
 	done := true

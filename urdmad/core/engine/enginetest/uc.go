@@ -6,7 +6,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// NewUCPair is two queue pairs of type UC that name each other, with memory.
+// NewUCPair returns two UC queue pairs that name each other, with memory.
 func NewUCPair(t *testing.T, local bool, o Options) *DatagramPair {
 	o.Seed = 95
 	u := &DatagramPair{World: New(t, o)}
@@ -23,10 +23,10 @@ func NewUCPair(t *testing.T, local bool, o Options) *DatagramPair {
 	return u
 }
 
-// NewUC makes a queue pair of type UC in INIT, with queues of its own.
+// NewUC returns a UC queue pair in INIT, with queues of its own.
 func (c *Client) NewUC() *QP { return c.NewUCOn(c.NewCQ(72), c.NewCQ(72)) }
 
-// NewUCOn makes one that completes on given queues.
+// NewUCOn returns a UC queue pair that completes to given queues.
 func (c *Client) NewUCOn(send, recv *CQ) *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 256}
 	q := c.newQP(abi.QPTypeUC, &want, send, recv, nil)
@@ -34,18 +34,18 @@ func (c *Client) NewUCOn(send, recv *CQ) *QP {
 	return q
 }
 
-// ToRTR has a queue pair of type UC name its peer.
+// ToRTR moves a UC queue pair to RTR with peer as its destination.
 func (q *QP) ToRTR(peer *QP, rqPSN uint32) {
 	q.MustModify(abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|abi.QPMaskRQPSN, abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 3,
 		DestQPNum: peer.Q.QPN, RQPSN: rqPSN, IsGlobal: 1, AHPortNum: 1, DGID: peer.Client.Host.Addr.As16()})
 }
 
-// ToRTS has it send.
+// ToRTS moves the queue pair to RTS.
 func (q *QP) ToRTS(sqPSN uint32) {
 	q.MustModify(abi.QPMaskState|abi.QPMaskSQPSN, abi.QPAttr{QPState: abi.QPSRTS, SQPSN: sqPSN})
 }
 
-// MustModify is ModifyNumber, which has to succeed.
+// MustModify is ModifyNumber; an error fails the test.
 func (q *QP) MustModify(mask uint32, a abi.QPAttr) {
 	t := q.Client.Host.World.T
 	t.Helper()

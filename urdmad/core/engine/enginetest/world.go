@@ -23,37 +23,38 @@ import (
 type Options struct {
 	Seed           uint64
 	MTU            int         // 1500
-	Path           linked.Path // both directions
+	Path           linked.Path // of both directions
 	Window         int         // segments
 	DeathTimeout   time.Duration
 	ConnectTimeout time.Duration // of handshakes
 	MaxReads       uint16        // 16
 	RNRRetry       uint8         // rnr_retry_count of both sides
-	NearWrap       bool          // initial PSNs often lie just before 2^32
+	NearWrap       bool          // initial PSNs are often just below 2^32
 	Checksum       bool          // the ports compute checksums
-	Immediate      bool          // place Writes as they come
-	TxRing         int           // frames a port takes before it is full
-	Retainable     int           // packets a port can keep; 0: many
-	Pipe           bool          // a Pipe for measuring in place of the network
-	Datagrams      bool          // the same, of datagrams
-	BlockedPages   bool          // don't wait for fallback jobs: some never end
+	Immediate      bool          // place Writes on arrival
+	TxRing         int           // capacity of a port, in frames
+	Retainable     int           // largest number of packets retained by a port; 0: many
+	Pipe           bool          // Pipes instead of the network, for benchmarks
+	Datagrams      bool          // the same, with datagram pipes
+	BlockedPages   bool          // do not wait for fallback jobs, because some never end
 	Gateway        netip.Addr    // of both hosts; zero: none
 	IPv6           bool          // addresses
-	Loopback       netip.Addr    // where pairs within a host meet; zero: at its address
-	NoCapture      bool          // nobody sees the frames
-	TCP            bool          // Datagrams, and connections of rdma_cm over the kernel's TCP, which has to have both addresses
+	Loopback       netip.Addr    // address for pairs within a host; zero: the host's address
+	NoCapture      bool          // no capture of the frames
+	TCP            bool          // Datagrams, and rdma_cm connections over the kernel's TCP, which must have both addresses
 	CRC            bool          // with TCP: CRCs, whatever the peer asks for
 	RoCE           bool          // the ports speak RoCEv2
 	Workers        bool          // the hosts are two workers of one urdmad, at A's address, without a wire
-	Log            slog.Handler  // of both hosts; nil: nobody reads it
-	// Open makes the port of the host at an address, in place of the network.
+	Log            slog.Handler  // of both hosts; nil: discarded
+	// Open makes the port of the host at an address, instead of the network's port.
 	Open func(netip.Addr) port.Port
 }
 
 // turnTime is how long a turn of the poll loops takes on the virtual clock.
 const turnTime = 500 // ns
 
-// patience is how many idle turns in a row Until bears: a workload may pause.
+// patience is the number of consecutive idle turns that Until allows, because a workload may
+// pause.
 const patience = 200
 
 // lulls is how often the kernel gets time to deliver what TCP carries: 20 µs, of which
@@ -62,7 +63,7 @@ const lulls = 5
 
 var lull = unix.Timespec{Nsec: 20_000}
 
-// World is two hosts and what lies between them.
+// World is two hosts and the network between them.
 type World struct {
 	T    testing.TB
 	Net  *linked.Network
@@ -70,7 +71,7 @@ type World struct {
 	A, B *Host
 	// PipeA and PipeB are the ports with Options.Datagrams.
 	PipeA, PipeB *Pipe
-	// Intrude, if set, is called before each turn: somebody else is at work.
+	// Intrude, if set, is called before each turn, for an attacker.
 	Intrude func()
 
 	opt       Options
@@ -78,7 +79,7 @@ type World struct {
 	jobsEnded atomic.Int64   // fallback jobs that ended
 }
 
-// New makes a world; the seed is printed if the test fails. Seed 0 draws one.
+// New makes a world. The seed is printed if the test fails; seed 0 means a random seed.
 func New(t testing.TB, o Options) *World {
 	t.Helper()
 	if o.Seed == 0 {
@@ -134,7 +135,7 @@ func New(t testing.TB, o Options) *World {
 	return w
 }
 
-// Turn is Step for measuring: one turn of each host, half a microsecond.
+// Turn is Step for benchmarks: one turn of each host, half a microsecond.
 func (w *World) Turn() {
 	now := w.Now()
 	w.A.Engine.Turn(now)
@@ -145,8 +146,8 @@ func (w *World) Turn() {
 // Now is the virtual time.
 func (w *World) Now() clock.Time { return clock.Time(w.Net.Now()) }
 
-// Step is one turn of each host. When nobody has anything to do the clock moves
-// on to what happens next; false means that nothing ever will.
+// Step takes one turn of each host. If no host has work, the clock moves on to the next event;
+// Step returns false if there is none.
 func (w *World) Step() bool { return w.step(clock.Never) }
 
 // step moves the clock no further than to end.
@@ -190,8 +191,8 @@ func (w *World) turn(now clock.Time) (busy bool, next clock.Time) {
 	return busy, next
 }
 
-// waitForHelpers waits, in real time, until package mem's goroutines have done
-// what they were given; true if there was something.
+// waitForHelpers waits, in real time, until package mem's goroutines have finished their jobs. It
+// returns true if there were any.
 func (w *World) waitForHelpers() bool {
 	want := w.A.Engine.QPs.Submitted() + w.B.Engine.QPs.Submitted()
 	seen := w.A.jobsSeen + w.B.jobsSeen
@@ -207,7 +208,7 @@ func (w *World) waitForHelpers() bool {
 	return true
 }
 
-// Until turns the hosts until done, for at most limit of virtual time.
+// Until takes turns until done returns true, for at most limit of virtual time.
 func (w *World) Until(what string, limit time.Duration, done func() bool) {
 	w.T.Helper()
 	end := w.Now() + clock.Time(limit)
@@ -233,14 +234,14 @@ func (w *World) Pass(d time.Duration) {
 	}
 }
 
-// SetPath changes both directions of the network.
+// SetPath changes the path of both directions of the network.
 func (w *World) SetPath(p linked.Path) {
 	w.A.Port.SetPath(p)
 	w.B.Port.SetPath(p)
 }
 
-// CheckQuiet checks that ended connections left nothing behind: their port
-// numbers are free and no packet is held.
+// CheckQuiet checks that ended connections left nothing behind: their port numbers are free and
+// no packet is retained.
 func (w *World) CheckQuiet() {
 	w.T.Helper()
 	for _, h := range []*Host{w.A, w.B} {

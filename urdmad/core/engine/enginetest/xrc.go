@@ -6,8 +6,7 @@ import (
 	"urdma/verbs/ring"
 )
 
-// NewNamed makes a shared receive queue of n receives in an XRC domain, which
-// complete on cq.
+// NewNamed returns a shared receive queue of an XRC domain, for n receives, which complete on cq.
 func (c *Client) NewNamed(d *qp.Domain, n uint32, cq *CQ) *SRQ {
 	layout := ring.SRQLayout(n, 4)
 	c.handles++
@@ -20,13 +19,13 @@ func (c *Client) NewNamed(d *qp.Domain, n uint32, cq *CQ) *SRQ {
 	return s
 }
 
-// Remove destroys a queue of an XRC domain.
+// Remove destroys a shared receive queue of an XRC domain.
 func (s *SRQ) Remove() {
 	h := s.Client.Host
 	h.Do(func() { h.Engine.QPs.RemoveQueue(s.Q) })
 }
 
-// NewTarget makes a queue pair of type XRC_RECV, with one reference.
+// NewTarget returns a queue pair of type XRC_RECV, with one reference.
 func (c *Client) NewTarget(d *qp.Domain) *QP {
 	q := &QP{Client: c, Target: &qp.Target{Async: c.Async.Engine}}
 	c.handles++
@@ -40,14 +39,14 @@ func (c *Client) NewTarget(d *qp.Domain) *QP {
 	return q
 }
 
-// NewInitiator makes a queue pair of type XRC_SEND.
+// NewInitiator returns a queue pair of type XRC_SEND.
 func (c *Client) NewInitiator() *QP {
 	want := abi.QPCap{MaxSendWR: 64, MaxSendSGE: 4, MaxInline: 64}
 	cq := c.NewCQ(72)
 	return c.newQP(abi.QPTypeXRCSend, &want, cq, cq, nil)
 }
 
-// SendTo makes a signaled Send to a shared receive queue of the peer's.
+// SendTo returns a signaled Send to a shared receive queue of the peer.
 func SendTo(id uint64, s *SRQ) abi.SQE {
 	w := Send(id)
 	w.RemoteSRQN = s.Q.Shared().Number
