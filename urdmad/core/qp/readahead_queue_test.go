@@ -59,7 +59,7 @@ func TestWaitingReadAheadsAreBounded(t *testing.T) {
 		s.Fill()
 	}
 	if len(waiting[0].chunks) != 0 || len(waiting[1].chunks) != 1 || len(waiting[2].chunks) != 1 {
-		t.Error("the two that wait are not waiting for read-ahead, or the removed one is")
+		t.Error("the two waiting sources were not read ahead, or the removed one was")
 	}
 }
 
