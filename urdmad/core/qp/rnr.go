@@ -13,8 +13,11 @@ import (
 // The limit applies to each message separately, and the work request whose message waits is the
 // one that fails:
 //
-//   - If the queue pairs were connected by ibv_modify_qp(3), the limit is the sender's rnr_retry times the receiver's min_rnr_timer, and only the sender fails.
-//   - If they were connected through rdma_cm, the limit is the receiver's rnr_retry_count (rdma_connect(3)) times its min_rnr_timer, or times 100 ms if the program has set none. The connection then ends as RFC 5041 section 7 says (no buffer).
+//   - If the queue pairs were connected by ibv_modify_qp(3), the limit is the sender's
+//     rnr_retry times the receiver's min_rnr_timer, and only the sender fails.
+//   - If they were connected through rdma_cm, the limit is the receiver's rnr_retry_count
+//     (rdma_connect(3)) times its min_rnr_timer, or times 100 ms if the program has set none.
+//     The connection then ends as RFC 5041 section 7 says (no buffer).
 //   - 7 retries mean no limit.
 
 // NotReady measures how long one message waits for a receive.
