@@ -221,9 +221,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestShortQuestions: who asks for a queue pair behind a port number with fewer
-// bytes than the answer may cost gets none, also not as a copy of a question that
-// was answered.
+// TestShortQuestions: a question for the queue pair of a port number that is shorter than its answer may be is
+// not answered, not even if it is a copy of an answered question.
 func TestShortQuestions(t *testing.T) {
 	w := newWorld(t, 1, options{}, options{})
 	to := w.hosts[1]

@@ -99,7 +99,7 @@ func (s *services) receive(p *Packet, size int, sameHost bool) {
 // request that is shorter than its answer may become is dropped.
 func (s *services) request(p *Packet, size int, sameHost bool) {
 	m, key := s.m, requestKey{p.Dev, p.Peer, p.TRP.PSN}
-	if size < minRequest(p) && !sameHost { // within this urdmad no address is forged, and ends may have different address families
+	if size < minRequest(p) && !sameHost { // within this urdmad nothing is forged
 		return
 	}
 	if r := s.replies[key]; r != nil {

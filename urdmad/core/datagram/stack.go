@@ -42,7 +42,7 @@ type Stats struct {
 	NoRoute       uint64 `counter:"datagrams_no_route"`       // not sent: no route to the address
 	NoNeighbour   uint64 `counter:"datagrams_no_neighbour"`   // not sent: the next hop's address was not resolved
 	Torn          uint64 `counter:"uc_messages_torn"`         // of type UC: a packet was missing
-	Late          uint64 `counter:"uc_packets_late"`          // of type UC: duplicates, and packets overtaken by later ones
+	Late          uint64 `counter:"uc_packets_late"`          // of type UC: duplicates and overtaken packets
 	Refused       uint64 `counter:"uc_messages_refused"`      // of type UC: the peer may not write the memory
 	GroupWait     uint64 `counter:"datagrams_group_wait"`     // to groups: too many wait for delivery to members
 	NeighbourWait uint64 `counter:"datagrams_neighbour_wait"` // not sent: too many wait for the next hop's address

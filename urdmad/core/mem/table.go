@@ -10,7 +10,7 @@ import "math/rand/v2"
 // segment, so no Insert takes long. A segment uses open addressing with linear probing; indices are random,
 // so their bits serve as the hash.
 type Table struct {
-	segments []*segment // by the lowest bits of an index, length a power of two; several entries may be the same segment
+	segments []*segment // by the lowest bits of an index, length a power of two; entries may share a segment
 	used     int
 	rand     *rand.Rand
 	gone     [64]Gone // a ring of the last deregistered regions

@@ -216,7 +216,7 @@ func (c *Conn) requestArrived(frame []byte) {
 	}
 	c.watch()
 	c.s.handler.Requested(c, &c.asked)
-	if c.state == connRequested || c.state == connStarting { // refused requests are not answered here: their reject is still being sent
+	if c.state == connRequested || c.state == connStarting { // not while a reject is being sent
 		c.silent.Leave()
 	}
 }

@@ -36,7 +36,7 @@ func socket(local netip.AddrPort, scope uint32) (fd int, err error) {
 	if family == unix.AF_INET6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // as servers do: closed connections then don't block the port number
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // old connections then don't block the port
 	if err := unix.Bind(fd, sa); err != nil {
 		_ = unix.Close(fd)
 		return -1, err

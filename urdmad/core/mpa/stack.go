@@ -39,7 +39,7 @@ type Stats struct {
 	ReceiverNotReady uint64 `counter:"receiver_not_ready"` // messages that waited for a receive
 	StartTimeouts    uint64 `counter:"mpa_start_timeouts"` // peers that did not send the expected frame in time
 	BadStarts        uint64 `counter:"mpa_bad_starts"`     // connections whose start was not valid MPA
-	Refused          uint64 `counter:"mpa_refused"`        // connections refused by the allow list, or closed because too many sent no request
+	Refused          uint64 `counter:"mpa_refused"`        // by the allow list, or because too many sent no request
 }
 
 // Stack has all TCP connections of one worker.

@@ -85,11 +85,11 @@ func (n *Interface) bare(p *port.Packet) bool {
 		case !dst.IsValid():
 			n.Drop(DropLeft)
 			return false
-		case p.Group != 0 && src == n.IP() && p.Peer.Port == n.addr.SocketPort: // our own multicast: the members here have received it
+		case p.Group != 0 && src == n.IP() && p.Peer.Port == n.addr.SocketPort: // our own multicast, already delivered
 			n.Drop(DropSelf)
 			return false
 		}
-		if src.IsMulticast() && p.Flags.Has(port.RxInside) { // for a multicast from another worker, Peer has the group
+		if src.IsMulticast() && p.Flags.Has(port.RxInside) { // from another worker: Peer has the group
 			src, dst = n.IP(), src
 		}
 		n.rx.origin = w

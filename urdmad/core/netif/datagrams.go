@@ -38,7 +38,7 @@ func (n *Interface) encapsulated(p *port.Packet) bool {
 		n.rx.origin = w
 		d.Src, d.Dst = netip.AddrPortFrom(p.Peer.Addr(), h.Src), netip.AddrPortFrom(n.IP(), h.Dst)
 		d.Link = Link{Port: p.Peer.Port}
-		if d.Src.Addr().IsMulticast() && p.Flags.Has(port.RxInside) { // for a multicast from another worker, Peer has the group
+		if d.Src.Addr().IsMulticast() && p.Flags.Has(port.RxInside) { // from another worker: Peer has the group
 			d.Src, d.Dst = netip.AddrPortFrom(n.IP(), h.Src), netip.AddrPortFrom(d.Src.Addr(), h.Dst)
 		}
 	}

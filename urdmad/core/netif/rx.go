@@ -24,7 +24,7 @@ type receiver struct {
 	long     []byte                  // private copy of a longer message
 	datagram Datagram
 	origin   origin // origin of datagram, on a port of datagrams
-	heads    []byte // in headRoom: headers reconstructed for bare datagrams of headsFor bytes from one origin; nil: none yet
+	heads    []byte // in headRoom: headers made for bare datagrams of headsFor bytes; nil: none yet
 	headsFor int
 	headRoom [wire.UDP6HeaderLen]byte
 }

@@ -85,7 +85,7 @@ func (t *Table) Answered(now int64, peer netip.Addr, nonce uint32, size, most in
 	}
 	if most < s.most {
 		s.most, s.sent = most, 0
-		s.sizes = slices.DeleteFunc(s.sizes, func(size int) bool { return size >= most }) // a peer may send most more than once
+		s.sizes = slices.DeleteFunc(s.sizes, func(size int) bool { return size >= most }) // most may come again
 		s.sizes = append(s.sizes, most)
 		out := s.send(now, e.to)
 		heap.Fix(&t.searching, e.index)

@@ -68,7 +68,7 @@ func (l *loss) progress(now clock.Time, s Sequence) {
 		l.rtt += (took - l.rtt) / 8
 		l.measured = 0
 	}
-	if l.rtt != 0 { // without a measurement the wait must stay long: a packet sent again is never measured (RFC 6298 section 5)
+	if l.rtt != 0 { // without a measurement keep the long wait (RFC 6298 section 5)
 		l.wait = l.firstWait()
 	}
 	l.tries, l.counted = 0, now

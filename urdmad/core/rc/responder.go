@@ -9,7 +9,7 @@ type Judgement uint8
 const (
 	Drop    Judgement = iota // do nothing; Reply may have an acknowledgement
 	Deliver                  // execute it, then call Delivered, NotReady or Refuse, or nothing to treat it as lost
-	Answer                   // execute an earlier Read again or repeat an atomic's result, then call Repeated or Refuse, or nothing
+	Answer                   // repeat a Read or an atomic's result, then call Repeated or Refuse, or nothing
 )
 
 // Arrival is a request that has arrived.

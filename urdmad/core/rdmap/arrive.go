@@ -27,7 +27,7 @@ type Result uint8
 const (
 	Placed    Result = iota
 	NoReceive        // a Send found no receive posted; nothing was done, and it may be delivered again
-	Busy             // too much data wait to be written to the client's memory; nothing was done, and it may be delivered again
+	Busy             // too much data wait for the client's memory; otherwise the same as NoReceive
 	Refused          // the stream ends with the Terminate that Refusal builds
 )
 

@@ -42,7 +42,8 @@ var (
 	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
 		mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess,
 		mem.Misaligned: wire.TermOperationStream, mem.Failing: wire.TermOperationUnspecified}}
-	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}} // the peer has nowhere to put the answer any more
+	// Revoked: the peer has nowhere to put the answer any more.
+	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}}
 	originals = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermDDPCatastrophic}}
 )
 

@@ -112,7 +112,7 @@ func (c *Conn) limits() {
 	a := &c.QP.Attr
 	timeout, rnr := clock.Time(0), int(a.RNRRetry)
 	if a.Timeout != 0 {
-		timeout = max(4*clock.Time(4096)<<a.Timeout, leastTimeout) // a time-out may take up to four times as long (InfiniBand vol. 1)
+		timeout = max(4*clock.Time(4096)<<a.Timeout, leastTimeout) // up to four times as long (InfiniBand vol. 1)
 	}
 	if rnr == qp.RNRForever {
 		rnr = rc.NoLimit

@@ -36,9 +36,9 @@ type Stack struct {
 type Stats struct {
 	Malformed   uint64 `counter:"roce_malformed"`        // packets with an invalid header
 	WrongICRC   uint64 `counter:"roce_wrong_icrc"`       // packets with a wrong CRC
-	NoQueuePair uint64 `counter:"roce_no_queue_pair"`    // packets to a queue pair number that is unused or doesn't accept this sender
+	NoQueuePair uint64 `counter:"roce_no_queue_pair"`    // packets to a queue pair that doesn't exist or accept them
 	Unsupported uint64 `counter:"roce_not_supported"`    // packets of an unsupported transport
-	Unreachable uint64 `counter:"roce_no_neighbour"`     // sends that failed because the next hop's address was not resolved
+	Unreachable uint64 `counter:"roce_no_neighbour"`     // sends to an unresolved next hop
 	Refused     uint64 `counter:"roce_requests_refused"` // invalid requests: a NAK ended the connection
 	CNPSent     uint64 `counter:"roce_cnp_sent"`         // congestion notification packets sent
 	CNPHeard    uint64 `counter:"roce_cnp_heard"`

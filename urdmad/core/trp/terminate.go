@@ -18,7 +18,7 @@ type termination struct {
 	frozen     bool // acknowledge nothing from frozenAt on
 	frozenAt   wire.PSN
 	code       wire.TermCode
-	until      clock.Time // the Terminate waits until earlier segments are written, at most until this time; 0: it doesn't wait
+	until      clock.Time // latest end of the Terminate's wait for earlier segments to be written; 0: no wait
 	placing    bool       // the segment placingPSN is being delivered
 	placingPSN wire.PSN
 }

@@ -16,7 +16,7 @@ type Stats struct {
 	Wakes       uint64 `counter:"wakes"` // sleeps ended by Wake, a kick or a port rather than by time
 	AsleepNs    uint64 `counter:"asleep_ns"`
 	YieldedNs   uint64 `counter:"yielded_ns"`
-	LongestGap  Time   `counter:"longest_gap_ns"` // between the starts of two consecutive turns without a yield or sleep
+	LongestGap  Time   `counter:"longest_gap_ns"` // between the starts of two turns without a yield or sleep
 	MinorFaults uint64 `counter:"minor_faults"`   // first accesses to pages, or to pages that a client had removed
 	MajorFaults uint64 `counter:"major_faults"`   // accesses that waited for swapped-out pages
 }

@@ -8,8 +8,8 @@ import (
 	"urdma/wire"
 )
 
-// crowd is sharing with connections as trp sets them up: first PSNs at random, idle ends
-// that probe.
+// crowd creates streams like sharing, with connections as trp sets them up: random first PSNs, and idle ends
+// that send probes.
 func crowd(n int, link Link, seed uint64) (all []*stream) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for i := range n {
@@ -26,7 +26,7 @@ func crowd(n int, link Link, seed uint64) (all []*stream) {
 	return all
 }
 
-// until lets streams that share a link go on until time end, event by event.
+// until runs streams that share a link until time end, event by event.
 func until(all []*stream, end reliable.Time) error {
 	for {
 		var next *stream
@@ -45,7 +45,7 @@ func until(all []*stream, end reliable.Time) error {
 	}
 }
 
-// shares are what streams together have made of a link.
+// shares has the results of streams that share a link.
 type shares struct {
 	resent  float64 // of what was sent
 	goodput float64 // of the link
@@ -68,8 +68,8 @@ func sharesOf(all []*stream, took reliable.Time) shares {
 	}
 }
 
-// TestCrowd has several streams meet in a queue of 64 KB, which holds a few segments of
-// each: they use the link without sending most of it twice, and none is left out.
+// TestCrowd: several streams share a queue of 64 KB, which holds a few segments of each. They fill the link
+// without resending most segments, and each gets a share.
 func TestCrowd(t *testing.T) {
 	const took = reliable.Second
 	for _, c := range []struct {
@@ -94,8 +94,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestCrowdedOut has more streams meet in a queue than it holds segments. Whoever is
-// late finds it full nearly always, but dies of that no more than the path does.
+// TestCrowdedOut: more streams share a queue than it holds segments. A stream that starts late finds the queue
+// almost always full, but does not end because of that.
 func TestCrowdedOut(t *testing.T) {
 	for _, streams := range []int{8, 16} {
 		for seed := range uint64(2) {

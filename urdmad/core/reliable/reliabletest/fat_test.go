@@ -7,20 +7,19 @@ import (
 	"urdma/urdmad/core/reliable"
 )
 
-// fatLink is 10 Gb/s with 50 ms there and back.
+// fatLink has a rate of 10 Gb/s and a round trip of 50 ms.
 func fatLink(size int, loss float64) Link {
 	return Link{Rate: 10e9, Size: size, Delay: 25 * ms, Faults: Faults{Loss: loss}}
 }
 
-// newFatStream is newStream between peers that have credits of 20 bits, on a path
-// whose ends hold as many segments.
+// newFatStream is newStream for peers with 20-bit credits, and with windows of that size.
 func newFatStream(seed uint64, link Link) *stream {
 	const window = reliable.MaxWideWindow
 	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Wide: true, Batches: true})
 }
 
-// TestLongFatPath: a path with tens of thousands of segments under way is filled, and
-// stays so, with a little loss as well.
+// TestLongFatPath: a path that holds tens of thousands of segments is filled and stays filled, also with a
+// little loss.
 func TestLongFatPath(t *testing.T) {
 	long := os.Getenv("URDMA_LONG") != ""
 	for _, c := range []struct {
@@ -55,9 +54,8 @@ func TestLongFatPath(t *testing.T) {
 	}
 }
 
-// TestLongPathOfOldPeers: between peers of which one has credits of 12 bits, a window of
-// 1,024 is all there is, as before; and where acknowledgements come one by one, too, on
-// a path that is longer than the first timeout.
+// TestLongPathOfOldPeers: if one peer has 12-bit credits, the window is at most 1,024, also on a path that is
+// longer than the first timeout.
 func TestLongPathOfOldPeers(t *testing.T) {
 	for _, size := range []int{1500, 9000} {
 		link := fatLink(size, 0)
@@ -70,10 +68,9 @@ func TestLongPathOfOldPeers(t *testing.T) {
 	}
 }
 
-// TestFirstFlightLost: that the first acknowledgement is of a segment sent twice is no
-// reason to believe for long that the others, which are lost, are on their way; and
-// where each segment is resent before its acknowledgement can be here, the timeout
-// grows until one isn't, and the path is measured.
+// TestFirstFlightLost: if the first acknowledgement is for a segment sent twice, the other segments, which are
+// lost, are not considered in flight for long. If each segment is resent before its acknowledgement can
+// arrive, the timeout grows until one is not resent, and the round trip is measured.
 func TestFirstFlightLost(t *testing.T) {
 	for _, delay := range []reliable.Time{25 * us, 25 * ms} {
 		s := newStream(1, Link{Rate: 10e9, Size: 1500, Delay: delay, Faults: Faults{Loss: 1}})
@@ -86,8 +83,8 @@ func TestFirstFlightLost(t *testing.T) {
 	}
 }
 
-// TestFatPathShortQueue: a queue that holds an eighth of what is under way overflows
-// when slow start finds the path's end; what that loses is repaired, and the path filled.
+// TestFatPathShortQueue: a queue that holds an eighth of the segments in flight overflows when slow start
+// exceeds the path's capacity; the losses are repaired, and the path is filled.
 func TestFatPathShortQueue(t *testing.T) {
 	link := fatLink(9000, 0)
 	link.Queue = 8 << 20
@@ -102,8 +99,8 @@ func TestFatPathShortQueue(t *testing.T) {
 	}
 }
 
-// TestShortPathKeepsItsWindow: where the path is short, peers with wide credits have
-// no more under way than others, however deep the queue in front of it.
+// TestShortPathKeepsItsWindow: on a short path, peers with 20-bit credits have no more segments in flight than
+// others, however long the path's queue may become.
 func TestShortPathKeepsItsWindow(t *testing.T) {
 	most := 0
 	for _, rate := range []float64{1e9, 40e9} {

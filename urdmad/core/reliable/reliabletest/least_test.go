@@ -6,8 +6,8 @@ import (
 	"urdma/urdmad/core/reliable"
 )
 
-// TestOwnQueueIsNoPath: a stream that keeps some queue all the time does not come to take
-// it for the path, which would have the queue grow each time.
+// TestOwnQueueIsNoPath: a stream that always keeps some queue does not count the queue as part of the path's
+// round trip, which would make the queue grow with each measurement.
 func TestOwnQueueIsNoPath(t *testing.T) {
 	cfg := reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, TargetDelay: 2 * ms}
 	s := newStreamOf(1, Link{Rate: 0.8e9, Size: 1500, Delay: 2500 * us}, cfg)
@@ -20,8 +20,8 @@ func TestOwnQueueIsNoPath(t *testing.T) {
 	}
 }
 
-// TestOthersQueueIsNoPath: streams that come to a queue which others keep find out what the
-// path takes, and the others don't forget it.
+// TestOthersQueueIsNoPath: streams that arrive at a queue kept by others measure the path's own round trip, and
+// the others keep their measurement.
 func TestOthersQueueIsNoPath(t *testing.T) {
 	all := crowd(3, Link{Rate: 0.3e9, Size: 1500, Delay: 500 * us, Queue: 128 << 10}, 7)
 	const end = 13 * reliable.Second

@@ -6,7 +6,7 @@ import (
 	"urdma/urdmad/core/reliable"
 )
 
-// Faults are the probabilities, per packet, of what a network does wrong.
+// Faults are the probabilities of a network's faults, per packet.
 type Faults struct {
 	Loss    float64
 	Dup     float64

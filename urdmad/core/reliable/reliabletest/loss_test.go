@@ -7,8 +7,8 @@ import (
 	"urdma/urdmad/core/reliable"
 )
 
-// naps has either peer sleep now and then, as ends that share cores with others do,
-// for a time that varies about mean, with pauses of half that between.
+// naps makes both peers sleep from time to time, as ends that share cores with others do, for times that vary
+// around mean, with pauses of half of that.
 func (s *stream) naps(mean reliable.Time) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var nap func()
@@ -20,8 +20,8 @@ func (s *stream) naps(mean reliable.Time) {
 	s.At(s.Now, nap)
 }
 
-// TestLossBesideNaps: where sleeping ends make round trips long, loss that has
-// nothing to do with them costs no more than what is lost and sent again.
+// TestLossBesideNaps: if suspended ends make round trips long, independent loss costs no more than resending
+// the lost segments.
 func TestLossBesideNaps(t *testing.T) {
 	goodput := func(loss float64, mean reliable.Time) float64 {
 		s := newStream(1, Link{Rate: 12e9, Size: 1500, Delay: 10 * us, Faults: Faults{Loss: loss}})
@@ -41,9 +41,8 @@ func TestLossBesideNaps(t *testing.T) {
 	}
 }
 
-// TestOverflowIsNoChance: what a queue loses because it overflows is not taken for
-// what a path loses anyway, by whoever comes to it later, either: then both would send
-// on, and more would be lost.
+// TestOverflowIsNoChance: loss by an overflowing queue does not count as random loss of the path, also not for a
+// stream that starts later: otherwise both would continue at their rate, and more would be lost.
 func TestOverflowIsNoChance(t *testing.T) {
 	for _, c := range []struct {
 		streams int
