@@ -101,7 +101,7 @@ func (r *Requester) goBack() {
 	r.loss.measured, r.loss.missed, r.loss.asking = 0, false, false
 }
 
-// ask goes back after a time-out, for one request until it is answered.
+// ask goes back after a time-out; then only one request is sent until it is answered.
 func (r *Requester) ask() {
 	if !r.loss.asking {
 		r.window.save()

@@ -2,7 +2,7 @@ package trp
 
 import "urdma/urdmad/core/clock"
 
-// lightSenders are the last two connections of a port that sent single segments in quick succession, each
+// lightSenders has the last two connections of a port that sent single segments in quick succession, each
 // with nothing else outstanding. Such a segment waits behind all segments of other connections in the
 // port's ring or queue, so those connections reduce their windows (give way).
 type lightSenders struct{ last, before lightSender }
@@ -33,7 +33,7 @@ func (v *lightSenders) other(number uint16, now clock.Time) bool {
 	return other.number != 0 && now-other.at < lightPause
 }
 
-// singleSegment is the time at which a connection last sent a segment with no other outstanding or ready.
+// singleSegment has the time at which a connection last sent a segment with no other outstanding or ready.
 type singleSegment struct{ at clock.Time }
 
 // sent records a single segment; two within lightPause make the connection a light sender.
