@@ -36,6 +36,7 @@ func (d *daemon) setLogLevel(name string) (string, error) {
 	}
 	before := d.log.level.Level()
 	d.log.level.Set(level)
-	d.log.Log(context.Background(), max(level, slog.LevelInfo), "the log level was changed by a user", "from", before, "to", level)
+	d.log.Log(context.Background(), max(level, slog.LevelInfo), "the log level was changed by a user", "from", before,
+		"to", level)
 	return fmt.Sprintf("urdmad logs lines of level %s and above, before: %s", level, before), nil
 }

@@ -16,6 +16,7 @@ func allowLargeFiles(log *slog.Logger) {
 	limit.Cur = limit.Max
 	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &limit) // a soft limit may always be raised to the hard one
 	if limit.Max != unix.RLIM_INFINITY {
-		log.Warn("RLIMIT_FSIZE (ulimit -f, LimitFSIZE=) bounds files, and clients' larger queues and captures will fail", "bytes", limit.Max, "expected", "unlimited")
+		log.Warn("RLIMIT_FSIZE (ulimit -f, LimitFSIZE=) bounds files, and clients' larger queues and captures will fail",
+			"bytes", limit.Max, "expected", "unlimited")
 	}
 }

@@ -30,7 +30,8 @@ func TestFileSizeLimit(t *testing.T) {
 	for options, want := range map[string]bool{"-S": false, "": true} {
 		dir := t.TempDir()
 		written(t, dir, "")
-		c := exec.Command("sh", "-c", "ulimit "+options+` -f 64; exec "$0" "$@"`, os.Args[0], "-test.run=^TestFileSizeLimit$", "-test.v")
+		c := exec.Command("sh", "-c", "ulimit "+options+` -f 64; exec "$0" "$@"`, os.Args[0], "-test.run=^TestFileSizeLimit$",
+			"-test.v")
 		c.Env = append(os.Environ(), "URDMA_TEST_FSIZE="+filepath.Join(dir, "urdma.json"))
 		out, err := c.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "RLIMIT_FSIZE") != want {

@@ -21,7 +21,8 @@ type cut struct {
 
 // attachInjection lets urdma inject take links down, and inject errors into the subnet.
 func (d *daemon) attachInjection() error {
-	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet, Because: d.watch.Because})
+	d.injector = injector.Attach(d.Server, injector.Config{CutLink: d.cutLink, Subnet: d.injectIntoSubnet,
+		Because: d.watch.Because})
 	d.watch.Why = d.injector.Why
 	return nil
 }

@@ -65,7 +65,8 @@ func (d *daemon) followKernel() error {
 func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	p, dev := &d.Config.Ports[i], &d.Server.Devices[i]
 	if s.Gone {
-		d.log.Error("the kernel's network interface is gone: the port keeps its address, until urdmad is started again", "port", p.Name, "interface", p.KernelInterface)
+		d.log.Error("the kernel's network interface is gone: the port keeps its address, until urdmad is started again",
+			"port", p.Name, "interface", p.KernelInterface)
 		return
 	}
 	d.Links.Lock()
@@ -74,12 +75,14 @@ func (d *daemon) follow(i int, k *kernelif.Interface, s kernelif.State) {
 	now := control.Place{Address: addressFrom(s.Addresses, was.Address, p), MTU: max(leastMTU(p), min(s.MTU, most))}
 	if s.MTU > most { // refuse it, as a network card's driver does
 		if err := k.SetMTU(most); err != nil {
-			d.log.Warn("the network interface's MTU is more than the port's: longer packets are lost", "interface", p.KernelInterface, "interface_mtu", s.MTU, "mtu", most, "error", err)
+			d.log.Warn("the network interface's MTU is more than the port's: longer packets are lost", "interface",
+				p.KernelInterface, "interface_mtu", s.MTU, "mtu", most, "error", err)
 		}
 	}
 	if now != was {
 		d.Move(i, now)
-		d.log.Info("the port follows its kernel interface", "port", p.Name, "address", now.Address.String(), "mtu", now.MTU, "was", was.Address.String(), "mtu_was", was.MTU)
+		d.log.Info("the port follows its kernel interface", "port", p.Name, "address", now.Address.String(), "mtu", now.MTU,
+			"was", was.Address.String(), "mtu_was", was.MTU)
 	}
 	var ended, begun serve.Reason
 	if now.Address.Addr() != was.Address.Addr() {

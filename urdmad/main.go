@@ -85,7 +85,8 @@ func command() *cobra.Command {
 				src.file, src.optional = optional, true
 			}
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return configError{fmt.Errorf("%q: arguments for DPDK stand behind --, and a configuration behind --config", args[0])}
+				return configError{fmt.Errorf("%q: arguments for DPDK stand behind --, and a configuration behind --config",
+					args[0])}
 			}
 			src.ealArgs = args
 			return runDaemon(cmd.Context(), src)
@@ -98,8 +99,10 @@ func command() *cobra.Command {
 	for _, name := range []string{"udp", "tcp"} {
 		c.Flags().Lookup(name).NoOptDefVal = defaultSocketPort
 	}
-	c.Flags().StringVar(&src.responder, "responder", "", "answer `WHAT` of other hosts: off, or ping (urdma ping) (default: as the configuration says)")
+	c.Flags().StringVar(&src.responder, "responder", "",
+		"answer `WHAT` of other hosts: off, or ping (urdma ping) (default: as the configuration says)")
 	c.Flags().StringVar(&src.socket, "socket", "", "`PATH` of the control socket (default: as the configuration says)")
-	c.Flags().StringVar(&optional, "config-if-exists", "", "like --config, but without `FILE` urdmad runs as without --config")
+	c.Flags().StringVar(&optional, "config-if-exists", "",
+		"like --config, but without `FILE` urdmad runs as without --config")
 	return c
 }

@@ -211,7 +211,8 @@ func logged(value string) string {
 // applySocketGroup applies socket_group, except to a socket from systemd, whose unit decides.
 func (d *daemon) applySocketGroup(c *config.Config) error {
 	if d.activated {
-		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group", c.SocketGroup)
+		d.log.Warn("socket_group does not apply to a socket from systemd: SocketGroup= in urdmad.socket", "socket_group",
+			c.SocketGroup)
 		return nil
 	}
 	if err := d.shareSocket(c.SocketGroup); err != nil {

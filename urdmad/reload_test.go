@@ -34,8 +34,10 @@ func TestDiff(t *testing.T) {
 		{"nothing", `{"ports":[` + port + `]}`, `{"$comment":"new", "ports": [ ` + port + ` ], "log_level":"info"}`, nil},
 		{"live ones", `{"ports":[` + port + `]}`,
 			`{"ports":[` + port + `],"log_level":"debug","limits":{"clients":3},"death_timeout_ms":500,"socket_group":"5"}`,
-			[]string{`live death_timeout_ms 4000>500`, `live limits.clients 256>3`, `live log_level "info">"debug"`, `live socket_group "">"5"`}},
-		{"taken away again", `{"ports":[` + port + `],"limits":{"clients":3}}`, `{"ports":[` + port + `]}`, []string{`live limits.clients 3>256`}},
+			[]string{`live death_timeout_ms 4000>500`, `live limits.clients 256>3`, `live log_level "info">"debug"`,
+				`live socket_group "">"5"`}},
+		{"taken away again", `{"ports":[` + port + `],"limits":{"clients":3}}`, `{"ports":[` + port + `]}`,
+			[]string{`live limits.clients 3>256`}},
 		{"of a port", `{"ports":[` + port + `]}`, `{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.2/24","mtu":9000}]}`,
 			[]string{`ports[0].ipv4_address "198.18.0.1/24">"198.18.0.2/24"`, `ports[0].mtu 1500>9000`}},
 		{"a property without default", `{"ports":[` + port + `]}`,
@@ -43,9 +45,12 @@ func TestDiff(t *testing.T) {
 			[]string{`ports[0].mac_address >"02:00:00:00:00:07"`}},
 		{"and away", `{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24","mac_address":"02:00:00:00:00:07"}]}`,
 			`{"ports":[` + port + `]}`, []string{`ports[0].mac_address "02:00:00:00:00:07">`}},
-		{"a port more", `{"ports":[` + port + `]}`, `{"ports":[` + port + `,` + second + `]}`, []string{`ports[1] not there>there`}},
-		{"a port less", `{"ports":[` + port + `,` + second + `]}`, `{"ports":[` + port + `]}`, []string{`ports[1] there>not there`}},
-		{"another core", `{"ports":[` + port + `]}`, `{"ports":[` + port + `],"workers":[{"core":1}]}`, []string{`workers[0].core -1>1`}},
+		{"a port more", `{"ports":[` + port + `]}`, `{"ports":[` + port + `,` + second + `]}`,
+			[]string{`ports[1] not there>there`}},
+		{"a port less", `{"ports":[` + port + `,` + second + `]}`, `{"ports":[` + port + `]}`,
+			[]string{`ports[1] there>not there`}},
+		{"another core", `{"ports":[` + port + `]}`, `{"ports":[` + port + `],"workers":[{"core":1}]}`,
+			[]string{`workers[0].core -1>1`}},
 		{"others", `{"ports":[` + port + `]}`, `{"ports":[` + port + `],"eal_args":{"no-huge":true},"log_format":"json"}`,
 			[]string{`eal_args {}>{"no-huge":true}`, `log_format "auto">"json"`}},
 	} {
@@ -70,7 +75,8 @@ func TestDiff(t *testing.T) {
 
 // TestChangesInWords: the user who asked for a reload learns what the log says.
 func TestChangesInWords(t *testing.T) {
-	got := changesInWords("urdma.json", []change{{path: "log_level", from: `"info"`, to: `"debug"`, live: true}}, []string{"unknown property"})
+	got := changesInWords("urdma.json", []change{{path: "log_level", from: `"info"`, to: `"debug"`, live: true}},
+		[]string{"unknown property"})
 	want := "urdma.json is read again\napplied: log_level from \"info\" to \"debug\"\nwarning: unknown property"
 	if got != want {
 		t.Errorf("%q, expected %q", got, want)

@@ -59,7 +59,8 @@ func responderPolicy(c *config.Config) responder.Policy {
 // aboutResponder returns the responder's part of a snapshot.
 func (d *daemon) aboutResponder() *inspect.Responder {
 	p, n := d.responder.Policy(), d.responder.Counts()
-	r := &inspect.Responder{Serves: config.ResponderOff, Allow: []string{}, Port: probe.Port, Open: n.Open, Served: n.Served,
+	r := &inspect.Responder{Serves: config.ResponderOff, Allow: []string{}, Port: probe.Port, Open: n.Open,
+		Served:  n.Served,
 		Refused: n.Refused}
 	if p.Serve {
 		r.Serves = config.ResponderPing

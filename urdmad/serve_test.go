@@ -40,7 +40,8 @@ func greet(t *testing.T, socket string) (net.Conn, unix.Errno) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := abi.HelloRequest{Header: abi.Header{Type: abi.Hello, Length: uint32(abi.Size[abi.HelloRequest]())}, ABIVersion: abi.Version}
+	hello := abi.HelloRequest{Header: abi.Header{Type: abi.Hello, Length: uint32(abi.Size[abi.HelloRequest]())},
+		ABIVersion: abi.Version}
 	if _, err := c.Write(abi.Bytes(&hello)); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,8 @@ func TestCountsThatAreZeroAreThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.Totals.BadFrames["checksum wrong"]; !ok || len(s.Totals.BadFrames) < 30 || len(s.Totals.TerminatesSent) < 20 || len(s.Totals.TerminatesGot) < 20 {
+	if _, ok := s.Totals.BadFrames["checksum wrong"]; !ok || len(s.Totals.BadFrames) < 30 ||
+		len(s.Totals.TerminatesSent) < 20 || len(s.Totals.TerminatesGot) < 20 {
 		t.Errorf("%+v", s.Totals)
 	}
 }

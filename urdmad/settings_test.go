@@ -19,9 +19,10 @@ var effects = map[string]struct {
 	value string
 	shows func(d *daemon) any
 }{
-	"ports[].name":             {`"other0"`, func(d *daemon) any { return d.Server.Devices[0].Name }},
-	"ports[].device":           {`"hca0"`, func(d *daemon) any { return d.Server.Devices[0].Of }},
-	"ports[].vdev":             {`"memif,role=server,socket=@SOCKET@"`, func(d *daemon) any { return d.Ports[0].Info().Driver }},
+	"ports[].name":   {`"other0"`, func(d *daemon) any { return d.Server.Devices[0].Name }},
+	"ports[].device": {`"hca0"`, func(d *daemon) any { return d.Server.Devices[0].Of }},
+	"ports[].vdev": {`"memif,role=server,socket=@SOCKET@"`,
+		func(d *daemon) any { return d.Ports[0].Info().Driver }},
 	"ports[].pci_address":      {`"0000:3b:00.1"`, func(d *daemon) any { return serve.Specs(d.Config)[0].PCI }},
 	"ports[].ipv4_address":     {`"198.18.0.2/24"`, func(d *daemon) any { return d.Pollers[0].Engine.Interface(0).IP() }},
 	"ports[].ipv6_address":     {`"fd00:1::2"`, func(d *daemon) any { return d.Pollers[0].Engine.Interface(0).IP() }},
@@ -37,31 +38,40 @@ var effects = map[string]struct {
 	"ports[].max_qp":           {`7`, func(d *daemon) any { return d.Server.Devices[0].MaxQP }},
 	"ports[].rx_desc_count":    {`64`, func(d *daemon) any { return serve.Specs(d.Config)[0].RxDesc }},
 	"ports[].tx_desc_count":    {`64`, func(d *daemon) any { return serve.Specs(d.Config)[0].TxDesc }},
-	"ports[].rx_burst_size":    {`8`, func(d *daemon) any { rx, _ := d.Pollers[0].Engine.Interface(0).Bursts(); return rx }},
-	"ports[].tx_burst_size":    {`8`, func(d *daemon) any { _, tx := d.Pollers[0].Engine.Interface(0).Bursts(); return tx }},
-	"ports[].transport":        {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
-	"ports[].placement":        {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
-	"transport":                {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
-	"placement":                {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
-	"eal_args":                 {`{"no-huge":true}`, func(d *daemon) any { return d.Config.EALArgs }},
-	"socket":                   {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
-	"socket_group":             {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())), func(d *daemon) any { return mode(d.Config.Socket) }},
-	"sysfs_dir":                {`"@DIR@/sys"`, func(d *daemon) any { return d.Server.Sysfs }},
-	"fabric":                   {`"@FABRIC@"`, func(d *daemon) any { return d.subnet.Nodes() }},
-	"recorder_dir":             {`"@DIR@/records"`, func(d *daemon) any { return d.watch.Records }},
-	"stats_timer_interval":     {`0`, func(d *daemon) any { return d.Config.StatsInterval > 0 }},
-	"death_timeout_ms":         {`500`, func(d *daemon) any { return d.Pollers[0].Engine.TRP.DeathTimeout() }},
-	"workers[].core":           {`@CORE@`, func(d *daemon) any { return d.Policy(0).Core }},
-	"polling.spin_us":          {`7`, func(d *daemon) any { return d.Policy(0).Spin }},
-	"polling.yield_us":         {`7`, func(d *daemon) any { return d.Policy(0).Yield }},
-	"polling.max_sleep_us":     {`0`, func(d *daemon) any { return d.Policy(0).Yield }},
-	"polling.slice_us":         {`100`, func(d *daemon) any { return d.Policy(0).Slice }},
-	"polling.nice":             {`1`, func(d *daemon) any { return d.Policy(0).Nice }},
-	"responder":                {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
-	"responder_allow":          {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
-	"metrics_address":          {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
-	"log_level":                {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
-	"log_format":               {`"json"`, func(d *daemon) any { return d.log.form }},
+	"ports[].rx_burst_size": {`8`, func(d *daemon) any {
+		rx,
+			_ := d.Pollers[0].Engine.Interface(0).Bursts()
+		return rx
+	}},
+	"ports[].tx_burst_size": {`8`, func(d *daemon) any {
+		_,
+			tx := d.Pollers[0].Engine.Interface(0).Bursts()
+		return tx
+	}},
+	"ports[].transport": {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
+	"ports[].placement": {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
+	"transport":         {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
+	"placement":         {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
+	"eal_args":          {`{"no-huge":true}`, func(d *daemon) any { return d.Config.EALArgs }},
+	"socket":            {`"@DIR@/other.sock"`, func(d *daemon) any { return d.listener.Addr().String() }},
+	"socket_group": {fmt.Sprintf("%q", fmt.Sprint(os.Getgid())),
+		func(d *daemon) any { return mode(d.Config.Socket) }},
+	"sysfs_dir":            {`"@DIR@/sys"`, func(d *daemon) any { return d.Server.Sysfs }},
+	"fabric":               {`"@FABRIC@"`, func(d *daemon) any { return d.subnet.Nodes() }},
+	"recorder_dir":         {`"@DIR@/records"`, func(d *daemon) any { return d.watch.Records }},
+	"stats_timer_interval": {`0`, func(d *daemon) any { return d.Config.StatsInterval > 0 }},
+	"death_timeout_ms":     {`500`, func(d *daemon) any { return d.Pollers[0].Engine.TRP.DeathTimeout() }},
+	"workers[].core":       {`@CORE@`, func(d *daemon) any { return d.Policy(0).Core }},
+	"polling.spin_us":      {`7`, func(d *daemon) any { return d.Policy(0).Spin }},
+	"polling.yield_us":     {`7`, func(d *daemon) any { return d.Policy(0).Yield }},
+	"polling.max_sleep_us": {`0`, func(d *daemon) any { return d.Policy(0).Yield }},
+	"polling.slice_us":     {`100`, func(d *daemon) any { return d.Policy(0).Slice }},
+	"polling.nice":         {`1`, func(d *daemon) any { return d.Policy(0).Nice }},
+	"responder":            {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
+	"responder_allow":      {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},
+	"metrics_address":      {`"127.0.0.1:@PORT@"`, func(d *daemon) any { return d.metrics != nil }},
+	"log_level":            {`"error"`, func(d *daemon) any { return d.log.level.Level() }},
+	"log_format":           {`"json"`, func(d *daemon) any { return d.log.form }},
 }
 
 func mode(path string) any {
@@ -121,7 +131,8 @@ func begin(t *testing.T, path, value string) *daemon {
 	if err := os.WriteFile(fabric, []byte("Switch 4 \"s1\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	value = strings.NewReplacer("@DIR@", dir, "@FABRIC@", fabric, "@SOCKET@", dir+"/memif.sock", "@CORE@", fmt.Sprint(cores[len(cores)-1]), "@PORT@", freePort(t)).Replace(value)
+	value = strings.NewReplacer("@DIR@", dir, "@FABRIC@", fabric, "@SOCKET@", dir+"/memif.sock", "@CORE@",
+		fmt.Sprint(cores[len(cores)-1]), "@PORT@", freePort(t)).Replace(value)
 	settings := map[string]string{"socket": `"` + dir + `/urdmad.sock"`}
 	port := map[string]string{"vdev": `"loopback"`, "ipv4_address": `"198.18.0.1/24"`}
 	group, name, inside := strings.Cut(path, ".")

@@ -23,13 +23,15 @@ func (d *daemon) attachSnapshots() error {
 
 // about returns the snapshot's facts about this process.
 func (d *daemon) about() inspect.Daemon {
-	return inspect.Daemon{Version: version, PID: os.Getpid(), UID: os.Getuid(), Started: time.Now(), Socket: d.Config.Socket,
+	return inspect.Daemon{Version: version, PID: os.Getpid(), UID: os.Getuid(), Started: time.Now(),
+		Socket: d.Config.Socket,
 		Config: d.Config.Source, Scheduling: d.scheduling()}
 }
 
 // snapshotConfig returns the snapshot's facts about the daemon and its ports.
 func (d *daemon) snapshotConfig() snapshot.Config {
-	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder, Parts: []snapshot.Part{d.injector.Show, d.watch.Show}}
+	c := snapshot.Config{Daemon: d.about(), Loop: d.loop, Responder: d.aboutResponder,
+		Parts: []snapshot.Part{d.injector.Show, d.watch.Show}}
 	for i, p := range d.Config.Ports {
 		info := d.Ports[i].Info()
 		c.Ports = append(c.Ports, snapshot.Port{Driver: info.Driver, Interface: info.Interface,
@@ -73,6 +75,8 @@ func (d *daemon) loop(n int) (l inspect.Loop) {
 // scheduling returns the snapshot's facts about scheduling.
 func (d *daemon) scheduling() *inspect.Scheduling {
 	m, p := &d.Machine, d.Policy(0)
-	return &inspect.Scheduling{ClockNs: int64(m.Clock), YieldNs: int64(m.Yield), SleepNs: int64(m.Sleep), WakeNs: int64(m.Wake), KeepsCore: m.KeepsCore,
-		AloneNs: int64(p.Alone), YieldForNs: int64(p.Yield), MinSleepNs: int64(p.MinSleep), CrowdNs: int64(p.Crowd), Misses: p.Misses}
+	return &inspect.Scheduling{ClockNs: int64(m.Clock), YieldNs: int64(m.Yield), SleepNs: int64(m.Sleep),
+		WakeNs: int64(m.Wake), KeepsCore: m.KeepsCore,
+		AloneNs: int64(p.Alone), YieldForNs: int64(p.Yield), MinSleepNs: int64(p.MinSleep), CrowdNs: int64(p.Crowd),
+		Misses: p.Misses}
 }

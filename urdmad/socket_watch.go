@@ -52,7 +52,8 @@ func (d *daemon) watchDir() (err error) {
 	}
 	var watched error
 	err = raw.Control(func(fd uintptr) {
-		_, watched = unix.InotifyAddWatch(int(fd), filepath.Dir(d.Config.Socket), unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+		_, watched = unix.InotifyAddWatch(int(fd), filepath.Dir(d.Config.Socket),
+			unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
 	})
 	return errors.Join(err, watched)
 }
@@ -65,7 +66,8 @@ func (d *daemon) checkSocket() {
 	case err == nil && os.SameFile(fi, d.socketFile):
 	case err == nil:
 		if d.socketFile != nil {
-			d.log.Error("the control socket was replaced: programs that start now do not reach this urdmad", "socket", d.Config.Socket)
+			d.log.Error("the control socket was replaced: programs that start now do not reach this urdmad", "socket",
+				d.Config.Socket)
 		}
 		d.socketFile = nil
 	case !errors.Is(err, fs.ErrNotExist):
@@ -74,7 +76,8 @@ func (d *daemon) checkSocket() {
 		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.Config.Socket)
 	default:
 		if err := d.makeSocketAnew(); err != nil {
-			d.log.Error("the control socket was removed and cannot be made anew: programs that start now do not find urdmad", "error", err)
+			d.log.Error("the control socket was removed and cannot be made anew: programs that start now do not find urdmad",
+				"error", err)
 			return
 		}
 		d.log.Warn("the control socket was removed; it is made anew", "socket", d.Config.Socket)

@@ -17,7 +17,8 @@ import (
 func written(t *testing.T, dir, more string) source {
 	t.Helper()
 	file := filepath.Join(dir, "urdma.json")
-	text := `{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24"}],"socket":"` + filepath.Join(dir, "urdmad.sock") + `"` + more + `}`
+	text := `{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24"}],"socket":"` +
+		filepath.Join(dir, "urdmad.sock") + `"` + more + `}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func TestResponderOption(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	src.responder = "fast"
-	if _, _, err := src.load(); err == nil || !strings.Contains(err.Error(), `responder: found "fast", allowed: one of off, ping`) {
+	if _, _, err := src.load(); err == nil ||
+		!strings.Contains(err.Error(), `responder: found "fast", allowed: one of off, ping`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -77,7 +79,8 @@ func TestCoreThatIsNotThere(t *testing.T) {
 	defer cancel()
 	err := runDaemon(ctx, written(t, t.TempDir(), `,"workers":[{"core":4000}]`))
 	var wrong configError
-	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "workers[0].core: found 4000, allowed: a core that urdmad may use here: 0") {
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(),
+		"workers[0].core: found 4000, allowed: a core that urdmad may use here: 0") {
 		t.Errorf("urdmad ended with %v", err)
 	}
 }
@@ -99,7 +102,8 @@ func TestArgumentsWithoutDashes(t *testing.T) {
 	c.SetArgs([]string{"urdma.json"})
 	err := c.Execute()
 	var wrong configError
-	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `"urdma.json"`) || !strings.Contains(err.Error(), "--config") {
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `"urdma.json"`) ||
+		!strings.Contains(err.Error(), "--config") {
 		t.Errorf("urdmad ended with %v", err)
 	}
 }
@@ -138,7 +142,8 @@ func TestFailedPortLeavesNothing(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "urdma.json")
-	text := `{"ports":[{"vdev":"net_af_packet0,iface=nosuch0","ipv4_address":"198.18.0.1/24"}],"socket":"` + filepath.Join(dir, "urdmad.sock") + `"}`
+	text := `{"ports":[{"vdev":"net_af_packet0,iface=nosuch0","ipv4_address":"198.18.0.1/24"}],"socket":"` +
+		filepath.Join(dir, "urdmad.sock") + `"}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,8 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 		return
 	}
 	l, m := now.Loop, last.Loop
-	log.Debug("poll loop statistics", "seconds", round(seconds), "turns", l.Turns-m.Turns, "busy_turns", l.BusyTurns-m.BusyTurns,
+	log.Debug("poll loop statistics", "seconds", round(seconds), "turns", l.Turns-m.Turns, "busy_turns",
+		l.BusyTurns-m.BusyTurns,
 		"asleep_seconds", round(float64(l.AsleepNs-m.AsleepNs)/1e9), "yields", l.Yields-m.Yields, "sleeps", l.Sleeps-m.Sleeps,
 		"messages_out", grown(work.MessagesSent, was.MessagesSent), "messages_in", grown(work.MessagesRecv, was.MessagesRecv),
 		"bytes_out", grown(work.BytesSent, was.BytesSent), "bytes_in", grown(work.BytesRecv, was.BytesRecv),

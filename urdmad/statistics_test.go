@@ -16,7 +16,8 @@ func TestStatisticsLines(t *testing.T) {
 		return &inspect.Snapshot{Taken: at.Add(after), Loop: &inspect.Loop{Turns: rx * 10},
 			Totals: &inspect.Totals{Traffic: make([]inspect.Traffic, 2)},
 			Ports:  []inspect.Port{{Name: "a", RxPackets: rx}, {Name: "b"}},
-			QPs:    []inspect.QP{{Object: inspect.Object{Device: "a"}, Work: inspect.Work{MessagesSent: messages}, Wire: &inspect.Wire{Traffic: inspect.Traffic{Resent: resent}}}}}
+			QPs: []inspect.QP{{Object: inspect.Object{Device: "a"}, Work: inspect.Work{MessagesSent: messages},
+				Wire: &inspect.Wire{Traffic: inspect.Traffic{Resent: resent}}}}}
 	}
 	var b bytes.Buffer
 	level := slog.LevelDebug
@@ -47,7 +48,8 @@ func TestStatisticsLines(t *testing.T) {
 	if got := lines(first, gone); !strings.Contains(got, " resent=0 ") || !strings.Contains(got, "messages_out=0") {
 		t.Errorf("a sum that fell: %s", got)
 	}
-	if got := lines(first, snap(time.Second, 100, 5, 8)); strings.Count(got, "\n") != 1 || !strings.Contains(got, "poll loop") {
+	if got := lines(first, snap(time.Second, 100, 5, 8)); strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "poll loop") {
 		t.Errorf("messages on this host alone: %s", got)
 	}
 	level = slog.LevelInfo

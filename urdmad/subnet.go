@@ -40,7 +40,9 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 		if !ok {
 			lid = 0
 		}
-		list = append(list, fabric.Port{Name: p.Device, Node: binary.BigEndian.Uint64(node[:]), GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.Ports[i].Link() && d.Links.Why(i)&^linkDisabled == 0,
+		list = append(list, fabric.Port{Name: p.Device, Node: binary.BigEndian.Uint64(node[:]),
+			GUID: binary.BigEndian.Uint64(guid[:]), LID: lid, MTU: at.MTU, Up: d.Ports[i].Link() &&
+				d.Links.Why(i)&^linkDisabled == 0,
 			Counters: fabric.Counters{RxPackets: n.RxPackets, TxPackets: n.TxPackets, RxBytes: n.RxBytes, TxBytes: n.TxBytes,
 				RxErrors: n.RxErrors, TxDropped: n.TxDropped, LinkDowns: n.LinkDowns}})
 	}
@@ -49,13 +51,15 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 
 // showSubnet writes the subnet's settings of port i to sysfs, and applies them to its link.
 func (d *daemon) showSubnet(i int, s fabric.Shown) {
-	if err := sysfs.SetSubnet(d.Config.SysfsDir, sysfsPort(&d.Config.Ports[i]), sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
-		Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
+	if err := sysfs.SetSubnet(d.Config.SysfsDir, sysfsPort(&d.Config.Ports[i]),
+		sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
+			Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
 		d.log.Warn("sysfs does not show the subnet's change", "port", d.Config.Ports[i].Name, "error", err)
 	}
 	d.tellSubnet(i, s)
 	if s.Disabled != (d.Links.Why(i)&linkDisabled != 0) {
-		d.Background.Go(func() { d.followSubnet(i) }) // in the background, because it takes the subnet's lock, which is held here
+		// in the background, because it takes the subnet's lock, which is held here
+		d.Background.Go(func() { d.followSubnet(i) })
 	}
 }
 

@@ -28,7 +28,8 @@ func sysfsPort(p *config.Port) sysfs.Port { return sysfs.Port{Device: p.Device, 
 
 func sysfsDevice(p *config.Port, on port.Port) sysfs.Device {
 	info := on.Info()
-	return sysfs.Device{Port: sysfsPort(p), Firmware: firmware(), Driver: info.Driver, Interface: info.Interface, Up: on.Link(), Counters: sysfsCounters(on.Stats()),
+	return sysfs.Device{Port: sysfsPort(p), Firmware: firmware(), Driver: info.Driver, Interface: info.Interface,
+		Up: on.Link(), Counters: sysfsCounters(on.Stats()),
 		Is: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport)}
 }
 
@@ -39,7 +40,8 @@ func firmware() string {
 }
 
 func sysfsCounters(s port.Stats) sysfs.Counters {
-	return sysfs.Counters{RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes, RxErrors: s.RxErrors,
+	return sysfs.Counters{RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
+		RxErrors:  s.RxErrors,
 		RxDropped: s.RxDropped + s.NoBuffer, TxDropped: s.TxDropped, LinkDowns: s.LinkDowns}
 }
 

@@ -33,7 +33,8 @@ func (x *Session) batch(b []byte, r *Reply) (err error) {
 // answer, with room for its header, or nil for a bare header; the number of descriptors that come
 // with it; and the errno value of a refusal, or 0. runBatch returns an error if the batch is
 // malformed; no request of it was carried out.
-func runBatch(b []byte, do func(t abi.Type, request []byte, made []uint32) (answer []byte, fds int, refused syscall.Errno)) ([]byte, error) {
+func runBatch(b []byte, do func(t abi.Type, request []byte, made []uint32) (answer []byte, fds int,
+	refused syscall.Errno)) ([]byte, error) {
 	requests, err := splitBatch(b)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,8 @@ func splitBatch(b []byte) (requests [][]byte, err error) {
 	}
 	m, _ := abi.Decode[abi.BatchRequest](b[:least])
 	if m.Count > abi.MaxBatch {
-		return nil, fmt.Errorf("control: a batch of %d requests, expected %d at most: %w", m.Count, abi.MaxBatch, syscall.EINVAL)
+		return nil, fmt.Errorf("control: a batch of %d requests, expected %d at most: %w", m.Count, abi.MaxBatch,
+			syscall.EINVAL)
 	}
 	b = b[least:]
 	for i := range m.Count {
@@ -89,7 +91,8 @@ func splitBatch(b []byte) (requests [][]byte, err error) {
 		}
 		n := headerOf(b).Length
 		if n < uint32(abi.Size[abi.Header]()) || uint64(n) > uint64(len(b)) {
-			return nil, fmt.Errorf("control: request %d of a batch says it has %d bytes, of %d: %w", i, n, len(b), syscall.EINVAL)
+			return nil, fmt.Errorf("control: request %d of a batch says it has %d bytes, of %d: %w", i, n, len(b),
+				syscall.EINVAL)
 		}
 		requests, b = append(requests, b[:n]), b[n:]
 	}

@@ -22,7 +22,8 @@ func part[T any](kind abi.Type, m T) []byte {
 
 // callBatch sends a batch and returns the head of its answer, the answers, and how many
 // descriptors came.
-func callBatch(t *testing.T, c *client, count int, parts ...[]byte) (resp abi.BatchResponse, answers [][]byte, fds int) {
+func callBatch(t *testing.T, c *client, count int, parts ...[]byte) (resp abi.BatchResponse, answers [][]byte,
+	fds int) {
 	t.Helper()
 	in, oob := exchangeBatch(t, c, count, parts...)
 	fds, n := len(closeReceived(oob)), len(in)
@@ -91,9 +92,12 @@ func batchClientOf(t *testing.T, socket string, flags uint32) (c *client, ctx, p
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.conn.Close() })
-	must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version, Flags: flags}))
-	ctx = must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})).Handle
-	pd = must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx})).Handle
+	must[abi.HelloResponse](t)(call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello,
+		abi.HelloRequest{ABIVersion: abi.Version, Flags: flags}))
+	ctx = must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice,
+		abi.OpenDeviceRequest{})).Handle
+	pd = must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD,
+		abi.HandleMessage{Handle: ctx})).Handle
 	return c, ctx, pd
 }
 
@@ -106,7 +110,8 @@ func connectionParts(ctx, pd uint32) [][]byte {
 		part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(0), CQE: 4}),
 		part(abi.CreateQP, abi.CreateQPRequest{PD: pd, QPType: abi.QPTypeRC, SendCQ: made(1), RecvCQ: made(1),
 			Cap: abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}}),
-		part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(2), Mask: abi.QPMaskState | abi.QPMaskPKeyIndex | abi.QPMaskPort | abi.QPMaskAccessFlags,
+		part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(2),
+			Mask: abi.QPMaskState | abi.QPMaskPKeyIndex | abi.QPMaskPort | abi.QPMaskAccessFlags,
 			Attr: abi.QPAttr{QPState: abi.QPSInit, PortNum: 1}}),
 	}
 }
@@ -128,12 +133,14 @@ func TestBatchMakesAConnectionsObjects(t *testing.T) {
 			t.Errorf("the queue pair is %+v, modified %+v", q, modified)
 		}
 		resp, _, _ = callBatch(t, c, 3, part(abi.DestroyQP, abi.HandleMessage{Handle: q.Handle}),
-			part(abi.DestroyCQ, abi.HandleMessage{Handle: cq.Handle}), part(abi.DestroyChannel, abi.HandleMessage{Handle: channel.Handle}))
+			part(abi.DestroyCQ, abi.HandleMessage{Handle: cq.Handle}),
+			part(abi.DestroyChannel, abi.HandleMessage{Handle: channel.Handle}))
 		if resp.Done != 3 || resp.Refused != 0 {
 			t.Errorf("destroying: %+v", resp)
 		}
 	}
-	if a, err := call[abi.HandleMessage, abi.Header](c, abi.DeallocPD, abi.HandleMessage{Handle: pd}); err != nil || a.Status != 0 {
+	if a, err := call[abi.HandleMessage, abi.Header](c, abi.DeallocPD, abi.HandleMessage{Handle: pd}); err != nil ||
+		a.Status != 0 {
 		t.Error("something of the protection domain is left: ", a, err)
 	}
 }
@@ -147,13 +154,14 @@ func TestBatchStopsAtARefusal(t *testing.T) {
 		part   []byte
 		status syscall.Errno
 	}{
-		"of nothing made":    {bad, syscall.ENOENT},
-		"ahead of its maker": {part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(1), CQE: 4}), syscall.ENOENT},
-		"of another kind":    {part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(0)}), syscall.ENOENT},
-		"cut off":            {part(abi.CreateCQ, abi.HandleMessage{Handle: made(0)}), syscall.EINVAL},
-		"batch":              {part(abi.Batch, abi.BatchRequest{}), syscall.EOPNOTSUPP},
-		"with a descriptor":  {part(abi.AddFile, abi.Header{}), syscall.EOPNOTSUPP},
-		"unknown":            {part(abi.Type(999), abi.Header{}), syscall.EOPNOTSUPP},
+		"of nothing made": {bad, syscall.ENOENT},
+		"ahead of its maker": {part(abi.CreateCQ, abi.CreateCQRequest{Context: ctx, Channel: made(1), CQE: 4}),
+			syscall.ENOENT},
+		"of another kind":   {part(abi.ModifyQP, abi.ModifyQPRequest{Handle: made(0)}), syscall.ENOENT},
+		"cut off":           {part(abi.CreateCQ, abi.HandleMessage{Handle: made(0)}), syscall.EINVAL},
+		"batch":             {part(abi.Batch, abi.BatchRequest{}), syscall.EOPNOTSUPP},
+		"with a descriptor": {part(abi.AddFile, abi.Header{}), syscall.EOPNOTSUPP},
+		"unknown":           {part(abi.Type(999), abi.Header{}), syscall.EOPNOTSUPP},
 	} {
 		resp, answers, fds := callBatch(t, c, 3, part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}), want.part,
 			part(abi.DeallocPD, abi.HandleMessage{Handle: pd}))
@@ -162,11 +170,13 @@ func TestBatchStopsAtARefusal(t *testing.T) {
 			continue
 		}
 		channel, _ := abi.Decode[abi.HandleMessage](answers[0])
-		if a, err := call[abi.HandleMessage, abi.Header](c, abi.DestroyChannel, abi.HandleMessage{Handle: channel.Handle}); err != nil || a.Status != 0 {
+		if a, err := call[abi.HandleMessage, abi.Header](c, abi.DestroyChannel,
+			abi.HandleMessage{Handle: channel.Handle}); err != nil || a.Status != 0 {
 			t.Errorf("%s: what was made before is gone: %v %v", name, a, err)
 		}
 	}
-	if a, err := call[abi.HandleMessage, abi.Header](c, abi.DeallocPD, abi.HandleMessage{Handle: pd}); err != nil || a.Status != 0 {
+	if a, err := call[abi.HandleMessage, abi.Header](c, abi.DeallocPD, abi.HandleMessage{Handle: pd}); err != nil ||
+		a.Status != 0 {
 		t.Error("what comes after a refusal was begun: ", a, err)
 	}
 }
@@ -190,7 +200,8 @@ func TestBatchOfNonsense(t *testing.T) {
 		"one that says it is of 0 bytes": {2, [][]byte{channel, short}},
 		"a piece of a header":            {2, [][]byte{channel, channel[:7]}},
 	} {
-		if resp, _, fds := callBatch(t, c, b.count, b.parts...); syscall.Errno(resp.Header.Status) != syscall.EINVAL || fds != 0 {
+		if resp, _, fds := callBatch(t, c, b.count, b.parts...); syscall.Errno(resp.Header.Status) != syscall.EINVAL ||
+			fds != 0 {
 			t.Errorf("%s: %+v with %d descriptors", name, resp, fds)
 		}
 	}
@@ -217,7 +228,8 @@ func TestBatchBringsItsOwnDescriptors(t *testing.T) {
 	} {
 		for _, flags := range []uint32{0, abi.HelloPool} {
 			c, ctx, pd := batchClientOf(t, start(t).socket, flags)
-			_, oob := exchangeBatch(t, c, 3, kind.make(ctx, pd), part(kind.destroy, abi.HandleMessage{Handle: made(0)}), part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}))
+			_, oob := exchangeBatch(t, c, 3, kind.make(ctx, pd), part(kind.destroy, abi.HandleMessage{Handle: made(0)}),
+				part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}))
 			files := closeReceived(oob)
 			if len(files) != 2 || files[0] != unix.S_IFREG || files[1] != unix.S_IFSOCK {
 				t.Errorf("%s, flags %#x: it came with files of types %#x", name, flags, files)

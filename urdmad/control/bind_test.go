@@ -18,7 +18,8 @@ func binder(t *testing.T, r *running) (*client, func() error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.conn.Close() })
-	if _, err := call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
+	if _, err := call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello,
+		abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
 		t.Fatal(err)
 	}
 	ch, err := call[abi.Header, abi.HandleMessage](c, abi.CMCreateChannel, abi.Header{})
@@ -26,11 +27,13 @@ func binder(t *testing.T, r *running) (*client, func() error) {
 		t.Fatal(err)
 	}
 	return c, func() error {
-		id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: ch.Handle, PS: abi.PSTCP})
+		id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID,
+			abi.CMCreateIDRequest{Channel: ch.Handle, PS: abi.PSTCP})
 		if err != nil {
 			return err
 		}
-		_, err = call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id.Handle, Addr: control.AddrFrom4([4]byte{198, 18, 0, 1}, 7471)})
+		_, err = call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind,
+			abi.CMBindRequest{ID: id.Handle, Addr: control.AddrFrom4([4]byte{198, 18, 0, 1}, 7471)})
 		return err
 	}
 }

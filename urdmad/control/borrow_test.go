@@ -107,13 +107,19 @@ func TestRequestsWakeNobody(t *testing.T) {
 // makePair makes a queue pair in INIT and the completion queue for it.
 func (c *client) makePair(t *testing.T) (qp uint32) {
 	t.Helper()
-	ctx := must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{}))
-	pd := must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx.Handle}))
-	cq := must[abi.CQResponse](t)(call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: ctx.Handle, CQE: 10}))
-	q := must[abi.QPResponse](t)(call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: pd.Handle, QPType: abi.QPTypeRC,
-		SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: abi.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}}))
-	must[abi.QueryQPResponse](t)(call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: q.Handle,
-		Mask: abi.QPMaskState | abi.QPMaskAccessFlags | abi.QPMaskPort | abi.QPMaskPKeyIndex, Attr: abi.QPAttr{QPState: abi.QPSInit, PortNum: 1}}))
+	ctx := must[abi.HandleMessage](t)(call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice,
+		abi.OpenDeviceRequest{}))
+	pd := must[abi.HandleMessage](t)(call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD,
+		abi.HandleMessage{Handle: ctx.Handle}))
+	cq := must[abi.CQResponse](t)(call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ,
+		abi.CreateCQRequest{Context: ctx.Handle, CQE: 10}))
+	q := must[abi.QPResponse](t)(call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP,
+		abi.CreateQPRequest{PD: pd.Handle, QPType: abi.QPTypeRC,
+			SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: abi.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}}))
+	must[abi.QueryQPResponse](t)(call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP,
+		abi.ModifyQPRequest{Handle: q.Handle,
+			Mask: abi.QPMaskState | abi.QPMaskAccessFlags | abi.QPMaskPort | abi.QPMaskPKeyIndex,
+			Attr: abi.QPAttr{QPState: abi.QPSInit, PortNum: 1}}))
 	return q.Handle
 }
 
@@ -154,11 +160,13 @@ func (c *client) request(t *testing.T, channel uint32, events int) requested {
 	bound := must[abi.CMBound](t)
 	bound(call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: listener, Addr: at}))
 	bound(call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: listener, Value: 3}))
-	bound(call[abi.CMResolveAddrRequest, abi.CMBound](c, abi.CMResolveAddr, abi.CMResolveAddrRequest{ID: active, TimeoutMS: 2000, Dst: at}))
+	bound(call[abi.CMResolveAddrRequest, abi.CMBound](c, abi.CMResolveAddr,
+		abi.CMResolveAddrRequest{ID: active, TimeoutMS: 2000, Dst: at}))
 	event(t, events, 0) // ADDR_RESOLVED
 	ok(call[abi.CMValueRequest, abi.Header](c, abi.CMResolveRoute, abi.CMValueRequest{ID: active, Value: 2000}))
 	event(t, events, 2) // ROUTE_RESOLVED
-	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMConnect, abi.CMConnRequest{ID: active, Param: abi.CMParam{QP: c.makePair(t)}}))
+	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMConnect,
+		abi.CMConnRequest{ID: active, Param: abi.CMParam{QP: c.makePair(t)}}))
 	return requested{listener, active, event(t, events, 4).Child} // CONNECT_REQUEST
 }
 
@@ -167,7 +175,8 @@ func (c *client) connectOnce(t *testing.T, channel uint32, events int) {
 	t.Helper()
 	ok := succeeded(t)
 	v := c.request(t, channel, events)
-	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMAccept, abi.CMConnRequest{ID: v.child, Param: abi.CMParam{QP: c.makePair(t)}}))
+	ok(call[abi.CMConnRequest, abi.Header](c, abi.CMAccept,
+		abi.CMConnRequest{ID: v.child, Param: abi.CMParam{QP: c.makePair(t)}}))
 	event(t, events, 9) // ESTABLISHED
 	event(t, events, 9)
 	ok(call[abi.HandleMessage, abi.Header](c, abi.CMDisconnect, abi.HandleMessage{Handle: v.active}))

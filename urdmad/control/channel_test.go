@@ -30,7 +30,8 @@ func TestChannelInUse(t *testing.T) {
 	busy(first)
 	migrate := func(channel uint32) {
 		t.Helper()
-		succeeded(t)(call[abi.CMValueRequest, abi.Header](c, abi.CMMigrateID, abi.CMValueRequest{ID: v.child, Value: channel}))
+		succeeded(t)(call[abi.CMValueRequest, abi.Header](c, abi.CMMigrateID,
+			abi.CMValueRequest{ID: v.child, Value: channel}))
 	}
 	migrate(first)
 	busy(first)

@@ -34,7 +34,8 @@ func (x *Session) cleanUp() {
 	left, rings := x.inOrder(), []*memfd.Shared(nil)
 	x.w.turns(func() (more bool) {
 		n := 0
-		for begun := x.w.Engine.QPs.Spent(); n < min(len(left), removedPerTurn) && x.w.Engine.QPs.Spent()-begun < removedWork; n++ {
+		for begun := x.w.Engine.QPs.Spent(); n < min(len(left), removedPerTurn) &&
+			x.w.Engine.QPs.Spent()-begun < removedWork; n++ {
 			o := left[n]
 			if r := x.removeObject(o); r != nil {
 				rings = append(rings, r)

@@ -25,13 +25,15 @@ func TestCleanUpInParts(t *testing.T) {
 		}},
 		"regions": {16384, func(c *client) request {
 			return func(pd, _ uint32) error {
-				_, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: pd, Access: abi.AccessLocalWrite})
+				_, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR,
+					abi.RegMRRequest{PD: pd, Access: abi.AccessLocalWrite})
 				return err
 			}
 		}},
 		"windows": {16384, func(c *client) request {
 			return func(pd, _ uint32) error {
-				_, err := call[abi.AllocMWRequest, abi.AllocMWResponse](c, abi.AllocMW, abi.AllocMWRequest{PD: pd, Type: abi.MWType1})
+				_, err := call[abi.AllocMWRequest, abi.AllocMWResponse](c, abi.AllocMW,
+					abi.AllocMWRequest{PD: pd, Type: abi.MWType1})
 				return err
 			}
 		}},
@@ -43,7 +45,8 @@ func TestCleanUpInParts(t *testing.T) {
 		}},
 		"shared receive queues": {1024, func(c *client) request {
 			return func(pd, _ uint32) error {
-				_, err := call[abi.CreateSRQRequest, abi.SRQResponse](c, abi.CreateSRQ, abi.CreateSRQRequest{PD: pd, MaxWR: 1, MaxSGE: 1})
+				_, err := call[abi.CreateSRQRequest, abi.SRQResponse](c, abi.CreateSRQ,
+					abi.CreateSRQRequest{PD: pd, MaxWR: 1, MaxSGE: 1})
 				return err
 			}
 		}},
@@ -72,12 +75,14 @@ func TestCleanUpInParts(t *testing.T) {
 		}},
 		"ids": {8192, func(c *client) request {
 			return func(_, channel uint32) error {
-				return made(call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP}))
+				return made(call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID,
+					abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP}))
 			}
 		}},
 		"listeners": {8192, func(c *client) request {
 			return func(_, channel uint32) error {
-				id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP})
+				id, err := call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID,
+					abi.CMCreateIDRequest{Channel: channel, PS: abi.PSTCP})
 				if err == nil {
 					_, err = call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: id.Handle, Value: 3})
 				}
@@ -147,7 +152,8 @@ func TestRegionsOfOneFileGo(t *testing.T) {
 	for i := range uint64(regions) {
 		if err == nil {
 			_, err = call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR,
-				abi.RegMRRequest{PD: 2, Path: abi.PathShared, File: file, FileOffset: 2 * i * page, Length: page, Addr: 2 * i * page, IOVA: 2 * i * page})
+				abi.RegMRRequest{PD: 2, Path: abi.PathShared, File: file, FileOffset: 2 * i * page, Length: page,
+					Addr: 2 * i * page, IOVA: 2 * i * page})
 		}
 	}
 	if err != nil {

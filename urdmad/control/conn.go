@@ -64,7 +64,8 @@ func (c *conn) receive(buf []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage, abi.MaxFDs)
+		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage,
+			abi.MaxFDs)
 	}
 	return n, nil
 }

@@ -63,7 +63,8 @@ func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
 	switch m.PS {
 	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // all share one space of port numbers
 	default:
-		return fmt.Errorf("control: rdma_cm port space %#x; there are IPoIB, TCP, UDP and IB: %w", m.PS, syscall.EPROTONOSUPPORT)
+		return fmt.Errorf("control: rdma_cm port space %#x; there are IPoIB, TCP, UDP and IB: %w", m.PS,
+			syscall.EPROTONOSUPPORT)
 	}
 	if err := x.Take(&oneID); err != nil {
 		return err
@@ -153,7 +154,8 @@ func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 		return err
 	}
 	if !o.x.Owner.MayBind(o.x.UnixConn, addr.Port()) {
-		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", addr.Port(), syscall.EACCES)
+		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", addr.Port(),
+			syscall.EACCES)
 	}
 	limit := time.NewTimer(sessionEndTimeout)
 	defer limit.Stop()
@@ -215,7 +217,8 @@ func (o *ID) resolveAddr(m *abi.CMResolveAddrRequest, r *Reply) error {
 		return err
 	}
 	if !o.x.Owner.MayBind(o.x.UnixConn, src.Port()) {
-		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", src.Port(), syscall.EACCES)
+		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", src.Port(),
+			syscall.EACCES)
 	}
 	return o.Do(func() error {
 		err := o.x.w.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
@@ -239,7 +242,8 @@ func (o *ID) listen(m *abi.CMValueRequest, r *Reply) error {
 // pairOf returns the queue pair that connection parameters name; nil for none.
 func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
-		return nil, fmt.Errorf("control: %d bytes of private data, %d at most: %w", p.PrivateDataLen, abi.MaxPrivate, syscall.EINVAL)
+		return nil, fmt.Errorf("control: %d bytes of private data, %d at most: %w", p.PrivateDataLen, abi.MaxPrivate,
+			syscall.EINVAL)
 	}
 	if p.QP == abi.NoHandle {
 		return nil, nil
@@ -290,7 +294,8 @@ const optionLevelID = 0
 func (o *ID) setOption(m *abi.CMSetOptionRequest, _ *Reply) error {
 	return o.Do(func() error {
 		if m.Level != optionLevelID {
-			return fmt.Errorf("control: rdma_set_option of level %d, there is %d (RDMA_OPTION_ID): %w", m.Level, optionLevelID, syscall.ENOSYS)
+			return fmt.Errorf("control: rdma_set_option of level %d, there is %d (RDMA_OPTION_ID): %w", m.Level, optionLevelID,
+				syscall.ENOSYS)
 		}
 		return o.x.w.CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
 	})

@@ -44,7 +44,8 @@ func deviceNumber(dev int) uint32 {
 // paramOf converts a client's connection parameters.
 func paramOf(p *abi.CMParam) *cm.Param {
 	return &cm.Param{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
-		RNRRetryCount: p.RNRRetryCount, RetryCount: min(p.RetryCount, 7), QPN: p.QPNum, QKey: p.QKey, PrivateData: p.Private()}
+		RNRRetryCount: p.RNRRetryCount, RetryCount: min(p.RetryCount, 7), QPN: p.QPNum, QKey: p.QKey,
+		PrivateData: p.Private()}
 }
 
 // eventOf converts an event for clients. The event numbers on both sides are those of rdma_cma.h.

@@ -27,7 +27,8 @@ func TestEventNumbers(t *testing.T) {
 
 // TestEventCrosses: every field of an event reaches the client.
 func TestEventCrosses(t *testing.T) {
-	e := cm.Event{Kind: cm.EventConnectRequest, ID: &cm.ID{Handle: 3}, Child: &cm.ID{Handle: 4}, Err: syscall.EPROTO, Dev: 1,
+	e := cm.Event{Kind: cm.EventConnectRequest, ID: &cm.ID{Handle: 3}, Child: &cm.ID{Handle: 4}, Err: syscall.EPROTO,
+		Dev:   1,
 		Local: netip.MustParseAddrPort("10.0.0.1:7000"), Peer: netip.MustParseAddrPort("10.0.0.2:50000"),
 		Param: cm.Param{ResponderResources: 5, InitiatorDepth: 6, QPN: 7, PrivateData: []byte("hi")}}
 	want := abi.CMEvent{Event: abi.CMConnectRequest, Status: -int32(syscall.EPROTO), ID: 3, Child: 4, Device: 1,

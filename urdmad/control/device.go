@@ -86,7 +86,8 @@ func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
 	}
 	x.Owner.Name = process.CString(m.Command[:])
 	x.ReadCommandLine()
-	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, User: x.user(), Space: x.space, Fault: func(error) { go x.conn.Close() }}}
+	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, User: x.user(), Space: x.space,
+		Fault: func(error) { go x.conn.Close() }}}
 	if m.Flags&abi.HelloPool != 0 {
 		x.pool = &memfd.Pool{
 			Take: func(bytes int) error { return x.Take(fileAmounts(bytes)) },
@@ -161,7 +162,7 @@ func (x *Session) connect() (theirs int, err error) {
 func (x *Session) disconnect() {
 	if x.kick >= 0 {
 		_ = x.w.UnwatchKick(x.kick) // a hung-up socket has left the set already
-		_ = unix.Close(x.kick)  // nothing to do about a failed close
+		_ = unix.Close(x.kick)      // nothing to do about a failed close
 		x.kick = -1
 	}
 	x.bells.Close()
@@ -211,13 +212,16 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 	}
 	limits, most, at := x.s.Current(), x.most(), d.At()
 	first := x.s.First(int(m.Device))
-	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(at.Address.Addr(), 0), int(m.Device)), PrefixLength: uint32(at.Address.Bits()), MAC: d.MAC,
+	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(at.Address.Addr(), 0), int(m.Device)),
+		PrefixLength: uint32(at.Address.Bits()), MAC: d.MAC,
 		MTU: uint32(at.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
 		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
 		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
 		MaxRdAtom: most.MaxRdAtom, NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
-		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1), MaxSRQWR: most.MaxSRQWR,
-		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number), NumPorts: uint32(x.s.Ports(first))}
+		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1),
+		MaxSRQWR:  most.MaxSRQWR,
+		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number),
+		NumPorts: uint32(x.s.Ports(first))}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
 	v.NodeGUIDBE = personality.GUID(x.s.Devices[first].MAC)
 	copy(v.Name[:len(v.Name)-1], d.Of)
@@ -230,8 +234,9 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 
 // most returns the limits for the client that are the same on all devices.
 func (x *Session) most() abi.Device {
-	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE, MaxRdAtom: uint32(x.s.MaxReads),
-		MaxSRQWR: maxQPWR, MaxSRQSGE: qp.MaxSGE}
+	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE,
+		MaxRdAtom: uint32(x.s.MaxReads),
+		MaxSRQWR:  maxQPWR, MaxSRQSGE: qp.MaxSGE}
 	x.s.limit(x, &d)
 	return d
 }

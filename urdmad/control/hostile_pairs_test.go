@@ -29,8 +29,10 @@ func oneCarrier(t *testing.T, r *running, numbers []uint32) {
 				wrong <- fmt.Sprintf("the carrier %T of queue pair %d, of type %d, has another", q.Carrier(), n, q.Type)
 				return
 			}
-			if c, ok := q.Carrier().(*samehost.Conn); ok && c.Other() != nil && c.Other().QP != nil && c.Other().QP.Carrier() != qp.Carrier(c.Other()) {
-				wrong <- fmt.Sprintf("queue pair %d sends to queue pair %d, of type %d, whose carrier is a %T", n, c.Other().QP.QPN, c.Other().QP.Type, c.Other().QP.Carrier())
+			if c, ok := q.Carrier().(*samehost.Conn); ok && c.Other() != nil && c.Other().QP != nil &&
+				c.Other().QP.Carrier() != qp.Carrier(c.Other()) {
+				wrong <- fmt.Sprintf("queue pair %d sends to queue pair %d, of type %d, whose carrier is a %T", n, c.Other().QP.QPN,
+					c.Other().QP.Type, c.Other().QP.Carrier())
 				return
 			}
 		}
@@ -59,7 +61,8 @@ func TestHostilePairs(t *testing.T) {
 	own := netip.MustParseAddr("198.18.0.1")
 	var numbers []uint32
 	newClient := func() *controltest.Client {
-		c, err := controltest.New(controltest.Config{Rand: rng, Socket: r.socket, Own: own, Peers: []netip.Addr{own}, Domain: domain, Numbers: &numbers})
+		c, err := controltest.New(controltest.Config{Rand: rng, Socket: r.socket, Own: own, Peers: []netip.Addr{own},
+			Domain: domain, Numbers: &numbers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,5 +90,6 @@ func TestHostilePairs(t *testing.T) {
 	}
 	nothingLeft(t, r)
 	stats := r.server.Workers[0].CM.Stats
-	t.Logf("%d requests, %d accepted, %d connections by rdma_cm; by number %d", stats.Requested, stats.Accepted, stats.Established, r.server.Workers[0].Numbers.Stats().Established)
+	t.Logf("%d requests, %d accepted, %d connections by rdma_cm; by number %d", stats.Requested, stats.Accepted,
+		stats.Established, r.server.Workers[0].Numbers.Stats().Established)
 }

@@ -37,7 +37,8 @@ func message(r *rand.Rand) []byte {
 	switch t {
 	case abi.CreateQP:
 		if r.IntN(2) == 0 {
-			binary.NativeEndian.PutUint32(b[20:], []uint32{abi.QPTypeRC, abi.QPTypeUC, abi.QPTypeUD, abi.QPTypeXRCSend}[r.IntN(4)])
+			binary.NativeEndian.PutUint32(b[20:],
+				[]uint32{abi.QPTypeRC, abi.QPTypeUC, abi.QPTypeUD, abi.QPTypeXRCSend}[r.IntN(4)])
 			clear(b[32:48]) // srq to source_qpn
 		} else if r.IntN(2) == 0 {
 			clear(b[16:48])
@@ -118,7 +119,8 @@ func furnish(t testing.TB, c *net.UnixConn, port uint16) {
 		}
 	}
 	// Another client may have the port number.
-	exchange(c, typedRequest(abi.CMBind, abi.CMBindRequest{ID: 7, Addr: control.AddrFrom4([4]byte{198, 18, 0, 1}, port)}), nil)
+	exchange(c, typedRequest(abi.CMBind, abi.CMBindRequest{ID: 7, Addr: control.AddrFrom4([4]byte{198, 18, 0, 1}, port)}),
+		nil)
 	exchange(c, request(abi.CMListen, 7, 2), nil)
 	fd, err := unix.MemfdCreate("x", unix.MFD_ALLOW_SEALING)
 	if err != nil {

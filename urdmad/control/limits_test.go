@@ -71,7 +71,8 @@ var asked = []struct {
 		return err
 	}},
 	{"limits.cm_ids is 2", syscall.ENOMEM, func(l *limitTest) error {
-		_, err := call[abi.CMCreateIDRequest, abi.HandleMessage](l.c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: limitChannel, PS: abi.PSTCP})
+		_, err := call[abi.CMCreateIDRequest, abi.HandleMessage](l.c, abi.CMCreateID,
+			abi.CMCreateIDRequest{Channel: limitChannel, PS: abi.PSTCP})
 		return err
 	}},
 	{"limits.files is 1", syscall.ENOMEM, func(l *limitTest) (err error) {
@@ -81,7 +82,8 @@ var asked = []struct {
 		return err
 	}},
 	{"limits.queue_bytes is 1048576", syscall.ENOMEM, func(l *limitTest) error {
-		_, err := call[abi.ResizeCQRequest, abi.CQResponse](l.c, abi.ResizeCQ, abi.ResizeCQRequest{Handle: limitCQ, CQE: 1 << 16})
+		_, err := call[abi.ResizeCQRequest, abi.CQResponse](l.c, abi.ResizeCQ,
+			abi.ResizeCQRequest{Handle: limitCQ, CQE: 1 << 16})
 		return err
 	}},
 	{"limits.protection_domains is 1", syscall.ENOMEM, func(l *limitTest) error {
@@ -89,7 +91,8 @@ var asked = []struct {
 		return err
 	}},
 	{"limits.completion_queues is 1", syscall.ENOMEM, func(l *limitTest) error {
-		_, err := call[abi.CreateCQRequest, abi.CQResponse](l.c, abi.CreateCQ, abi.CreateCQRequest{Context: limitContext, CQE: 10})
+		_, err := call[abi.CreateCQRequest, abi.CQResponse](l.c, abi.CreateCQ,
+			abi.CreateCQRequest{Context: limitContext, CQE: 10})
 		return err
 	}},
 	{"limits.queue_pairs is 1", syscall.ENOMEM, func(l *limitTest) error {
@@ -98,19 +101,22 @@ var asked = []struct {
 	}},
 	{"limits.shared_receive_queues is 1", syscall.ENOMEM, func(l *limitTest) error {
 		for range 2 {
-			if _, err := call[abi.CreateSRQRequest, abi.SRQResponse](l.c, abi.CreateSRQ, abi.CreateSRQRequest{PD: limitPD, MaxWR: 1, MaxSGE: 1}); err != nil {
+			if _, err := call[abi.CreateSRQRequest, abi.SRQResponse](l.c, abi.CreateSRQ,
+				abi.CreateSRQRequest{PD: limitPD, MaxWR: 1, MaxSGE: 1}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}},
 	{"limits.registered_bytes is 4096", syscall.ENOMEM, func(l *limitTest) error {
-		_, err := call[abi.RegMRRequest, abi.RegMRResponse](l.c, abi.RegMR, abi.RegMRRequest{PD: limitPD, Addr: 1 << 20, Length: 4097, Access: abi.AccessLocalWrite, Path: abi.PathFallback})
+		_, err := call[abi.RegMRRequest, abi.RegMRResponse](l.c, abi.RegMR, abi.RegMRRequest{PD: limitPD, Addr: 1 << 20,
+			Length: 4097, Access: abi.AccessLocalWrite, Path: abi.PathFallback})
 		return err
 	}},
 	{"limits.memory_regions is 2", syscall.ENOMEM, func(l *limitTest) error {
 		for range 2 {
-			if _, err := call[abi.RegMRRequest, abi.RegMRResponse](l.c, abi.RegMR, abi.RegMRRequest{PD: limitPD, Access: abi.AccessLocalWrite}); err != nil {
+			if _, err := call[abi.RegMRRequest, abi.RegMRResponse](l.c, abi.RegMR,
+				abi.RegMRRequest{PD: limitPD, Access: abi.AccessLocalWrite}); err != nil {
 				return err
 			}
 		}
@@ -123,7 +129,8 @@ var asked = []struct {
 				return err
 			}
 			l.t.Cleanup(func() { other.conn.Close() })
-			if _, err := call[abi.HelloRequest, abi.HelloResponse](other, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
+			if _, err := call[abi.HelloRequest, abi.HelloResponse](other, abi.Hello,
+				abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
 				return err
 			}
 		}
@@ -142,7 +149,8 @@ func (l *logged) take(s *control.Server) {
 func TestLimits(t *testing.T) {
 	var log logged
 	r := start(t, log.take)
-	r.server.SetLimits(account.Limits{QueuePairs: 1, SharedReceiveQueues: 1, MemoryRegions: 2, CompletionQueues: 1, ProtectionDomains: 1, RegisteredBytes: 4096,
+	r.server.SetLimits(account.Limits{QueuePairs: 1, SharedReceiveQueues: 1, MemoryRegions: 2, CompletionQueues: 1,
+		ProtectionDomains: 1, RegisteredBytes: 4096,
 		Contexts: 1, CompletionChannels: 1, EventChannels: 2, IDs: 2, Files: 1, Mappings: 4, QueueBytes: 1 << 20, Clients: 2})
 	c, err := dial(r.socket)
 	if err != nil {
@@ -226,8 +234,9 @@ func TestMappingBudget(t *testing.T) {
 		}
 		var made []uint32
 		register := func() error {
-			mr, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Length: 4096, Addr: 1 << 20, IOVA: 1 << 20,
-				Access: abi.AccessLocalWrite, File: file, FileOffset: uint64(len(made)) << 30})
+			mr, err := call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR,
+				abi.RegMRRequest{PD: 2, Length: 4096, Addr: 1 << 20, IOVA: 1 << 20,
+					Access: abi.AccessLocalWrite, File: file, FileOffset: uint64(len(made)) << 30})
 			if err == nil {
 				made = append(made, mr.Handle)
 			}

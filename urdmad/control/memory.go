@@ -110,7 +110,8 @@ func (mr *MR) left() {
 func checkRegistration(m *abi.RegMRRequest) error {
 	switch {
 	case m.Addr+m.Length < m.Addr || m.IOVA+m.Length < m.IOVA:
-		return fmt.Errorf("control: memory at %#x (for peers %#x) of %d bytes wraps past the end of addresses: %w", m.Addr, m.IOVA, m.Length, syscall.EINVAL)
+		return fmt.Errorf("control: memory at %#x (for peers %#x) of %d bytes wraps past the end of addresses: %w", m.Addr,
+			m.IOVA, m.Length, syscall.EINVAL)
 	case m.Access&(abi.AccessRemoteWrite|abi.AccessRemoteAtomic) != 0 && m.Access&abi.AccessLocalWrite == 0:
 		return fmt.Errorf("control: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC want IBV_ACCESS_LOCAL_WRITE (ibv_reg_mr(3)): %w", syscall.EINVAL)
 	}
@@ -142,7 +143,8 @@ func (x *Session) reachFile(m *abi.RegMRRequest) (mem.Mapping, error) {
 	if err := mem.CheckShmem(f); err != nil {
 		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
 	}
-	return x.reached(x.space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset, m.Length))
+	return x.reached(x.space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset,
+		m.Length))
 }
 
 func (x *Session) reached(mapping mem.Mapping, err error) (mem.Mapping, error) {

@@ -14,8 +14,9 @@ import (
 // newInit makes a queue pair in INIT.
 func newInit(t *testing.T, c *client) abi.QPResponse {
 	t.Helper()
-	q, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4,
-		Cap: abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4}})
+	q, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP,
+		abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4,
+			Cap: abi.QPCap{MaxSendWR: 4, MaxRecvWR: 4}})
 	if err == nil {
 		_, err = modifyTo(c, q.Handle, abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags,
 			abi.QPAttr{QPState: abi.QPSInit, PortNum: 1, QPAccessFlags: 7})
@@ -27,13 +28,16 @@ func newInit(t *testing.T, c *client) abi.QPResponse {
 }
 
 func modifyTo(c *client, handle, mask uint32, a abi.QPAttr) (abi.QueryQPResponse, error) {
-	return call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: handle, Mask: mask, Attr: a})
+	return call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP,
+		abi.ModifyQPRequest{Handle: handle, Mask: mask, Attr: a})
 }
 
 const (
-	toRTR = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic |
+	toRTR = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+		abi.QPMaskMaxDestRdAtomic |
 		abi.QPMaskMinRNRTimer
-	toRTS = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry
+	toRTS = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+		abi.QPMaskRNRRetry
 )
 
 func gid(a string) [16]byte { return netip.MustParseAddr(a).As16() }
@@ -60,15 +64,18 @@ func TestPaths(t *testing.T) {
 		q := newInit(t, c)
 		v.path.QPState, v.path.PathMTU, v.path.DestQPNum, v.path.MaxDestRdAtomic = abi.QPSRTR, 3, 0x77, 5
 		v.path.AHPortNum = 1
-		if _, err := modifyTo(c, q.Handle, toRTR, v.path); (v.err == 0) != (err == nil) || err != nil && !strings.Contains(err.Error(), v.err.Error()) {
+		if _, err := modifyTo(c, q.Handle, toRTR, v.path); (v.err == 0) != (err == nil) || err != nil &&
+			!strings.Contains(err.Error(), v.err.Error()) {
 			t.Errorf("%s: %v", v.name, err)
 		}
 		now, err := call[abi.HandleMessage, abi.QueryQPResponse](c, abi.QueryQP, abi.HandleMessage{Handle: q.Handle})
-		if err != nil || (now.Attr.QPState == abi.QPSRTR) != (v.peer != "") || (now.Attr.DestQPNum == 0x77) != (v.peer != "") {
+		if err != nil || (now.Attr.QPState == abi.QPSRTR) != (v.peer != "") ||
+			(now.Attr.DestQPNum == 0x77) != (v.peer != "") {
 			t.Errorf("%s: %+v, %v", v.name, now.Attr, err)
 		}
 		shown := connectionOf(t, r, q.QPN)
-		if v.peer == "" && shown != nil || v.peer != "" && (shown == nil || !strings.HasPrefix(shown.Peer, v.peer+":") || shown.Side != inspect.SideNumber) {
+		if v.peer == "" && shown != nil || v.peer != "" &&
+			(shown == nil || !strings.HasPrefix(shown.Peer, v.peer+":") || shown.Side != inspect.SideNumber) {
 			t.Errorf("%s: shown as %+v", v.name, shown)
 		}
 	}
@@ -97,12 +104,15 @@ func connectionOf(t *testing.T, r *running, qpn uint32) *inspect.Connection {
 func TestQueryGivesBack(t *testing.T) {
 	r, c := startEquipped(t)
 	q := newInit(t, c)
-	want := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 0x1234, RQPSN: 0xabcdef, MaxDestRdAtomic: 16, MinRNRTimer: 12, DLID: 9, IsGlobal: 1,
-		DGID: gid("::ffff:198.18.0.1"), FlowLabel: 1, HopLimit: 2, TrafficClass: 3, SL: 4, StaticRate: 5, SrcPathBits: 6, AHPortNum: 1}
+	want := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 0x1234, RQPSN: 0xabcdef, MaxDestRdAtomic: 16,
+		MinRNRTimer: 12, DLID: 9, IsGlobal: 1,
+		DGID: gid("::ffff:198.18.0.1"), FlowLabel: 1, HopLimit: 2, TrafficClass: 3, SL: 4, StaticRate: 5, SrcPathBits: 6,
+		AHPortNum: 1}
 	if _, err := modifyTo(c, q.Handle, toRTR, want); err != nil {
 		t.Fatal(err)
 	}
-	want.QPState, want.SQPSN, want.MaxRdAtomic, want.Timeout, want.RetryCnt, want.RNRRetry = abi.QPSRTS, 0x1ffffff, 16, 14, 6, 5
+	want.QPState, want.SQPSN, want.MaxRdAtomic, want.Timeout, want.RetryCnt, want.RNRRetry = abi.QPSRTS, 0x1ffffff, 16, 14,
+		6, 5
 	if _, err := modifyTo(c, q.Handle, toRTS, want); err != nil {
 		t.Fatal(err)
 	}

@@ -63,8 +63,10 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 		ring.PlaceQP(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
 	q := &QP{Context: pd.Context, PD: pd, ring: mem}
-	q.QP = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.Context.Dev), Client: &x.client.Client, PD: pd.Number, SendCQ: send.CQ, RecvCQ: recv, SRQ: shared,
-		Async: pd.Context.Async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle, Ports: uint32(x.s.Ports(pd.Context.Dev))}, mem.Mem, &resp)
+	q.QP = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.Context.Dev), Client: &x.client.Client,
+		PD: pd.Number, SendCQ: send.CQ, RecvCQ: recv, SRQ: shared,
+		Async: pd.Context.Async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle,
+		Ports: uint32(x.s.Ports(pd.Context.Dev))}, mem.Mem, &resp)
 	dev := &x.s.Devices[pd.Context.Dev]
 	x.Do(func() {
 		if err = dev.pairs.Take(&x.Account, pd.Context.Dev, dev.Of, dev.MaxQP); err != nil {
@@ -104,17 +106,21 @@ func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
 func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
 	c := &m.Cap
 	switch {
-	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD && m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
+	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD &&
+		m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
-	case m.SRQ != abi.NoHandle && c.MaxRecvWR != 0, m.QPType == abi.QPTypeXRCSend && (c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
-		return fmt.Errorf("control: max_recv_wr is %d for a queue pair of type %s that has no receive queue of its own: %w", c.MaxRecvWR, abi.QPTypeText(m.QPType), syscall.EINVAL)
+	case m.SRQ != abi.NoHandle && c.MaxRecvWR != 0, m.QPType == abi.QPTypeXRCSend &&
+		(c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
+		return fmt.Errorf("control: max_recv_wr is %d for a queue pair of type %s that has no receive queue of its own: %w",
+			c.MaxRecvWR, abi.QPTypeText(m.QPType), syscall.EINVAL)
 	}
 	for _, l := range []struct {
 		name        string
 		asked, most uint32
 	}{
 		{"max_send_wr", c.MaxSendWR, most.MaxQPWR}, {"max_recv_wr", c.MaxRecvWR, most.MaxQPWR},
-		{"max_send_sge", c.MaxSendSGE, most.MaxSGE}, {"max_recv_sge", c.MaxRecvSGE, most.MaxSGE}, {"max_inline_data", c.MaxInline, most.MaxInline},
+		{"max_send_sge", c.MaxSendSGE, most.MaxSGE}, {"max_recv_sge", c.MaxRecvSGE, most.MaxSGE},
+		{"max_inline_data", c.MaxInline, most.MaxInline},
 	} {
 		if l.asked > l.most {
 			return fmt.Errorf("control: %s is %d, allowed: 0 to %d: %w", l.name, l.asked, l.most, syscall.EINVAL)
@@ -232,11 +238,13 @@ func (q *QP) detachMcast(m *abi.McastRequest, _ *Reply) error {
 func (q *QP) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int, netip.Addr) error) (err error) {
 	group := m.Group.AddrPort().Addr().WithZone("").Unmap()
 	if q.QP.Type != abi.QPTypeUD {
-		return fmt.Errorf("control: a queue pair of type %s, and groups are for UD: %w", abi.QPTypeText(q.QP.Type), syscall.EINVAL)
+		return fmt.Errorf("control: a queue pair of type %s, and groups are for UD: %w", abi.QPTypeText(q.QP.Type),
+			syscall.EINVAL)
 	}
 	q.x.Do(func() {
 		if q.QP.Ports > 1 && q.QP.Attr.PortNum == 0 {
-			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w", q.QP.Ports, q.x.s.Devices[q.Context.Dev].Of, syscall.EINVAL)
+			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w",
+				q.QP.Ports, q.x.s.Devices[q.Context.Dev].Of, syscall.EINVAL)
 			return
 		}
 		err = change(q.x.w.Engine.Datagrams, q.QP, q.Port(), group)

@@ -71,7 +71,8 @@ func (c *Context) createCQ(m *abi.CreateCQRequest, r *Reply) (err error) {
 	}
 	resp := ring.CQLayout(m.CQE)
 	bill := &account.Amounts{account.CompletionQueues: 1}
-	mem, at, err := x.queueMemory("urdma-cq", bill, resp.EntriesOffset, resp.EntriesOffset+resp.Entries*uint32(abi.Size[abi.CQE]()))
+	mem, at, err := x.queueMemory("urdma-cq", bill, resp.EntriesOffset,
+		resp.EntriesOffset+resp.Entries*uint32(abi.Size[abi.CQE]()))
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,8 @@ func (q *CQ) resizeCQ(m *abi.ResizeCQRequest, r *Reply) error {
 	if !q.moveTo(mem, &resp, m.CQE) {
 		mem.Close()
 		x.Give(bill)
-		return fmt.Errorf("control: a completion queue of %d entries holds more that have not been polled: %w", m.CQE, syscall.EINVAL)
+		return fmt.Errorf("control: a completion queue of %d entries holds more that have not been polled: %w", m.CQE,
+			syscall.EINVAL)
 	}
 	old.Close()
 	q.resized(account.CompletionQueues, bill)
@@ -195,7 +197,8 @@ func fileAmounts(bytes int) *account.Amounts {
 // queueMemory takes a queue's resources and makes its memory of so many bytes, heads included. If
 // the client has a pool, the memory is in the pool and at is its location; otherwise it is a file
 // of its own.
-func (x *Session) queueMemory(name string, bill *account.Amounts, heads, bytes uint32) (m *memfd.Shared, at memfd.Place, err error) {
+func (x *Session) queueMemory(name string, bill *account.Amounts, heads, bytes uint32) (m *memfd.Shared, at memfd.Place,
+	err error) {
 	if x.pool == nil || bytes > memfd.MostPart {
 		bytes = max(4096, (bytes+4095)&^4095)
 		bill[account.QueueBytes] += uint64(bytes)

@@ -14,7 +14,8 @@ func sendNothing(t testing.TB, socket int, fds ...int) {
 	oob := unix.UnixRights(fds...)
 	m := unix.Msghdr{Control: &oob[0]}
 	m.SetControllen(len(oob))
-	if _, _, errno := unix.Syscall(unix.SYS_SENDMSG, uintptr(socket), uintptr(unsafe.Pointer(&m)), unix.MSG_NOSIGNAL); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SENDMSG, uintptr(socket), uintptr(unsafe.Pointer(&m)),
+		unix.MSG_NOSIGNAL); errno != 0 {
 		t.Fatal("sendmsg: ", errno)
 	}
 }

@@ -35,7 +35,8 @@ func TestRefusedFields(t *testing.T) {
 		return err
 	}
 	resolve := func(src, dst abi.Addr) error {
-		_, err := call[abi.CMResolveAddrRequest, abi.CMBound](c, abi.CMResolveAddr, abi.CMResolveAddrRequest{ID: id, Src: src, Dst: dst})
+		_, err := call[abi.CMResolveAddrRequest, abi.CMBound](c, abi.CMResolveAddr,
+			abi.CMResolveAddrRequest{ID: id, Src: src, Dst: dst})
 		return err
 	}
 	shown := func(transport uint32) error {
@@ -43,12 +44,14 @@ func TestRefusedFields(t *testing.T) {
 		return err
 	}
 	modify := func(mask, state uint32) error {
-		_, err := call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: 5, Mask: mask, Attr: abi.QPAttr{QPState: state}})
+		_, err := call[abi.ModifyQPRequest, abi.QueryQPResponse](c, abi.ModifyQP,
+			abi.ModifyQPRequest{Handle: 5, Mask: mask, Attr: abi.QPAttr{QPState: state}})
 		return err
 	}
 	four := control.AddrFrom4([4]byte{127, 0, 0, 1}, 1)
 	_, bind := call[abi.CMBindRequest, abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: six})
-	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture, abi.CaptureRequest{Device: abi.NoDevice, Host: abi.Addr{Family: 77}})
+	_, capture := call[abi.CaptureRequest, abi.CaptureResponse](c, abi.Capture,
+		abi.CaptureRequest{Device: abi.NoDevice, Host: abi.Addr{Family: 77}})
 	for _, x := range []struct {
 		what string
 		got  error
@@ -81,12 +84,14 @@ func TestRefusedFields(t *testing.T) {
 // TestTransportAskedFor: a device is described as the caller shows it.
 func TestTransportAskedFor(t *testing.T) {
 	_, c := startEquipped(t)
-	for asked, want := range map[uint32]string{abi.TransportDefault: personality.IWARP, abi.TransportIWARP: personality.IWARP,
-		abi.TransportIB: personality.IB, abi.TransportRoCE: personality.RoCE} {
+	for asked, want := range map[uint32]string{abi.TransportDefault: personality.IWARP,
+		abi.TransportIWARP: personality.IWARP,
+		abi.TransportIB:    personality.IB, abi.TransportRoCE: personality.RoCE} {
 		d, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: asked})
 		p := personality.Named(want)
 		port := personality.Port{MAC: d.MAC, Addr: d.Addr.AddrPort().Addr()}
-		if err != nil || d.Transport != p.Transport || d.NodeType != p.NodeType || d.LinkLayer != p.LinkLayer || d.GID != p.GID(&port) {
+		if err != nil || d.Transport != p.Transport || d.NodeType != p.NodeType || d.LinkLayer != p.LinkLayer ||
+			d.GID != p.GID(&port) {
 			t.Errorf("%#x: %+v, %v", asked, d, err)
 		}
 	}
@@ -96,7 +101,8 @@ func TestTransportAskedFor(t *testing.T) {
 func TestQueuesAskedFor(t *testing.T) {
 	r, c := startEquipped(t)
 	for _, cap := range []abi.QPCap{{}, {MaxSendWR: 3}, {MaxRecvWR: 5}, {MaxSendWR: 3, MaxRecvWR: 5}} {
-		q, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4, Cap: cap})
+		q, err := call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP,
+			abi.CreateQPRequest{PD: 2, QPType: abi.QPTypeRC, SendCQ: 4, RecvCQ: 4, Cap: cap})
 		if err != nil || (q.SQ.Entries > 0) != (cap.MaxSendWR > 0) || (q.RQ.Entries > 0) != (cap.MaxRecvWR > 0) {
 			t.Errorf("%+v: %+v, %v", cap, q, err)
 		}
@@ -148,10 +154,12 @@ func TestRefusalsAreLogged(t *testing.T) {
 			return refusal(call[abi.ResizeCQRequest, abi.Header](c, abi.ResizeCQ, abi.ResizeCQRequest{Handle: cq}))
 		}},
 		{syscall.EINVAL, "max_send_sge is 4096, allowed: 0 to ", func() error {
-			return refusal(call[abi.CreateQPRequest, abi.Header](c, abi.CreateQP, abi.CreateQPRequest{PD: pd, SendCQ: cq, RecvCQ: cq, QPType: abi.QPTypeRC, Cap: abi.QPCap{MaxSendSGE: 4096}}))
+			return refusal(call[abi.CreateQPRequest, abi.Header](c, abi.CreateQP, abi.CreateQPRequest{PD: pd, SendCQ: cq,
+				RecvCQ: cq, QPType: abi.QPTypeRC, Cap: abi.QPCap{MaxSendSGE: 4096}}))
 		}},
 		{syscall.EINVAL, "from RESET to INIT the mask lacks IBV_QP_ACCESS_FLAGS|IBV_QP_PKEY_INDEX|IBV_QP_PORT", func() error {
-			return refusal(call[abi.ModifyQPRequest, abi.Header](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: qp, Mask: abi.QPMaskState, Attr: abi.QPAttr{QPState: abi.QPSInit}}))
+			return refusal(call[abi.ModifyQPRequest, abi.Header](c, abi.ModifyQP,
+				abi.ModifyQPRequest{Handle: qp, Mask: abi.QPMaskState, Attr: abi.QPAttr{QPState: abi.QPSInit}}))
 		}},
 		{syscall.EINVAL, "a memory window of type 7, there are 1 and 2", func() error {
 			return refusal(call[abi.AllocMWRequest, abi.Header](c, abi.AllocMW, abi.AllocMWRequest{PD: pd, Type: 7}))
@@ -170,7 +178,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	} {
 		before := len(log.String())
 		err := x.ask()
-		if said := log.String()[before:]; !errors.Is(err, x.want) || !strings.Contains(said, `msg="request refused"`) || !strings.Contains(said, x.says) ||
+		if said := log.String()[before:]; !errors.Is(err, x.want) || !strings.Contains(said, `msg="request refused"`) ||
+			!strings.Contains(said, x.says) ||
 			strings.Contains(said, "level=DEBUG") != (x.want == syscall.EBUSY) {
 			t.Errorf("%v, expected %v and %q in the log:\n%s", err, x.want, x.says, said)
 		}

@@ -74,10 +74,12 @@ func TestResizeFullQueue(t *testing.T) {
 	r := start(t)
 	c := opened(t, r)
 	const entries, receives = 1 << 16, 16384
-	cq, mem := askMapped[abi.CreateCQRequest, abi.CQResponse](t, c, abi.CreateCQ, abi.CreateCQRequest{Context: 1, CQE: entries})
+	cq, mem := askMapped[abi.CreateCQRequest, abi.CQResponse](t, c, abi.CreateCQ,
+		abi.CreateCQRequest{Context: 1, CQE: entries})
 	abi.At[abi.CQRing](mem, int(cq.RingOffset)).Cons = ^uint32(entries - 1) // none was polled, and there were as many
 	most := pagesOfTurns(r.server.Workers[0])
-	askMapped[abi.ResizeCQRequest, abi.CQResponse](t, c, abi.ResizeCQ, abi.ResizeCQRequest{Handle: cq.Handle, CQE: entries})
+	askMapped[abi.ResizeCQRequest, abi.CQResponse](t, c, abi.ResizeCQ,
+		abi.ResizeCQRequest{Handle: cq.Handle, CQE: entries})
 	if n := most(); n > pagesPerTurn {
 		t.Errorf("completion queue: %d pages in one turn, expected %d at most", n, pagesPerTurn)
 	}

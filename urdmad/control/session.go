@@ -55,11 +55,13 @@ type Session struct {
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
-	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]Object{}, kick: -1, over: make(chan struct{})}
+	x := &Session{s: s, w: s.Workers[0], id: s.nextID.Add(1), name: "new client", objects: map[uint32]Object{}, kick: -1,
+		over: make(chan struct{})}
 	x.Owner.Learn(c)
 	x.Join(&s.Accounts)
 	x.conn = newConn(c, x.Closer())
-	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime)) // fails only for a closed socket, which ends the session anyway
+	// fails only for a closed socket, which ends the session anyway
+	_ = c.SetReadDeadline(time.Now().Add(firstRequestTime))
 	return x
 }
 

@@ -72,7 +72,8 @@ func (x *Session) sharedQueue(handle uint32) (*qp.RecvQueue, error) {
 func (o *SRQ) modifySRQ(m *abi.ModifySRQRequest, _ *Reply) error {
 	switch {
 	case m.Mask&^abi.SRQMaskLimit != 0:
-		return fmt.Errorf("control: attributes %#x of a shared receive queue, known: IBV_SRQ_LIMIT, %#x: %w", m.Mask, abi.SRQMaskLimit, syscall.EINVAL)
+		return fmt.Errorf("control: attributes %#x of a shared receive queue, known: IBV_SRQ_LIMIT, %#x: %w", m.Mask,
+			abi.SRQMaskLimit, syscall.EINVAL)
 	case m.Mask == 0:
 		return nil
 	case m.SRQLimit > o.cap.MaxWR:
@@ -109,7 +110,8 @@ func (o *SRQ) resizeSRQ(m *abi.ModifySRQRequest, r *Reply) error {
 	if moving == nil {
 		mem.Close()
 		x.Give(bill)
-		return fmt.Errorf("control: a shared receive queue of max_wr %d holds fewer than are posted, or than its limit: %w", m.MaxWR, syscall.EINVAL)
+		return fmt.Errorf("control: a shared receive queue of max_wr %d holds fewer than are posted, or than its limit: %w",
+			m.MaxWR, syscall.EINVAL)
 	}
 	x.w.turns(func() (more bool) {
 		if more = moving.Step(); !more {

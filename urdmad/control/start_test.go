@@ -29,7 +29,8 @@ func start(t testing.TB, change ...func(*control.Server)) *running {
 			c(r.Server)
 		}
 		v, n := watch.Attach(r.Server, nil), injector.Attach(r.Server, injector.Config{})
-		s = snapshots.Attach(r.Server, snapshots.Config{Loop: func(int) inspect.Loop { return inspect.Loop{} }, Parts: []snapshots.Part{n.Show, v.Show}})
+		s = snapshots.Attach(r.Server, snapshots.Config{Loop: func(int) inspect.Loop { return inspect.Loop{} },
+			Parts: []snapshots.Part{n.Show, v.Show}})
 	})
 	return &running{r.Server, s, r.Socket}
 }

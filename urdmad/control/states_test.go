@@ -12,7 +12,8 @@ import (
 // TestStateNames: the names that a snapshot's readers know are those of the
 // states there are.
 func TestStateNames(t *testing.T) {
-	for state, name := range map[uint32]string{abi.QPSReset: "RESET", abi.QPSInit: "INIT", abi.QPSRTR: "RTR", abi.QPSRTS: "RTS",
+	for state, name := range map[uint32]string{abi.QPSReset: "RESET", abi.QPSInit: "INIT", abi.QPSRTR: "RTR",
+		abi.QPSRTS: "RTS",
 		abi.QPSSQD: "SQD", abi.QPSSQE: "SQE", abi.QPSErr: "ERR"} {
 		if got := inspect.QPStates[state]; got != name {
 			t.Errorf("queue pair state %d is called %q, expected %q", state, got, name)

@@ -20,7 +20,8 @@ func TestUnreadDescriptors(t *testing.T) {
 	for next := pd + 1; ; next += 8 {
 		var parts [][]byte
 		for i := range uint32(8) {
-			parts = append(parts, part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}), part(abi.DestroyChannel, abi.HandleMessage{Handle: next + i}))
+			parts = append(parts, part(abi.CreateChannel, abi.HandleMessage{Handle: ctx}),
+				part(abi.DestroyChannel, abi.HandleMessage{Handle: next + i}))
 		}
 		if _, err := c.conn.Write(batchOf(len(parts), parts...)); err != nil {
 			break

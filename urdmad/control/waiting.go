@@ -20,7 +20,8 @@ func (s *Server) wait(x *Session) {
 	if len(s.waiting) >= maxWaiting {
 		y := s.waitingToDrop()
 		s.waiting = slices.DeleteFunc(s.waiting, func(z *Session) bool { return z == y })
-		s.Log.Warn("connection closed: too many have not said HELLO", "limit", maxWaiting, "pid", y.Owner.PID, "uid", y.Owner.UID)
+		s.Log.Warn("connection closed: too many have not said HELLO", "limit", maxWaiting, "pid", y.Owner.PID, "uid",
+			y.Owner.UID)
 		y.conn.Close()
 	}
 	s.waiting = append(s.waiting, x)

@@ -28,7 +28,8 @@ func TestSilentConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.conn.Close()
-	if _, err := call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
+	if _, err := call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello,
+		abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
 		t.Errorf("a client beside silent connections: %v", err)
 	}
 	if _, err := fetch(r.socket); err != nil {

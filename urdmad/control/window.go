@@ -19,7 +19,8 @@ type MW struct {
 func (pd *PD) allocMW(m *abi.AllocMWRequest, r *Reply) error {
 	x := pd.x
 	if m.Type != abi.MWType1 && m.Type != abi.MWType2 {
-		return fmt.Errorf("control: a memory window of type %d, there are %d and %d: %w", m.Type, abi.MWType1, abi.MWType2, syscall.EINVAL)
+		return fmt.Errorf("control: a memory window of type %d, there are %d and %d: %w", m.Type, abi.MWType1, abi.MWType2,
+			syscall.EINVAL)
 	}
 	bill := &account.Amounts{account.Regions: 1}
 	if err := x.Take(bill); err != nil {

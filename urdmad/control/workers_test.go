@@ -25,7 +25,8 @@ import (
 func startTwo(t *testing.T, change ...func(*control.Server)) *running {
 	return start(t, append(change, func(s *control.Server) {
 		p := loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{})
-		second, w := controltest.NewWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"), func(number uint32) bool { return number%2 == 1 })
+		second, w := controltest.NewWorker(t, p, netip.MustParsePrefix("198.18.0.1/24"),
+			func(number uint32) bool { return number%2 == 1 })
 		if err := w.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -46,14 +47,16 @@ func opened(t *testing.T, r *running) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.conn.Close() })
-	if _, err = call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello, abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
+	if _, err = call[abi.HelloRequest, abi.HelloResponse](c, abi.Hello,
+		abi.HelloRequest{ABIVersion: abi.Version}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, err := call[abi.OpenDeviceRequest, abi.HandleMessage](c, abi.OpenDevice, abi.OpenDeviceRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD, abi.HandleMessage{Handle: ctx.Handle}); err != nil {
+	if _, err = call[abi.HandleMessage, abi.HandleMessage](c, abi.AllocPD,
+		abi.HandleMessage{Handle: ctx.Handle}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -96,7 +99,8 @@ func TestWorkersShareClients(t *testing.T) {
 	defer file.Close()
 	h := inDomain(t, b, file, unix.O_CREAT)
 	for _, flags := range []uint32{0, unix.O_CREAT} {
-		_, err = callWith[abi.OpenXRCDRequest, abi.HandleMessage](a, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1, OFlags: flags}, int(file.Fd()))
+		_, err = callWith[abi.OpenXRCDRequest, abi.HandleMessage](a, abi.OpenXRCD,
+			abi.OpenXRCDRequest{Context: 1, OFlags: flags}, int(file.Fd()))
 		if !errors.Is(err, syscall.EBUSY) {
 			t.Errorf("a client of another worker: %v, expected EBUSY", err)
 		}
@@ -194,7 +198,8 @@ func TestWorkersTellOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	watch, err := source.StartCapture(abi.CaptureRequest{Device: abi.NoDevice, RingBytes: 1 << 16, Flags: abi.CaptureEvents | abi.CaptureChanges})
+	watch, err := source.StartCapture(abi.CaptureRequest{Device: abi.NoDevice, RingBytes: 1 << 16,
+		Flags: abi.CaptureEvents | abi.CaptureChanges})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +209,8 @@ func TestWorkersTellOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer looks.conn.Close()
-	for _, text := range []string{"port urdma0 GID_CHANGE", "port urdma0 down", "port urdma0 up", "call ibv_create_qp errno=ENOMEM", "device urdma0"} {
+	for _, text := range []string{"port urdma0 GID_CHANGE", "port urdma0 down", "port urdma0 up",
+		"call ibv_create_qp errno=ENOMEM", "device urdma0"} {
 		injects(t, looks, text)
 	}
 	s, err := r.snapshots.Snapshot(context.Background())
@@ -212,7 +218,8 @@ func TestWorkersTellOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	injects(t, looks, "clear")
-	for what, want := range map[string]int{"msg=injected": 4, "msg=\"inject: begins\"": 1, "msg=\"inject: ends\" worker=0": 1, "msg=\"inject: ends\" worker=1": 1} {
+	for what, want := range map[string]int{"msg=injected": 4, "msg=\"inject: begins\"": 1,
+		"msg=\"inject: ends\" worker=0": 1, "msg=\"inject: ends\" worker=1": 1} {
 		if n := strings.Count(log.String(), what); n != want {
 			t.Errorf("%q stands %d times in the log, expected %d:\n%s", what, n, want, log.String())
 		}

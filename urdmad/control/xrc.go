@@ -176,7 +176,8 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *Reply) error {
 	if err != nil {
 		return err
 	}
-	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0 {
+	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle ||
+		m.CreateFlags != 0 || m.SourceQPN != 0 {
 		return fmt.Errorf("control: a queue pair of type XRC_RECV has no protection domain, queues, flags or source number of its own: %w", syscall.EINVAL)
 	}
 	bill := &account.Amounts{account.QueuePairs: 1}
@@ -184,7 +185,8 @@ func (x *Session) createTarget(m *abi.CreateQPRequest, r *Reply) error {
 		return err
 	}
 	var resp abi.QPResponse
-	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain, Ports: uint32(x.s.Ports(xrcd.Context.Dev))}, nil, &resp)
+	q := qp.New(qp.Config{Type: m.QPType, Client: &x.client.Client, Domain: xrcd.domain.Domain,
+		Ports: uint32(x.s.Ports(xrcd.Context.Dev))}, nil, &resp)
 	o := &QP{QP: q, Context: xrcd.Context, xrcd: xrcd}
 	dev := &x.s.Devices[xrcd.Context.Dev]
 	x.Do(func() {
@@ -257,12 +259,14 @@ func (x *Session) nameQueue(m *abi.CreateSRQRequest, o *SRQ, shared *qp.Shared) 
 	switch m.SRQType {
 	case abi.SRQTypeBasic:
 		if m.XRCD != abi.NoHandle || m.CQ != abi.NoHandle {
-			return fmt.Errorf("control: a basic shared receive queue has no XRC domain and no completion queue: %w", syscall.EINVAL)
+			return fmt.Errorf("control: a basic shared receive queue has no XRC domain and no completion queue: %w",
+				syscall.EINVAL)
 		}
 		return nil
 	case abi.SRQTypeXRC:
 	default:
-		return fmt.Errorf("control: a shared receive queue of type %d, there are %d (basic) and %d (XRC): %w", m.SRQType, abi.SRQTypeBasic, abi.SRQTypeXRC, syscall.EOPNOTSUPP)
+		return fmt.Errorf("control: a shared receive queue of type %d, there are %d (basic) and %d (XRC): %w", m.SRQType,
+			abi.SRQTypeBasic, abi.SRQTypeXRC, syscall.EOPNOTSUPP)
 	}
 	xrcd, err := Find[*XRCD](x, m.XRCD)
 	cq, errCQ := Find[*CQ](x, m.CQ)

@@ -14,7 +14,8 @@ import (
 // inDomain opens the XRC domain of a file.
 func inDomain(t *testing.T, c *client, file *os.File, flags uint32) uint32 {
 	t.Helper()
-	h, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](c, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1, OFlags: flags}, int(file.Fd()))
+	h, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](c, abi.OpenXRCD,
+		abi.OpenXRCDRequest{Context: 1, OFlags: flags}, int(file.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +44,18 @@ func TestXRCOutlives(t *testing.T) {
 		domains[i] = inDomain(t, clients[i], file, unix.O_CREAT)
 	}
 	a, b := clients[0], clients[1]
-	if _, err := call[abi.CreateSRQRequest, abi.SRQResponse](a, abi.CreateSRQ, abi.CreateSRQRequest{PD: 2, MaxWR: 4, MaxSGE: 1,
-		SRQType: abi.SRQTypeXRC, XRCD: domains[0], CQ: 4}); err != nil {
+	if _, err := call[abi.CreateSRQRequest, abi.SRQResponse](a, abi.CreateSRQ,
+		abi.CreateSRQRequest{PD: 2, MaxWR: 4, MaxSGE: 1,
+			SRQType: abi.SRQTypeXRC, XRCD: domains[0], CQ: 4}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := call[abi.CreateQPRequest, abi.QPResponse](a, abi.CreateQP, abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv, XRCD: domains[0]})
+	made, err := call[abi.CreateQPRequest, abi.QPResponse](a, abi.CreateQP,
+		abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv, XRCD: domains[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP, abi.OpenQPRequest{XRCD: domains[1], QPNum: made.QPN})
+	opened, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP,
+		abi.OpenQPRequest{XRCD: domains[1], QPNum: made.QPN})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +70,13 @@ func TestXRCOutlives(t *testing.T) {
 	}
 	b.refuses(t, abi.CloseXRCD, domains[1], syscall.EBUSY)
 	b.takes(t, abi.DestroyQP, opened.Handle)
-	if _, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP, abi.OpenQPRequest{XRCD: domains[1], QPNum: made.QPN}); err == nil {
+	if _, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP,
+		abi.OpenQPRequest{XRCD: domains[1], QPNum: made.QPN}); err == nil {
 		t.Error("the queue pair outlives its last reference")
 	}
 	b.takes(t, abi.CloseXRCD, domains[1])
-	if _, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](b, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1}, int(file.Fd())); err == nil {
+	if _, err := callWith[abi.OpenXRCDRequest, abi.HandleMessage](b, abi.OpenXRCD, abi.OpenXRCDRequest{Context: 1},
+		int(file.Fd())); err == nil {
 		t.Error("the domain outlives its last handle")
 	}
 }
@@ -95,7 +101,8 @@ func TestOpenedTargets(t *testing.T) {
 		return c, inDomain(t, c, file, unix.O_CREAT)
 	}
 	target := func(c *client, d uint32) (abi.QPResponse, error) {
-		return call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv, XRCD: d})
+		return call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP,
+			abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv, XRCD: d})
 	}
 	a, da := member()
 	made, err := target(a, da)

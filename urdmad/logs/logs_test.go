@@ -26,7 +26,8 @@ func TestQueueNeverBlocks(t *testing.T) {
 	q.Close()
 	w.Close()
 	got := <-text
-	if !strings.HasPrefix(got, "line 0\n") || !strings.Contains(got, " log lines lost") || strings.Count(got, "\n") > queued+3 {
+	if !strings.HasPrefix(got, "line 0\n") || !strings.Contains(got, " log lines lost") ||
+		strings.Count(got, "\n") > queued+3 {
 		t.Errorf("%d lines: %.200s", strings.Count(got, "\n"), got)
 	}
 }
@@ -67,7 +68,8 @@ func TestLimit(t *testing.T) {
 		t.Error("a flood of one message holds back another")
 	}
 	now = now.Add(time.Second)
-	if n := count(1000, "impossible packet"); n != int(time.Second/interval) || !strings.Contains(out.String(), "left_out_before=900\n") {
+	if n := count(1000, "impossible packet"); n != int(time.Second/interval) ||
+		!strings.Contains(out.String(), "left_out_before=900\n") {
 		t.Errorf("%d lines a second later: %.300s", n, out.String())
 	}
 	now = now.Add(time.Hour)
@@ -89,7 +91,8 @@ func TestLimitForgets(t *testing.T) {
 func TestQueuePairNumbersAreHexadecimal(t *testing.T) {
 	var out strings.Builder
 	l := slog.New(Hex{slog.NewTextHandler(&out, nil)})
-	l.With("qpn", uint32(0x871cec)).WithGroup("peer").Info("lost", "qpn", uint32(1), "peer_qpn", uint32(0x7e), "count", uint32(16))
+	l.With("qpn", uint32(0x871cec)).WithGroup("peer").Info("lost", "qpn", uint32(1), "peer_qpn", uint32(0x7e), "count",
+		uint32(16))
 	if want := " msg=lost qpn=871cec peer.qpn=000001 peer.peer_qpn=00007e peer.count=16\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -30,7 +30,8 @@ type Queue[T any] struct {
 // NewQueue has lines written by write, and miss say how many were dropped before the
 // next one.
 func NewQueue[T any](write func(T), miss func(lines uint64)) *Queue[T] {
-	q := &Queue[T]{lines: make(chan T, queued), write: write, miss: miss, over: make(chan struct{}), done: make(chan struct{})}
+	q := &Queue[T]{lines: make(chan T, queued), write: write, miss: miss, over: make(chan struct{}),
+		done: make(chan struct{})}
 	go q.run()
 	return q
 }

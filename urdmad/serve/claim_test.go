@@ -72,7 +72,8 @@ func TestOneAddressOfTwo(t *testing.T) {
 	if d, log := claims(vdev, "198.18.77.2/24"); log != "" || len(d.claims) != 1 {
 		t.Fatalf("the first: %d addresses are claimed, %q", len(d.claims), log)
 	}
-	for _, part := range []string{"another urdmad has the port's address", "port=urdma0", "address=198.18.77.2", "interface=lo", fmt.Sprintf("process=%d", os.Getpid())} {
+	for _, part := range []string{"another urdmad has the port's address", "port=urdma0", "address=198.18.77.2",
+		"interface=lo", fmt.Sprintf("process=%d", os.Getpid())} {
 		if d, log := claims("net_af_xdp1,iface=lo", "198.18.77.2/16"); !strings.Contains(log, part) || len(d.claims) != 0 {
 			t.Errorf("the second: %d addresses are claimed, and %q does not say %q", len(d.claims), log, part)
 		}

@@ -104,7 +104,8 @@ func Limits(c *config.Config) account.Limits {
 	return account.Limits{QueuePairs: l.QueuePairs, MemoryRegions: l.MemoryRegions, CompletionQueues: l.CompletionQueues,
 		SharedReceiveQueues: l.SharedReceiveQueues, ProtectionDomains: l.ProtectionDomains,
 		RegisteredBytes: l.RegisteredBytes, QueueBytes: l.QueueBytes, Contexts: l.Contexts,
-		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files, Mappings: l.Maps, Clients: l.Clients, UserShare: l.UserShare}
+		CompletionChannels: l.CompletionChannels, EventChannels: l.EventChannels, IDs: l.CMIDs, Files: l.Files,
+		Mappings: l.Maps, Clients: l.Clients, UserShare: l.UserShare}
 }
 
 // Move gives port dev another address and MTU.

@@ -90,7 +90,8 @@ func (c *Core) newPoller(n int) (*Poller, error) {
 	managing.Addrs, managing.Scopes = c.addPorts(p.Engine, ports)
 	p.CM, p.Numbers = connect.New(p.Engine, managing)
 	var err error
-	p.Worker, err = worker.New(p.Engine, policy, worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread, Moved: p.Engine.Moved, Crowded: p.Engine.Crowded})
+	p.Worker, err = worker.New(p.Engine, policy, worker.Hooks{Begin: dpdk.RegisterThread, End: dpdk.UnregisterThread,
+		Moved: p.Engine.Moved, Crowded: p.Engine.Crowded})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 func (c *Core) measure() {
 	c.Machine = worker.Measure(c.core(0))
 	p := c.Policy(0)
-	c.Log.Debug("polling: as measured on this machine", "clock", time.Duration(c.Machine.Clock), "yield", time.Duration(c.Machine.Yield),
+	c.Log.Debug("polling: as measured on this machine", "clock", time.Duration(c.Machine.Clock), "yield",
+		time.Duration(c.Machine.Yield),
 		"sleep", time.Duration(c.Machine.Sleep), "wake", time.Duration(c.Machine.Wake), "keeps_core", c.Machine.KeepsCore,
 		"alone", time.Duration(p.Alone), "yield_for", time.Duration(p.Yield), "min_sleep", time.Duration(p.MinSleep),
 		"crowd", time.Duration(p.Crowd), "misses", p.Misses)

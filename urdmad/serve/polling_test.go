@@ -30,7 +30,8 @@ func TestPolicyOnSlowMachine(t *testing.T) {
 		{`,"polling":{"max_sleep_us":0}`, slow, math.MaxInt64},
 	} {
 		file := filepath.Join(t.TempDir(), "urdma.json")
-		if err := os.WriteFile(file, []byte(`{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24"}]`+c.setting+`}`), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(`{"ports":[{"vdev":"loopback","ipv4_address":"198.18.0.1/24"}]`+c.setting+`}`),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		cfg, err := config.Load(file, func(string) {})
@@ -68,7 +69,8 @@ func TestAutoWorkers(t *testing.T) {
 			d.Ports = append(d.Ports, queues{n: n})
 		}
 		if d.settleWorkers(); d.Workers() != c.want || len(cfg.Workers) != 4 {
-			t.Errorf("auto %v, queues %v: %d workers, expected %d, and the configuration as it was", c.auto, c.queues, d.Workers(), c.want)
+			t.Errorf("auto %v, queues %v: %d workers, expected %d, and the configuration as it was", c.auto, c.queues,
+				d.Workers(), c.want)
 		}
 	}
 }

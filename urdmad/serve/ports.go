@@ -34,7 +34,8 @@ func (c *Core) Open() (err error) {
 func Specs(cfg *config.Config) []dpdk.Spec {
 	var out []dpdk.Spec
 	for _, p := range cfg.Ports {
-		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN, RxDesc: p.RxDesc, TxDesc: p.TxDesc,
+		s := dpdk.Spec{Name: p.Name, Vdev: p.Vdev, PCI: p.PCIAddress, MTU: p.MTU, RaiseMTU: p.RaiseMTU, VLAN: p.VLAN,
+			RxDesc: p.RxDesc, TxDesc: p.TxDesc,
 			Address: p.Address.Addr(), Allow: p.Allow, PeerQueue: steer.PeerQueue}
 		if p.RoCE() {
 			s.PeerQueue = steer.PeerQueueRoCE
@@ -44,7 +45,8 @@ func Specs(cfg *config.Config) []dpdk.Spec {
 		}
 		if n := len(cfg.Workers); n > 1 {
 			s.Queues = n
-			s.Filter, s.QueueOf, s.BySource = steer.SocketFilter(n), func(number int) int { return wire.WorkerOf(uint32(number), n) }, p.RoCE()
+			s.Filter, s.QueueOf, s.BySource = steer.SocketFilter(n),
+				func(number int) int { return wire.WorkerOf(uint32(number), n) }, p.RoCE()
 			if p.RoCE() {
 				s.Filter = steer.PacketFilter(n)
 			}

@@ -58,7 +58,8 @@ func TestEndPair(t *testing.T) {
 			t.Errorf("queue pair %#x: %v, expected ENOENT", other, err)
 		}
 	}
-	if done, err := administer(t, r.Socket, abi.AdminEndQP, uint64(qpn)); err != nil || !strings.Contains(done, "error state") {
+	if done, err := administer(t, r.Socket, abi.AdminEndQP, uint64(qpn)); err != nil ||
+		!strings.Contains(done, "error state") {
 		t.Errorf("%q, %v", done, err)
 	}
 	if s := shown(t, r.Socket); len(s.QPs) != 1 || s.QPs[0].State != "ERR" {
@@ -76,12 +77,15 @@ func TestEndClient(t *testing.T) {
 			t.Errorf("another client: %v, expected ENOENT", err)
 		}
 		if itself {
-			_, _ = controltest.Call[abi.AdminRequest, abi.InspectResponse](c, abi.Admin, abi.AdminRequest{Op: abi.AdminEndClient, Object: id}) // the answer may not come any more
+			// the answer may not come any more
+			_, _ = controltest.Call[abi.AdminRequest, abi.InspectResponse](c, abi.Admin,
+				abi.AdminRequest{Op: abi.AdminEndClient, Object: id})
 		} else if _, err := administer(t, r.Socket, abi.AdminEndClient, id); err != nil {
 			t.Error(err)
 		}
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
-		if n, err := c.Read(make([]byte, abi.MaxMessage)); n != 0 || err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		if n, err := c.Read(make([]byte, abi.MaxMessage)); n != 0 || err != nil && !errors.Is(err, io.EOF) &&
+			!errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("the client reads %d bytes, %v, expected the end", n, err)
 		}
 		for end := time.Now().Add(time.Minute); len(shown(t, r.Socket).Clients) > 0; time.Sleep(time.Millisecond) {
@@ -100,7 +104,8 @@ func TestAdministration(t *testing.T) {
 		admin.Attach(r.Server, admin.Config{Reload: func() (string, error) { return "", failing },
 			LogLevel: func(l string) (string, error) { return "level <" + l + ">", nil }})
 	})
-	if _, err := administer(t, r.Socket, abi.AdminReload, 0); !errors.Is(err, inspect.ErrRefused) || !strings.Contains(err.Error(), failing.Error()) {
+	if _, err := administer(t, r.Socket, abi.AdminReload, 0); !errors.Is(err, inspect.ErrRefused) ||
+		!strings.Contains(err.Error(), failing.Error()) {
 		t.Errorf("a reload that fails: %v", err)
 	}
 	if done, err := administer(t, r.Socket, abi.AdminLogLevel, 0); err != nil || done != "level <>" {

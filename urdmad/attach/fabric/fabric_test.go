@@ -18,7 +18,8 @@ import (
 func three(t testing.TB) (*Subnet, []Port) {
 	t.Helper()
 	ports := []Port{
-		{Name: "urdma0", GUID: 0x006c0afffe090001, LID: 0x10, MTU: 1500, Up: true, Counters: Counters{RxPackets: 3, TxPackets: 5, RxBytes: 400, TxBytes: 800, LinkDowns: 1}},
+		{Name: "urdma0", GUID: 0x006c0afffe090001, LID: 0x10, MTU: 1500, Up: true,
+			Counters: Counters{RxPackets: 3, TxPackets: 5, RxBytes: 400, TxBytes: 800, LinkDowns: 1}},
 		{Name: "urdma1", GUID: 0x006c0afffe090002, LID: 0x20, MTU: 9000, Up: true},
 		{Name: "urdma2", GUID: 0x006c0afffe090003, LID: 0x30, MTU: 9000, Up: true},
 	}
@@ -76,13 +77,16 @@ func TestAttributes(t *testing.T) {
 		head string // the first 16 bytes
 		want string // from the attribute on
 	}{
-		{"NodeInfo of the own port", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(), "01 81 01 81 8000 00 00 1122334455667788",
+		{"NodeInfo of the own port", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(),
+			"01 81 01 81 8000 00 00 1122334455667788",
 			"01 01 01 01 006c0afffe090001 006c0afffe090001 006c0afffe090001 0001 0001 00000001 01 757264 00"},
-		{"NodeInfo of the switch", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1), "01 81 01 81 8000 00 01 1122334455667788",
+		{"NodeInfo of the switch", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1),
+			"01 81 01 81 8000 00 01 1122334455667788",
 			"01 01 02 03 016c0afffe090001 016c0afffe090001 016c0afffe090001 0001 0001 00000001 01 757264 00"},
 		{"NodeInfo of another", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1, 2), hops2,
 			"01 01 01 01 006c0afffe090002 006c0afffe090002 006c0afffe090002 0001 0001 00000001 01 757264 00"},
-		{"NodeDescription", 0x20, smp(MethodGet, attrNodeDescription, 0), "01 01 01 81 0000 0000 1122334455667788", hex.EncodeToString([]byte("host urdma1\x00"))},
+		{"NodeDescription", 0x20, smp(MethodGet, attrNodeDescription, 0), "01 01 01 81 0000 0000 1122334455667788",
+			hex.EncodeToString([]byte("host urdma1\x00"))},
 		{"SwitchInfo", 1, smp(MethodGet, attrSwitchInfo, 0), "01 01 01 81 0000 0000 1122334455667788",
 			"c000 0000 0400 0030 ff ff ff 90 0000 0000 00 00 0000"},
 		{"SwitchInfo of an adapter", 0x20, smp(MethodGet, attrSwitchInfo, 0), "01 01 01 81 000c 0000 1122334455667788", "00"},
@@ -90,15 +94,18 @@ func TestAttributes(t *testing.T) {
 			"0000000000000000 fe80000000000000 0010 0001 02010848 0000 0000 01 03 03 02 74 52 00 47 30 10 00 00 00 03 00 10 0000 0000 0000 01 12 10 00 0000"},
 		{"PortInfo of a switch's port", 1, smp(MethodGet, attrPortInfo, 2), "01 01 01 81 0000 0000 1122334455667788",
 			"0000000000000000 fe80000000000000 0000 0000 00000000 0000 0000 01 03 03 02 74 52 00 47 50 10 00 00 00 05 00 10 0000 0000 0000 00 12 10 00 0000"},
-		{"PortInfo of a port there isn't", 1, smp(MethodGet, attrPortInfo, 4), "01 01 01 81 001c 0000 1122334455667788", "00"},
-		{"GUIDInfo", 0x20, smp(MethodGet, attrGUIDInfo, 0), "01 01 01 81 0000 0000 1122334455667788", "006c0afffe090002 0000000000000000"},
+		{"PortInfo of a port there isn't", 1, smp(MethodGet, attrPortInfo, 4), "01 01 01 81 001c 0000 1122334455667788",
+			"00"},
+		{"GUIDInfo", 0x20, smp(MethodGet, attrGUIDInfo, 0), "01 01 01 81 0000 0000 1122334455667788",
+			"006c0afffe090002 0000000000000000"},
 		{"P_KeyTable", 0x20, smp(MethodGet, attrPKeyTable, 0), "01 01 01 81 0000 0000 1122334455667788", "ffff 0000"},
 		{"LinearForwardingTable", 1, smp(MethodGet, attrLFT, 0), "01 01 01 81 0000 0000 1122334455667788",
 			"ff 00 ff ff ffffffff ffffffffffffffff 01 ffffff ffffffff ffffffffffffffff 02 ffffff"},
 		{"SMInfo", 1, smp(MethodGet, attrSMInfo, 0), "01 01 01 81 0000 0000 1122334455667788",
 			"016c0afffe090001 0000000000000000 00000001 03 000000"},
 		{"what nobody knows", 0x20, smp(MethodGet, 0xff90, 0), "01 01 01 81 000c 0000 1122334455667788", "00"},
-		{"a version nobody knows", 0x20, MAD(append([]byte{1, 1, 9}, smp(MethodGet, attrNodeInfo, 0)[3:]...)), "01 01 09 81 0004 0000 1122334455667788", "00"},
+		{"a version nobody knows", 0x20, MAD(append([]byte{1, 1, 9}, smp(MethodGet, attrNodeInfo, 0)[3:]...)),
+			"01 01 09 81 0004 0000 1122334455667788", "00"},
 	} {
 		s, _ := three(t)
 		c.m.SetTransaction(0x1122334455667788)
@@ -218,7 +225,8 @@ func TestDeviceInTopology(t *testing.T) {
 
 // Two ports that are to have one LID get two; and the switch one that is free.
 func TestLIDs(t *testing.T) {
-	s, err := New("host", []Port{{GUID: 1, LID: 0x10, Up: true}, {GUID: 2, LID: 0x10, Up: true}, {GUID: 3, Up: true}, {GUID: 4, LID: 0xc000, Up: true}}, nil)
+	s, err := New("host", []Port{{GUID: 1, LID: 0x10, Up: true}, {GUID: 2, LID: 0x10, Up: true}, {GUID: 3, Up: true},
+		{GUID: 4, LID: 0xc000, Up: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +342,8 @@ func TestAnotherManager(t *testing.T) {
 		p.setState(state, 0)
 		p.setSMLID(0x20)
 		copy(m[smpData:], p[:])
-		if got := one(t, s, 1, permissiveLID, m.along(1, 1)); binary.BigEndian.Uint16(got[4:])&0x7fff != 0 || s.Shown(0).State != state {
+		if got := one(t, s, 1, permissiveLID, m.along(1, 1)); binary.BigEndian.Uint16(got[4:])&0x7fff != 0 ||
+			s.Shown(0).State != state {
 			t.Errorf("state %d, wanted %d: %x", s.Shown(0).State, state, got[4:6])
 		}
 	}
@@ -430,15 +439,18 @@ func TestRecords(t *testing.T) {
 		want  string // the first record's beginning
 	}{
 		{"all nodes", admin(MethodGetTable, attrNodeRecord, 0), 4, "0001 0000 01 01 02 03 016c0afffe090001"},
-		{"a node by LID", with(admin(MethodGetTable, attrNodeRecord, 1), 0, "0020"), 1, "0020 0000 01 01 01 01 006c0afffe090002"},
+		{"a node by LID", with(admin(MethodGetTable, attrNodeRecord, 1), 0, "0020"), 1,
+			"0020 0000 01 01 01 01 006c0afffe090002"},
 		{"adapters", with(admin(MethodGetTable, attrNodeRecord, 1<<4), 6, "01"), 3, "0010 0000 01 01 01 01 006c0afffe090001"},
-		{"nodes by name", with(admin(MethodGetTable, attrNodeRecord, 1<<14), 44, hex.EncodeToString([]byte("host urdma2"))), 1, "0030"},
+		{"nodes by name", with(admin(MethodGetTable, attrNodeRecord, 1<<14), 44, hex.EncodeToString([]byte("host urdma2"))),
+			1, "0030"},
 		{"nobody", with(admin(MethodGetTable, attrNodeRecord, 1), 0, "7777"), 0, ""},
 		{"all ports", admin(MethodGetTable, attrPortInfoRecord, 0), 7, "0001 00 00 0000000000000000 fe80000000000000 0001"},
 		{"a switch's port", with(admin(MethodGetTable, attrPortInfoRecord, 3), 0, "0001 02"), 1, "0001 02 00"},
 		{"paths from a port", with(admin(MethodGetTable, attrPathRecord, 1<<pathSLID), 42, "0020"), 4,
 			"0000000000000000 fe80000000000000016c0afffe090001 fe80000000000000006c0afffe090002 0001 0020 00000000 00 80 ffff 0000 85 87 92 00"},
-		{"one way", with(with(admin(MethodGetTable, attrPathRecord, 1<<pathSLID|1<<pathDGID), 42, "0020"), 8, "fe80000000000000006c0afffe090003"), 1,
+		{"one way", with(with(admin(MethodGetTable, attrPathRecord, 1<<pathSLID|1<<pathDGID), 42, "0020"), 8,
+			"fe80000000000000006c0afffe090003"), 1,
 			"0000000000000000 fe80000000000000006c0afffe090003 fe80000000000000006c0afffe090002 0030 0020"},
 		{"subnet managers", func() MAD {
 			m := with(admin(MethodGetTable, attrPortInfoRecord, 1<<portCapabilities), 24, "00000002")
@@ -460,7 +472,8 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s:\n%x, expected\n%x", c.name, got[adminData:], want)
 		}
 		segments := max(1, (len(got)-adminData+segmentData-1)/segmentData)
-		if head, want := got[offRMPP:offRMPP+12], binary.BigEndian.AppendUint32(unhex(t, "01 01 ff 00 00000001"), uint32(len(got)-adminData+20*segments)); !bytes.Equal(head, want) {
+		if head, want := got[offRMPP:offRMPP+12], binary.BigEndian.AppendUint32(unhex(t, "01 01 ff 00 00000001"),
+			uint32(len(got)-adminData+20*segments)); !bytes.Equal(head, want) {
 			t.Errorf("%s: RMPP header %x, expected %x", c.name, head, want)
 		}
 	}
@@ -505,7 +518,8 @@ func TestTrap(t *testing.T) {
 		if len(got) != 0 != claimed {
 			t.Fatalf("claimed %v: %d traps", claimed, len(got))
 		}
-		if claimed && (got[0].Device != 2 || !bytes.Equal(got[0].MAD[smpData:smpData+12], unhex(t, "81 000002 0080 0001 0000 0001"))) {
+		if claimed && (got[0].Device != 2 || !bytes.Equal(got[0].MAD[smpData:smpData+12],
+			unhex(t, "81 000002 0080 0001 0000 0001"))) {
 			t.Errorf("device %d is sent %x", got[0].Device, got[0].MAD[smpData:smpData+12])
 		}
 	}
@@ -583,14 +597,16 @@ Ca 1 "c"
 	for _, e := range s.devices {
 		got = append(got, fmt.Sprintf("%s at %s[%d]", e.node.desc, e.peer.node.desc, e.peer.num))
 	}
-	if want := []string{"host urdma0 at first[3]", "rack urdma1 at first[2]", "named otherwise at second[2]"}; !slices.Equal(got, want) {
+	if want := []string{"host urdma0 at first[3]", "rack urdma1 at first[2]",
+		"named otherwise at second[2]"}; !slices.Equal(got, want) {
 		t.Errorf("%q, expected %q", got, want)
 	}
 	lids := map[string]uint16{}
 	for e := range s.ends {
 		lids[e.node.desc] = e.info.lid()
 	}
-	if want := map[string]uint16{"host urdma0": 0x10, "rack urdma1": 0x20, "named otherwise": 0x30, "first": 9, "second": 1, "c": 2}; !maps.Equal(lids, want) {
+	if want := map[string]uint16{"host urdma0": 0x10, "rack urdma1": 0x20, "named otherwise": 0x30, "first": 9,
+		"second": 1, "c": 2}; !maps.Equal(lids, want) {
 		t.Errorf("LIDs %v, expected %v", lids, want)
 	}
 	s.Update(ports)
@@ -612,9 +628,12 @@ Ca 1 "c"
 // FuzzSend: whatever a program sends, the subnet stands, and each answer is whole.
 func FuzzSend(f *testing.F) {
 	s, ports := three(f)
-	for _, m := range []MAD{smp(MethodGet, attrNodeInfo, 0).along(1, 2), smp(MethodSet, attrPortInfo, 1), smp(MethodSet, attrLFT, 2), smp(MethodSet, attrMFT, 1),
-		smp(MethodSet, attrSwitchInfo, 0), perf(MethodSet, attrPortCounters, allPorts, 0xffff), perf(MethodGet, attrExtended, 1, 0),
-		admin(MethodGetTable, attrPathRecord, 1<<pathSLID), admin(MethodGet, attrNodeRecord, math.MaxUint64), smp(MethodSet, attrPKeyTable, 0x10000)} {
+	for _, m := range []MAD{smp(MethodGet, attrNodeInfo, 0).along(1, 2), smp(MethodSet, attrPortInfo, 1),
+		smp(MethodSet, attrLFT, 2), smp(MethodSet, attrMFT, 1),
+		smp(MethodSet, attrSwitchInfo, 0), perf(MethodSet, attrPortCounters, allPorts, 0xffff),
+		perf(MethodGet, attrExtended, 1, 0),
+		admin(MethodGetTable, attrPathRecord, 1<<pathSLID), admin(MethodGet, attrNodeRecord, math.MaxUint64),
+		smp(MethodSet, attrPKeyTable, 0x10000)} {
 		f.Add([]byte(m), uint16(1))
 		f.Add([]byte(m), uint16(0x20))
 	}

@@ -27,8 +27,10 @@ func TestErrors(t *testing.T) {
 		m := perf(want.method, attrPortCounters, 1, 0xffff)
 		m[perfData+18] = 1 // VL15Dropped's and XmitWait's bits, above the 16
 		b := one(t, s, 1, 0x10, m)[perfData:]
-		if got := binary.BigEndian.Uint16(b[4:]); got != want.symbols || b[7] != want.down || uint32(binary.BigEndian.Uint16(b[22:])) != want.vl15 || binary.BigEndian.Uint32(b[36:]) != want.recv {
-			t.Errorf("method %d: %d symbol errors, link downed %d, VL15 dropped %d", want.method, got, b[7], binary.BigEndian.Uint16(b[22:]))
+		if got := binary.BigEndian.Uint16(b[4:]); got != want.symbols || b[7] != want.down ||
+			uint32(binary.BigEndian.Uint16(b[22:])) != want.vl15 || binary.BigEndian.Uint32(b[36:]) != want.recv {
+			t.Errorf("method %d: %d symbol errors, link downed %d, VL15 dropped %d", want.method, got, b[7],
+				binary.BigEndian.Uint16(b[22:]))
 		}
 	}
 }
@@ -49,8 +51,10 @@ func TestFaultNames(t *testing.T) {
 		num  int
 		err  error
 	}{
-		"hca0/2": {1, 2, nil}, "host hca0/3": {1, 3, nil}, "0x1/1": {1, 1, nil}, "0x7700/4": {0x7700, 4, nil}, "one/2": {s.nodes[3].guid, 1, nil}, "s/0": {err: ErrNotFound},
-		"hca0": {err: ErrWhich}, "hca0/4": {err: ErrNotFound}, "twice/1": {err: ErrWhich}, "0x9": {err: ErrNotFound}, "": {err: ErrNotFound}, "/": {err: ErrNotFound}, "s/-1": {err: ErrNotFound},
+		"hca0/2": {1, 2, nil}, "host hca0/3": {1, 3, nil}, "0x1/1": {1, 1, nil}, "0x7700/4": {0x7700, 4, nil},
+		"one/2": {s.nodes[3].guid, 1, nil}, "s/0": {err: ErrNotFound},
+		"hca0": {err: ErrWhich}, "hca0/4": {err: ErrNotFound}, "twice/1": {err: ErrWhich}, "0x9": {err: ErrNotFound},
+		"": {err: ErrNotFound}, "/": {err: ErrNotFound}, "s/-1": {err: ErrNotFound},
 	} {
 		e, err := s.findPort(at)
 		if !errors.Is(err, want.err) || err == nil && (e.node.guid != want.guid || e.num != want.num) {

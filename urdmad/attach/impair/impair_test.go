@@ -82,7 +82,8 @@ func (l *line) numbers(q port.Queue) (all []int) {
 }
 
 // run sends frames one way, at once, and returns what has arrived at each time.
-func run(t *testing.T, w inject.Wire, seed uint64, out bool, n int, times ...time.Duration) (arrived [][]int, s *Stage) {
+func run(t *testing.T, w inject.Wire, seed uint64, out bool, n int, times ...time.Duration) (arrived [][]int,
+	s *Stage) {
 	l := newLine(t)
 	s = NewStage(w, seed)
 	l.q.Stages = []*Stage{s}
@@ -127,7 +128,8 @@ func TestFates(t *testing.T) {
 		{"corruption", both(inject.Wire{Corrupt: 1}), []time.Duration{0}, "[[-1 -2 -3]]"},
 		{"delay", both(inject.Wire{Delay: 2 * ms}), []time.Duration{ms, 2 * ms}, "[[] [1 2 3]]"},
 		{"reordering", both(inject.Wire{Reorder: 1, Late: 2 * ms}), []time.Duration{ms, 2 * ms}, "[[] [1 2 3]]"},
-		{"rate", both(inject.Wire{Rate: frameLen * 8 * 1000}), []time.Duration{0, ms, 2 * ms, 3 * ms}, "[[] [1] [2] [3]]"}, // one a millisecond
+		// one a millisecond
+		{"rate", both(inject.Wire{Rate: frameLen * 8 * 1000}), []time.Duration{0, ms, 2 * ms, 3 * ms}, "[[] [1] [2] [3]]"},
 		{"jitter keeps the order", both(inject.Wire{Jitter: ms}), []time.Duration{ms}, "[[1 2 3]]"},
 	} {
 		for _, out := range []bool{true, false} {
@@ -136,7 +138,8 @@ func TestFates(t *testing.T) {
 			}
 		}
 	}
-	if got, s := run(t, both(inject.Wire{Loss: 1, Peer: netip.MustParseAddr("10.0.0.2")}), 1, true, 3, 0); fmt.Sprint(got) != "[[]]" || s.Hits != 3 {
+	if got, s := run(t, both(inject.Wire{Loss: 1, Peer: netip.MustParseAddr("10.0.0.2")}), 1, true, 3,
+		0); fmt.Sprint(got) != "[[]]" || s.Hits != 3 {
 		t.Errorf("the peer's: %v, %d hits", got, s.Hits)
 	}
 }

@@ -32,7 +32,8 @@ type Queue struct {
 
 // New returns a queue around a port's queue, without stages.
 func New(under port.Queue, info port.Info, c *clock.Clock) *Queue {
-	q := &Queue{under: under, info: info, clock: c, burst: make([]port.Packet, 32), room: make([]byte, info.MTU+port.EtherHeaderLen)}
+	q := &Queue{under: under, info: info, clock: c, burst: make([]port.Packet, 32),
+		room: make([]byte, info.MTU+port.EtherHeaderLen)}
 	var one [1]port.Packet
 	if under.Alloc(one[:]) == 1 {
 		q.room = make([]byte, len(one[0].Data), cap(one[0].Data))

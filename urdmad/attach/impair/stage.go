@@ -59,7 +59,8 @@ func (s *Stage) meet(f *fate, p *port.Packet, info *port.Info, out bool, now clo
 		l = &s.ways[1]
 	}
 	s.Seen++
-	lost, twice, spoilt, behind := l.rand.Float64() < s.Loss, l.rand.Float64() < s.Duplicate, l.rand.Float64() < s.Corrupt, l.rand.Float64() < s.Reorder
+	lost, twice, spoilt, behind := l.rand.Float64() < s.Loss, l.rand.Float64() < s.Duplicate, l.rand.Float64() < s.Corrupt,
+		l.rand.Float64() < s.Reorder
 	jitter := clock.Time(l.rand.Float64() * float64(s.Jitter))
 	if lost && l.lost == 0 {
 		l.lost = max(s.Burst, 1)

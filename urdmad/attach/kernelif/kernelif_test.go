@@ -21,7 +21,8 @@ func TestInterface(t *testing.T) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("a network namespace: %v", err)
 	}
-	c := Config{Name: "urdmatest0", MAC: [6]byte{2, 0, 0, 0, 0, 7}, MTU: 2000, Address: netip.MustParsePrefix("198.18.9.1/24")}
+	c := Config{Name: "urdmatest0", MAC: [6]byte{2, 0, 0, 0, 0, 7}, MTU: 2000,
+		Address: netip.MustParsePrefix("198.18.9.1/24")}
 	i, err := Open(c)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
 		t.Skip(err)
@@ -37,7 +38,8 @@ func TestInterface(t *testing.T) {
 	if _, err := Open(long); err == nil {
 		t.Error("a name that is too long is taken")
 	}
-	six, err := Open(Config{Name: "urdmatest1", MAC: [6]byte{2, 0, 0, 0, 0, 8}, MTU: 1500, Address: netip.MustParsePrefix("fd00:9::1/64")})
+	six, err := Open(Config{Name: "urdmatest1", MAC: [6]byte{2, 0, 0, 0, 0, 8}, MTU: 1500,
+		Address: netip.MustParsePrefix("fd00:9::1/64")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,24 +49,28 @@ func TestInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	addresses, err := dev.Addrs()
-	if err != nil || dev.MTU != c.MTU || !bytes.Equal(dev.HardwareAddr, c.MAC[:]) || len(addresses) != 1 || addresses[0].String() != c.Address.String() {
+	if err != nil || dev.MTU != c.MTU || !bytes.Equal(dev.HardwareAddr, c.MAC[:]) || len(addresses) != 1 ||
+		addresses[0].String() != c.Address.String() {
 		t.Errorf("%+v %v %v", dev, addresses, err)
 	}
 	i.SetLink(true)
 	const private = 0x88b5 // an EtherType
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(binary.NativeEndian.Uint16([]byte{private >> 8, private & 0xff})))
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC,
+		int(binary.NativeEndian.Uint16([]byte{private >> 8, private & 0xff})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	kernel := &unix.SockaddrLinklayer{Ifindex: dev.Index, Protocol: binary.NativeEndian.Uint16([]byte{private >> 8, private & 0xff})}
+	kernel := &unix.SockaddrLinklayer{Ifindex: dev.Index,
+		Protocol: binary.NativeEndian.Uint16([]byte{private >> 8, private & 0xff})}
 	if err := unix.Bind(fd, kernel); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
 		t.Fatal(err)
 	}
-	frame := append([]byte{2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, private >> 8, private & 0xff}, bytes.Repeat([]byte{0xab}, c.MTU)...)
+	frame := append([]byte{2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, private >> 8, private & 0xff},
+		bytes.Repeat([]byte{0xab}, c.MTU)...)
 	sent := make(chan []byte, 1)
 	i.Run(func(b []byte, done func()) {
 		if len(b) > 13 && b[12] == private>>8 && b[13] == private&0xff { // the kernel has some to say as well
@@ -112,7 +118,8 @@ func takesUnfinished(t *testing.T, i *Interface, c *Config) {
 	}
 	defer s.Close()
 	var h wire.UDPHeader
-	h.Init(wire.MAC{2, 0, 0, 0, 0, 9}, c.MAC, wire.IPv4{198, 18, 9, 2}, c.Address.Addr().As4(), 5000, s.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	h.Init(wire.MAC{2, 0, 0, 0, 0, 9}, c.MAC, wire.IPv4{198, 18, 9, 2}, c.Address.Addr().As4(), 5000,
+		s.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 	frame := func(text string) []byte {
 		b := append(make([]byte, wire.UDPHeaderLen), text...)
 		h.Put(b, len(text), 0)

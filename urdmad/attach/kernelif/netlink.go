@@ -30,7 +30,8 @@ func setUp(c *Config) (index int, err error) {
 		family, flags = unix.AF_INET6, unix.IFA_F_NODAD // the port has checked for duplicates
 	}
 	ip := c.Address.Addr().AsSlice()
-	address := binary.NativeEndian.AppendUint32([]byte{family, byte(c.Address.Bits()), flags, 0}, uint32(dev.Index)) // struct ifaddrmsg
+	// struct ifaddrmsg
+	address := binary.NativeEndian.AppendUint32([]byte{family, byte(c.Address.Bits()), flags, 0}, uint32(dev.Index))
 	address = attribute(attribute(address, unix.IFA_LOCAL, ip), unix.IFA_ADDRESS, ip)
 	if err := request(unix.RTM_NEWADDR, unix.NLM_F_CREATE, address); err != nil {
 		return 0, fmt.Errorf("address %s: %w", c.Address, err)

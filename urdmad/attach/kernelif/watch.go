@@ -49,7 +49,8 @@ func (i *Interface) Watch(f func(State)) error {
 			if s.Gone {
 				return
 			}
-			if _, err := i.news.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // ENOBUFS: messages were lost, perhaps for this interface
+			// ENOBUFS: messages were lost, perhaps for this interface
+			if _, err := i.news.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) {
 				return
 			}
 		}
@@ -91,7 +92,8 @@ func addresses(index int) (list []netip.Prefix, err error) {
 		return nil, err
 	}
 	for _, m := range messages { // struct ifaddrmsg: family, prefix length, flags, scope, index
-		if m.Header.Type != unix.RTM_NEWADDR || len(m.Data) < unix.SizeofIfAddrmsg || int(binary.NativeEndian.Uint32(m.Data[4:])) != index {
+		if m.Header.Type != unix.RTM_NEWADDR || len(m.Data) < unix.SizeofIfAddrmsg ||
+			int(binary.NativeEndian.Uint32(m.Data[4:])) != index {
 			continue
 		}
 		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
@@ -103,7 +105,8 @@ func addresses(index int) (list []netip.Prefix, err error) {
 			switch {
 			case a.Attr.Type == unix.IFA_FLAGS && len(a.Value) == 4:
 				flags = binary.NativeEndian.Uint32(a.Value)
-			case a.Attr.Type == unix.IFA_LOCAL, a.Attr.Type == unix.IFA_ADDRESS && address == nil: // IFA_ADDRESS is the far end's if there is IFA_LOCAL
+			// IFA_ADDRESS is the far end's if there is IFA_LOCAL
+			case a.Attr.Type == unix.IFA_LOCAL, a.Attr.Type == unix.IFA_ADDRESS && address == nil:
 				address = a.Value
 			}
 		}

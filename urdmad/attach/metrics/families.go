@@ -47,7 +47,8 @@ func newView(s *inspect.Snapshot, busyRatio float64) *view {
 
 // families returns every metric, in groups.
 func families() (all []family) {
-	for _, group := range [][]family{daemonFamilies, portFamilies, countsOfPorts, trafficFamilies, countsOfTraffic, objectFamilies,
+	for _, group := range [][]family{daemonFamilies, portFamilies, countsOfPorts, trafficFamilies, countsOfTraffic,
+		objectFamilies,
 		countsOfWork, countsOfTotals, troubleFamilies, countsOfHandshakes, loopFamilies, countsOfLoop} {
 		all = append(all, group...)
 	}
@@ -84,7 +85,8 @@ var portFamilies = []family{
 		}
 		return 0
 	}),
-	port("urdma_port_mtu_bytes", "Largest IPv4 packet of the port.", gauge, func(p *inspect.Port) float64 { return float64(p.MTU) }),
+	port("urdma_port_mtu_bytes", "Largest IPv4 packet of the port.", gauge,
+		func(p *inspect.Port) float64 { return float64(p.MTU) }),
 }
 
 var trafficFamilies = []family{
@@ -133,19 +135,23 @@ var objectFamilies = []family{
 	}},
 	{"urdma_listeners", "rdma_cm ids that listen.", gauge, nil, func(v *view, add add) { add(float64(len(v.Listeners))) }},
 	{"urdma_completion_queues", "Completion queues.", gauge, nil, func(v *view, add add) { add(float64(len(v.CQs))) }},
-	{"urdma_protection_domains", "Protection domains.", gauge, nil, func(v *view, add add) { add(float64(len(v.Domains))) }},
-	{"urdma_memory_regions", "Memory regions by how urdmad reaches them.", gauge, []string{"path"}, func(v *view, add add) {
-		tally(len(v.Regions), func(i int) string { return v.Regions[i].Path }, []string{inspect.PathShared, inspect.PathFallback}, add)
-	}},
-	{"urdma_registered_bytes", "Bytes of memory regions by how urdmad reaches them.", gauge, []string{"path"}, func(v *view, add add) {
-		var shared, fallback uint64
-		for i := range v.Clients {
-			shared += v.Clients[i].SharedBytes
-			fallback += v.Clients[i].FallbackBytes
-		}
-		add(float64(shared), inspect.PathShared)
-		add(float64(fallback), inspect.PathFallback)
-	}},
+	{"urdma_protection_domains", "Protection domains.", gauge, nil,
+		func(v *view, add add) { add(float64(len(v.Domains))) }},
+	{"urdma_memory_regions", "Memory regions by how urdmad reaches them.", gauge, []string{"path"},
+		func(v *view, add add) {
+			tally(len(v.Regions), func(i int) string { return v.Regions[i].Path },
+				[]string{inspect.PathShared, inspect.PathFallback}, add)
+		}},
+	{"urdma_registered_bytes", "Bytes of memory regions by how urdmad reaches them.", gauge, []string{"path"},
+		func(v *view, add add) {
+			var shared, fallback uint64
+			for i := range v.Clients {
+				shared += v.Clients[i].SharedBytes
+				fallback += v.Clients[i].FallbackBytes
+			}
+			add(float64(shared), inspect.PathShared)
+			add(float64(fallback), inspect.PathFallback)
+		}},
 }
 
 func terminates(direction string, list []inspect.Terminate, add add) {
@@ -155,27 +161,38 @@ func terminates(direction string, list []inspect.Terminate, add add) {
 }
 
 var troubleFamilies = []family{
-	{"urdma_terminates_total", "Terminate messages by cause (RFC 5040 section 4.8).", counter, []string{"direction", "cause"}, func(v *view, add add) {
-		terminates("out", v.Totals.TerminatesSent, add)
-		terminates("in", v.Totals.TerminatesGot, add)
-	}},
-	{"urdma_bad_frames_total", "Frames that break a protocol, by what is wrong.", counter, []string{"reason"}, func(v *view, add add) {
-		for reason, n := range v.Totals.BadFrames {
-			add(float64(n), reason)
-		}
-	}},
+	{"urdma_terminates_total", "Terminate messages by cause (RFC 5040 section 4.8).", counter,
+		[]string{"direction", "cause"}, func(v *view, add add) {
+			terminates("out", v.Totals.TerminatesSent, add)
+			terminates("in", v.Totals.TerminatesGot, add)
+		}},
+	{"urdma_bad_frames_total", "Frames that break a protocol, by what is wrong.", counter, []string{"reason"},
+		func(v *view, add add) {
+			for reason, n := range v.Totals.BadFrames {
+				add(float64(n), reason)
+			}
+		}},
 }
 
 var loopFamilies = []family{
-	{"urdma_loop_busy_ratio", "Part of the poll loop's turns that found work, since a scrape at least a second ago.", gauge, nil,
+	{"urdma_loop_busy_ratio", "Part of the poll loop's turns that found work, since a scrape at least a second ago.",
+		gauge, nil,
 		func(v *view, add add) { add(v.busyRatio) }},
-	ofWorker("urdma_worker_clients", "Clients of a worker.", gauge, func(w *inspect.Worker) float64 { return float64(w.Clients) }),
-	ofWorker("urdma_worker_queue_pairs", "Queue pairs of a worker.", gauge, func(w *inspect.Worker) float64 { return float64(w.QPs) }),
-	ofWorker("urdma_worker_turns_total", "Turns of a worker's poll loop.", counter, func(w *inspect.Worker) float64 { return float64(w.Turns) }),
-	ofWorker("urdma_worker_busy_turns_total", "Turns of a worker's poll loop that found work.", counter, func(w *inspect.Worker) float64 { return float64(w.BusyTurns) }),
-	ofWorker("urdma_worker_asleep_seconds_total", "Time that a worker slept.", counter, func(w *inspect.Worker) float64 { return float64(w.AsleepNs) / 1e9 }),
-	ofWorker("urdma_worker_received_packets_total", "Packets that came to a worker's own queues, where there are several workers.", counter, func(w *inspect.Worker) float64 { return float64(w.Received) }),
-	ofWorker("urdma_worker_handed_on_packets_total", "Those of them that were for another worker, and were copied on.", counter, func(w *inspect.Worker) float64 { return float64(w.HandedOn) }),
+	ofWorker("urdma_worker_clients", "Clients of a worker.", gauge,
+		func(w *inspect.Worker) float64 { return float64(w.Clients) }),
+	ofWorker("urdma_worker_queue_pairs", "Queue pairs of a worker.", gauge,
+		func(w *inspect.Worker) float64 { return float64(w.QPs) }),
+	ofWorker("urdma_worker_turns_total", "Turns of a worker's poll loop.", counter,
+		func(w *inspect.Worker) float64 { return float64(w.Turns) }),
+	ofWorker("urdma_worker_busy_turns_total", "Turns of a worker's poll loop that found work.", counter,
+		func(w *inspect.Worker) float64 { return float64(w.BusyTurns) }),
+	ofWorker("urdma_worker_asleep_seconds_total", "Time that a worker slept.", counter,
+		func(w *inspect.Worker) float64 { return float64(w.AsleepNs) / 1e9 }),
+	ofWorker("urdma_worker_received_packets_total",
+		"Packets that came to a worker's own queues, where there are several workers.", counter,
+		func(w *inspect.Worker) float64 { return float64(w.Received) }),
+	ofWorker("urdma_worker_handed_on_packets_total", "Those of them that were for another worker, and were copied on.",
+		counter, func(w *inspect.Worker) float64 { return float64(w.HandedOn) }),
 }
 
 // ofWorker returns a family with one value for each of several workers.

@@ -79,7 +79,8 @@ func TestEveryFamilyHasAValue(t *testing.T) {
 // TestEveryCountIsDescribed: a count of the snapshot has a metric, with help, or
 // says that it has none.
 func TestEveryCountIsDescribed(t *testing.T) {
-	for _, kind := range []reflect.Type{reflect.TypeFor[inspect.Port](), reflect.TypeFor[inspect.Traffic](), reflect.TypeFor[inspect.Work](),
+	for _, kind := range []reflect.Type{reflect.TypeFor[inspect.Port](), reflect.TypeFor[inspect.Traffic](),
+		reflect.TypeFor[inspect.Work](),
 		reflect.TypeFor[inspect.Totals](), reflect.TypeFor[inspect.Handshakes](), reflect.TypeFor[inspect.Loop]()} {
 		for i := range kind.NumField() {
 			if f := kind.Field(i); f.Type.Kind() == reflect.Uint64 && f.Tag.Get("metric") == "" {
@@ -169,7 +170,8 @@ func TestBusyRatio(t *testing.T) {
 		after       time.Duration
 		turns, busy uint64
 		want        float64
-	}{{0, 100, 50, 0.5}, {500 * time.Millisecond, 200, 150, 0.5}, {time.Second, 300, 50, 0}, {3 * time.Second, 400, 150, 1}, {9 * time.Second, 400, 150, 0}} {
+	}{{0, 100, 50, 0.5}, {500 * time.Millisecond, 200, 150, 0.5}, {time.Second, 300, 50, 0},
+		{3 * time.Second, 400, 150, 1}, {9 * time.Second, 400, 150, 0}} {
 		s := &inspect.Snapshot{Taken: at.Add(c.after), Loop: &inspect.Loop{Turns: c.turns, BusyTurns: c.busy}}
 		if got := r.of(s); got != c.want {
 			t.Errorf("after %v: %v, expected %v", c.after, got, c.want)
@@ -193,7 +195,8 @@ func TestHTTP(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		return r.StatusCode, string(b)
 	}
-	if code, text := get("/metrics"); code != 200 || !strings.Contains(text, "urdma_clients 2\n") || !strings.Contains(text, "go_goroutines") {
+	if code, text := get("/metrics"); code != 200 || !strings.Contains(text, "urdma_clients 2\n") ||
+		!strings.Contains(text, "go_goroutines") {
 		t.Errorf("/metrics: %d\n%.300s", code, text)
 	}
 	if code, text := get("/"); code != 200 || !strings.Contains(text, "/metrics") {

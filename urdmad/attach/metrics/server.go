@@ -80,7 +80,8 @@ func Handler(gather func(context.Context) (*inspect.Snapshot, error)) http.Handl
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte("<!doctype html><title>urdmad</title><a href=\"/metrics\">metrics</a>\n")) // fails if the reader is gone
+		// fails if the reader is gone
+		_, _ = w.Write([]byte("<!doctype html><title>urdmad</title><a href=\"/metrics\">metrics</a>\n"))
 	})
 	return mux
 }

@@ -22,7 +22,8 @@ func TestJudge(t *testing.T) {
 		{"10.0.0.2", probe.Granted}, {"fe80::2%3", probe.Granted},
 		{"10.0.1.2", probe.NotForYou}, {"fe80:0:0:1::2%3", probe.NotForYou},
 	} {
-		_, got := r.judge(&verbs.Request{Remote: netip.AddrPortFrom(netip.MustParseAddr(c.peer), 1), PrivateData: probe.Request{}.Append(nil)})
+		_, got := r.judge(&verbs.Request{Remote: netip.AddrPortFrom(netip.MustParseAddr(c.peer), 1),
+			PrivateData: probe.Request{}.Append(nil)})
 		if got != c.want {
 			t.Errorf("%s: %v, expected %v", c.peer, got, c.want)
 		}

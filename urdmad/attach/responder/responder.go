@@ -230,7 +230,8 @@ func options(ask probe.Request) *verbs.ConnOptions {
 			}
 			probe.Fill(memory.Bytes(), ask.Seed)
 			at := memory.Remote(0)
-			return conn.SetPrivateData(probe.Answer{Bytes: uint32(len(memory.Bytes())), RKey: at.RKey, Addr: at.Addr}.Append(nil))
+			return conn.SetPrivateData(probe.Answer{Bytes: uint32(len(memory.Bytes())), RKey: at.RKey,
+				Addr: at.Addr}.Append(nil))
 		}}
 }
 

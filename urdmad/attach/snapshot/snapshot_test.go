@@ -57,7 +57,8 @@ func mayNot(socket string) error {
 		return err
 	}
 	defer s.Close()
-	for op, want := range map[uint32]error{abi.AdminReload: syscall.EPERM, abi.AdminLogLevel: syscall.EPERM, abi.AdminEndClient: syscall.ENOENT} {
+	for op, want := range map[uint32]error{abi.AdminReload: syscall.EPERM, abi.AdminLogLevel: syscall.EPERM,
+		abi.AdminEndClient: syscall.ENOENT} {
 		if _, err := s.Administer(op, 1, "debug"); !errors.Is(err, want) {
 			return fmt.Errorf("ADMIN of operation %d by a stranger: %v, expected %v", op, err, want)
 		}
@@ -104,18 +105,22 @@ func TestInspectShowsEveryObject(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		s = shown(t, r.Socket)
 	}
-	if s.Restricted || s.Loop == nil || s.Totals == nil || s.Handshakes == nil || len(s.Ports) != 1 || len(s.Totals.Traffic) != 1 {
+	if s.Restricted || s.Loop == nil || s.Totals == nil || s.Handshakes == nil || len(s.Ports) != 1 ||
+		len(s.Totals.Traffic) != 1 {
 		t.Fatalf("the owner does not see the whole: %+v", s)
 	}
-	if n := [...]int{len(s.Clients), len(s.Domains), len(s.Regions), len(s.CQs), len(s.QPs), len(s.Connections), len(s.Listeners)}; n != [...]int{1, 1, 1, 1, 1, 1, 1} {
+	if n := [...]int{len(s.Clients), len(s.Domains), len(s.Regions), len(s.CQs), len(s.QPs), len(s.Connections),
+		len(s.Listeners)}; n != [...]int{1, 1, 1, 1, 1, 1, 1} {
 		t.Fatalf("objects: %v, expected one of each", n)
 	}
 	who := s.Clients[0]
-	if who.PID != os.Getpid() || who.UID != os.Getuid() || who.Command != "tester?[31m" || who.Line == "" || who.QPs != 1 || who.IDs != 2 {
+	if who.PID != os.Getpid() || who.UID != os.Getuid() || who.Command != "tester?[31m" || who.Line == "" ||
+		who.QPs != 1 || who.IDs != 2 {
 		t.Errorf("client: %+v", who)
 	}
 	q := s.QPs[0]
-	if q.State != "RESET" || q.SendDepth != 8 || q.RecvDepth != 16 || q.PID != os.Getpid() || q.Domain != s.Domains[0].Number || q.SendCQ != s.CQs[0].Handle {
+	if q.State != "RESET" || q.SendDepth != 8 || q.RecvDepth != 16 || q.PID != os.Getpid() ||
+		q.Domain != s.Domains[0].Number || q.SendCQ != s.CQs[0].Handle {
 		t.Errorf("queue pair: %+v", q)
 	}
 	if d := s.Domains[0]; d.Regions != 1 || d.QPs != 1 || d.Device != "urdma0" {
@@ -305,7 +310,8 @@ func BenchmarkSnapshot(b *testing.B) {
 		b.Fatal(err)
 	}
 	for range 10000 {
-		if _, err := controltest.Call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: 2, Access: abi.AccessLocalWrite}); err != nil {
+		if _, err := controltest.Call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR,
+			abi.RegMRRequest{PD: 2, Access: abi.AccessLocalWrite}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -47,7 +47,8 @@ func (g *Gathering) ports() {
 	for i := range g.s.Devices {
 		d := &g.s.Devices[i]
 		at := d.At()
-		p := inspect.Port{Name: d.Name, Device: d.Of, Number: d.Number, Address: at.Address.String(), MAC: net.HardwareAddr(d.MAC[:]).String(),
+		p := inspect.Port{Name: d.Name, Device: d.Of, Number: d.Number, Address: at.Address.String(),
+			MAC: net.HardwareAddr(d.MAC[:]).String(),
 			MTU: at.MTU, Transport: d.Personality.Name, MaxQPs: d.MaxQP, Protocol: "trp"}
 		if g.Worker.Engine.SpeaksRoCE(i) {
 			p.Protocol = "rocev2"
@@ -89,7 +90,8 @@ func (g *Gathering) engine() {
 	}
 	past := e.QPs.Past()
 	if g.Snapshot.Totals == nil {
-		g.Snapshot.Totals = &inspect.Totals{BadFrames: map[string]uint64{}, Traffic: make([]inspect.Traffic, len(g.s.Devices))}
+		g.Snapshot.Totals = &inspect.Totals{BadFrames: map[string]uint64{},
+			Traffic: make([]inspect.Traffic, len(g.s.Devices))}
 		g.Snapshot.Handshakes = new(inspect.Handshakes)
 	}
 	t := g.Snapshot.Totals
@@ -144,7 +146,8 @@ func (g *Gathering) loop(l inspect.Loop) {
 		g.Snapshot.Loop = &l
 		return
 	}
-	g.Snapshot.Workers = append(g.Snapshot.Workers, inspect.Worker{Number: len(g.Snapshot.Workers), Loop: l, Clients: len(g.Worker.Clients()), QPs: g.Worker.Engine.QPs.Len()})
+	g.Snapshot.Workers = append(g.Snapshot.Workers, inspect.Worker{Number: len(g.Snapshot.Workers), Loop: l,
+		Clients: len(g.Worker.Clients()), QPs: g.Worker.Engine.QPs.Len()})
 	if g.Snapshot.Loop == nil {
 		g.Snapshot.Loop = &inspect.Loop{Core: -1}
 	}
@@ -203,7 +206,8 @@ func terminates(m map[wire.TermCode]uint64) []inspect.Terminate {
 func (g *Gathering) of(o control.Object, device string) inspect.Object {
 	v := o.Info()
 	who := &v.Session.Owner
-	return inspect.Object{Client: v.Session.ID(), PID: who.PID, Command: who.Name, Handle: v.Handle, Device: device, Created: g.clock.time(v.Made)}
+	return inspect.Object{Client: v.Session.ID(), PID: who.PID, Command: who.Name, Handle: v.Handle, Device: device,
+		Created: g.clock.time(v.Made)}
 }
 
 func (g *Gathering) object(c *inspect.Client, v control.Object) {
@@ -217,7 +221,8 @@ func (g *Gathering) object(c *inspect.Client, v control.Object) {
 		c.EventsWaiting += o.Socket.Pending()
 	case *control.PD:
 		c.Domains++
-		g.Snapshot.Domains = append(g.Snapshot.Domains, inspect.Domain{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Number: o.Number})
+		g.Snapshot.Domains = append(g.Snapshot.Domains,
+			inspect.Domain{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Number: o.Number})
 	case *control.MR:
 		g.region(c, o)
 	case *control.MW:
@@ -256,12 +261,14 @@ func (g *Gathering) region(c *inspect.Client, o *control.MR) {
 		c.FallbackRegions++
 		c.FallbackBytes += r.Length()
 	}
-	g.Snapshot.Regions = append(g.Snapshot.Regions, inspect.Region{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
+	g.Snapshot.Regions = append(g.Snapshot.Regions, inspect.Region{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of),
+		Domain: r.PD, Start: r.Base(), Length: r.Length(), LKey: uint32(r.STag), RKey: uint32(r.STag),
 		Access: r.Access, Path: path, Reason: o.Why})
 }
 
 func (g *Gathering) window(o *control.MW) {
-	v := inspect.Window{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number, Type: abi.MWType1, RKey: uint32(o.Window.STag())}
+	v := inspect.Window{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number, Type: abi.MWType1,
+		RKey: uint32(o.Window.STag())}
 	if o.Window.Type2 {
 		v.Type = abi.MWType2
 	}
@@ -276,7 +283,8 @@ var armNames = [...]string{"no", "solicited", "any"}
 
 func (g *Gathering) cq(o *control.CQ) {
 	q := o.CQ
-	v := inspect.CQ{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()), Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
+	v := inspect.CQ{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()),
+		Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
 		Overrun: q.Overrun(), QPs: q.Users()}
 	v.Armed = armNames[min(q.Ring.Arm(), 2)] // the client can write any value
 	g.Snapshot.CQs = append(g.Snapshot.CQs, v)
@@ -284,9 +292,10 @@ func (g *Gathering) cq(o *control.CQ) {
 
 func (g *Gathering) srq(o *control.SRQ) {
 	shared := o.Queue.Shared()
-	g.Snapshot.SRQs = append(g.Snapshot.SRQs, inspect.SRQ{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number,
-		Depth: o.Queue.Slots(), Fill: o.Queue.Posted(),
-		Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
+	g.Snapshot.SRQs = append(g.Snapshot.SRQs,
+		inspect.SRQ{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number,
+			Depth: o.Queue.Slots(), Fill: o.Queue.Posted(),
+			Limit: int(shared.Limit), QPs: shared.Users(), Number: shared.Number})
 }
 
 // handleOf returns the handle of a queue, 0 for nil.
@@ -300,7 +309,8 @@ func handleOf(c *qp.CQ) uint32 {
 func (g *Gathering) qp(o *control.QP) {
 	q, f := o.QP, o.QP.Fill()
 	v := inspect.QP{Object: g.of(o, g.port(o.Port())), QPN: q.QPN, Domain: q.PD,
-		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ), RecvCQ: handleOf(q.RecvCQ),
+		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ),
+		RecvCQ:    handleOf(q.RecvCQ),
 		SendDepth: f.SendDepth, SendFill: f.SendFill, RecvDepth: f.RecvDepth, RecvFill: f.RecvFill,
 		ReadsOut: f.ReadsOut, ReadsIn: f.ReadsIn, FallbackWaiting: f.FallbackWaiting, Work: work(&q.Stats)}
 	if why := q.Why(); why != 0 && (q.State() == abi.QPSErr || q.State() == abi.QPSSQE) {
@@ -328,8 +338,9 @@ func (g *Gathering) numbered(o *control.QP) {
 		return
 	}
 	n := inspect.Connection{Object: g.of(o, g.port(p.Dev)), State: p.State().String(),
-		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD), Serves: int(c.IRD),
-		Tries: p.Tries(), Work: work(&q.Stats)}
+		Side: inspect.SideNumber, Local: c.Local.String(), Peer: c.Peer.String(), QPN: q.QPN, Reads: int(c.ORD),
+		Serves: int(c.IRD),
+		Tries:  p.Tries(), Work: work(&q.Stats)}
 	n.Created = g.clock.time(p.Created)
 	n.Path, n.Wire = wireState(q.Carrier(), g.Worker.Engine.Now())
 	g.Snapshot.Connections = append(g.Snapshot.Connections, n)
@@ -354,8 +365,9 @@ func wireState(carrier any, now clock.Time) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	w = &inspect.Wire{State: s.State, Protocol: inspect.ProtocolUDP, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.Path.InFlight,
-		Window: s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
+	w = &inspect.Wire{State: s.State, Protocol: inspect.ProtocolUDP, Payload: s.Payload, PathMTU: s.PathMTU,
+		InFlight: s.Path.InFlight,
+		Window:   s.Path.Cwnd, Credits: s.Path.PeerCredits, Held: s.Path.HeldNow, RTTNs: int64(s.Path.SRTT),
 		RTTVarNs: int64(s.Path.RTTVar), MinRTTNs: int64(s.Path.MinRTT), TimeoutNs: int64(s.Path.RTO),
 		Traffic: traffic(&s.Traffic)}
 	if s.Path.Heard >= 0 {
@@ -369,7 +381,8 @@ func streamState(s mpa.State, ok bool) (path string, w *inspect.Wire) {
 	if !ok {
 		return inspect.PathHost, nil
 	}
-	return inspect.PathWire, &inspect.Wire{State: s.State, Protocol: inspect.ProtocolTCP, SilentNs: max(1, int64(s.Silent)), Payload: s.Payload, PathMTU: s.PathMTU,
+	return inspect.PathWire, &inspect.Wire{State: s.State, Protocol: inspect.ProtocolTCP,
+		SilentNs: max(1, int64(s.Silent)), Payload: s.Payload, PathMTU: s.PathMTU,
 		InFlight: s.InFlight, Window: s.Window, RTTNs: int64(s.SRTT), RTTVarNs: int64(s.RTTVar), MinRTTNs: int64(s.MinRTT),
 		TimeoutNs: int64(s.Timeout), Traffic: streamTraffic(&s.Traffic)}
 }
@@ -379,8 +392,9 @@ func packetState(s roce.State, ok bool) (path string, w *inspect.Wire) {
 	if !ok {
 		return "", nil
 	}
-	return inspect.PathWire, &inspect.Wire{State: s.State, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.InFlight, Window: s.Window,
-		RTTNs: int64(s.SRTT), TimeoutNs: int64(s.Timeout)}
+	return inspect.PathWire, &inspect.Wire{State: s.State, Payload: s.Payload, PathMTU: s.PathMTU, InFlight: s.InFlight,
+		Window: s.Window,
+		RTTNs:  int64(s.SRTT), TimeoutNs: int64(s.Timeout)}
 }
 
 func streamTraffic(t *mpa.Traffic) (out inspect.Traffic) {
@@ -403,7 +417,8 @@ var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive
 func (g *Gathering) id(o *control.ID) {
 	v := o.View()
 	if v.Listening {
-		g.Snapshot.Listeners = append(g.Snapshot.Listeners, inspect.Listener{Object: g.of(o, g.port(v.Dev)), Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
+		g.Snapshot.Listeners = append(g.Snapshot.Listeners, inspect.Listener{Object: g.of(o, g.port(v.Dev)),
+			Local: v.Local.String(), Backlog: v.Backlog, Pending: v.Pending})
 		return
 	}
 	n := inspect.Connection{Object: g.of(o, g.port(v.Dev)), State: v.State, Side: sides[v.Side], Tries: v.Tries}

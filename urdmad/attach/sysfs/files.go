@@ -137,7 +137,8 @@ func (d *Device) ports() map[string]string {
 	}
 	if d.Interface != "" {
 		files[port+"gid_attrs/ndevs/0"] = d.Interface
-		files["class/infiniband/"+d.Port.Device+"/device/net/"+d.Interface+"/address"] = net.HardwareAddr(d.Is.MAC[:]).String()
+		files["class/infiniband/"+d.Port.Device+"/device/net/"+d.Interface+
+			"/address"] = net.HardwareAddr(d.Is.MAC[:]).String()
 	}
 	return files
 }

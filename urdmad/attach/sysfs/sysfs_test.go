@@ -16,7 +16,8 @@ import (
 
 func TestTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Port: Port{"urdma0", 1}, GUID: [8]byte{3: 0xff, 4: 0xfe, 7: 1}, Firmware: "1.2.3", Is: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, GUID: [8]byte{3: 0xff, 4: 0xfe, 7: 1}, Firmware: "1.2.3",
+		Is: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
 	for transport, want := range map[string]struct{ node, link, gid, lid string }{
 		"iwarp": {"4: RNIC", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
 		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
@@ -52,7 +53,8 @@ func TestTree(t *testing.T) {
 // TestLink: the port's state follows its link.
 func TestLink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"),
+		Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
 	for _, written := range []bool{false, true} {
 		d.Up = written
 		if err := Write(dir, []Device{d}); err != nil {
@@ -73,7 +75,8 @@ func expectState(t *testing.T, dir string, up bool) {
 		want = map[string]string{"state": "4: ACTIVE\n", "phys_state": "5: LinkUp\n"}
 	}
 	for name, text := range want {
-		if b, err := os.ReadFile(filepath.Join(dir, "class/infiniband/urdma0/ports/1", name)); err != nil || string(b) != text {
+		if b, err := os.ReadFile(filepath.Join(dir, "class/infiniband/urdma0/ports/1", name)); err != nil ||
+			string(b) != text {
 			t.Errorf("up %v: %s is %q (%v), want %q", up, name, b, err, text)
 		}
 	}
@@ -149,7 +152,8 @@ func TestFailedWrite(t *testing.T) {
 // TestLinkIsNeverTorn: who reads the state while it changes gets one or the other.
 func TestLinkIsNeverTorn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"),
+		Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
 	if err := Write(dir, []Device{d}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,14 +189,16 @@ func TestLinkIsNeverTorn(t *testing.T) {
 // that a program may choose, with the same counters and link.
 func TestTransports(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Port: Port{"urdma0", 1}, Driver: "memif", Personality: personality.Named("iwarp"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, Driver: "memif", Personality: personality.Named("iwarp"),
+		Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
 	if err := Write(dir, []Device{d, {Port: Port{"urdma1", 1}, Personality: d.Personality, Is: d.Is}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := SetLink(dir, Port{"urdma0", 1}, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := SetSubnet(dir, Port{"urdma0", 1}, Subnet{LID: 0x12, SMLID: 0x34, SMSL: 1, State: 4, Phys: 5, CapabilityMask: 0x2010840}); err != nil {
+	if err := SetSubnet(dir, Port{"urdma0", 1},
+		Subnet{LID: 0x12, SMLID: 0x34, SMSL: 1, State: 4, Phys: 5, CapabilityMask: 0x2010840}); err != nil {
 		t.Fatal(err)
 	}
 	if err := SetCounters(dir, Port{"urdma0", 1}, Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}); err != nil {
@@ -201,15 +207,23 @@ func TestTransports(t *testing.T) {
 	for root, want := range map[string]map[string]string{
 		"":             {"node_type": "4: RNIC", "ports/1/lid": "0x0"},
 		Shown("iwarp"): {"node_type": "4: RNIC", "ports/1/link_layer": "Ethernet"},
-		Shown("ib"): {"node_type": "1: CA", "ports/1/lid": "0x12", "ports/1/sm_lid": "0x34", "ports/1/sm_sl": "1", "ports/1/lid_mask_count": "0",
-			"ports/1/phys_state": "5: LinkUp", "ports/1/cap_mask": "0x02010840", "../../infiniband_mad/umad1/ibdev": "urdma1", "../../infiniband_mad/umad1/port": "1",
-			"../../infiniband_mad/umad1/dev": "231:1", "../../infiniband_mad/issm1/dev": "231:65", "../../../dev/infiniband/issm0": ""},
+		Shown("ib"): {"node_type": "1: CA", "ports/1/lid": "0x12", "ports/1/sm_lid": "0x34", "ports/1/sm_sl": "1",
+			"ports/1/lid_mask_count": "0",
+			"ports/1/phys_state":     "5: LinkUp", "ports/1/cap_mask": "0x02010840",
+			"../../infiniband_mad/umad1/ibdev": "urdma1",
+			"../../infiniband_mad/umad1/port":  "1",
+			"../../infiniband_mad/umad1/dev":   "231:1", "../../infiniband_mad/issm1/dev": "231:65",
+			"../../../dev/infiniband/issm0": ""},
 		Shown("roce"): {"node_type": "1: CA", "ports/1/gid_attrs/types/0": "RoCE v2", "ports/1/cap_mask": "0x04010000"},
 	} {
-		for name, text := range map[string]string{"board_id": "urdma-memif", "hca_type": "urdma", "device/numa_node": "-1", "ports/1/state": "4: ACTIVE",
-			"ports/1/counters/port_rcv_packets": "7", "ports/1/counters/port_rcv_data": "101", "ports/1/counters/port_xmit_data": "202",
-			"ports/1/hw_counters/rx_bytes": "404", "../../infiniband_verbs/uverbs1/ibdev": "urdma1", "../../infiniband_verbs/uverbs1/dev": "231:193",
-			"../../infiniband_mad/abi_version": "5", "../../../dev/infiniband/uverbs1": "", "../../../dev/infiniband/rdma_cm": ""} {
+		for name, text := range map[string]string{"board_id": "urdma-memif", "hca_type": "urdma", "device/numa_node": "-1",
+			"ports/1/state":                     "4: ACTIVE",
+			"ports/1/counters/port_rcv_packets": "7", "ports/1/counters/port_rcv_data": "101",
+			"ports/1/counters/port_xmit_data": "202",
+			"ports/1/hw_counters/rx_bytes":    "404", "../../infiniband_verbs/uverbs1/ibdev": "urdma1",
+			"../../infiniband_verbs/uverbs1/dev": "231:193",
+			"../../infiniband_mad/abi_version":   "5", "../../../dev/infiniband/uverbs1": "",
+			"../../../dev/infiniband/rdma_cm": ""} {
 			if want[name] == "" {
 				want[name] = text
 			}
@@ -227,7 +241,8 @@ func TestTransports(t *testing.T) {
 // (ibdev2netdev, show_gids), and one without has none.
 func TestInterface(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
-	d := Device{Port: Port{"urdma0", 1}, Driver: "udp", Interface: "eth7", Personality: personality.Named("roce"), Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
+	d := Device{Port: Port{"urdma0", 1}, Driver: "udp", Interface: "eth7", Personality: personality.Named("roce"),
+		Is: personality.Port{Addr: netip.MustParseAddr("10.9.0.1")}}
 	if err := Write(dir, []Device{d, {Port: Port{"urdma1", 1}, Personality: d.Personality, Is: d.Is}}); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func TestTapSeesBothDirections(t *testing.T) {
 		if f.Conn == nil {
 			continue
 		}
-		if f.Conn != x.Q.Connection() || f.Our != f.Conn.Local || f.Peer.Addr() != f.Conn.Peer.Addr() || f.Our.Addr() != w.A.Addr {
+		if f.Conn != x.Q.Connection() || f.Our != f.Conn.Local || f.Peer.Addr() != f.Conn.Peer.Addr() ||
+			f.Our.Addr() != w.A.Addr {
 			t.Fatalf("a frame is %+v", f.Sight)
 		}
 		mine++
@@ -205,11 +206,13 @@ func describe(t testing.TB, segment []byte) string {
 		return fmt.Sprintf("read MSN %d of %d bytes at %d", d.MSN, q.Length, q.SrcTO)
 	}
 	if d.Op == wire.OpAtomicRequest || d.Op == wire.OpAtomicResponse {
-		names := map[wire.Opcode][2]int{wire.OpAtomicRequest: {4, 12}, wire.OpAtomicResponse: {0, 4}}[d.Op] // request and STag
+		// request and STag
+		names := map[wire.Opcode][2]int{wire.OpAtomicRequest: {4, 12}, wire.OpAtomicResponse: {0, 4}}[d.Op]
 		clear(payload[names[0]:names[1]])
 		return fmt.Sprintf("op %d MSN %d: %x", d.Op, d.MSN, payload)
 	}
-	return fmt.Sprintf("op %d last %v QN %d MSN %d MO %d TO %d: %d bytes %x", d.Op, d.Last, d.QN, d.MSN, d.MO, d.TO, len(payload),
+	return fmt.Sprintf("op %d last %v QN %d MSN %d MO %d TO %d: %d bytes %x", d.Op, d.Last, d.QN, d.MSN, d.MO, d.TO,
+		len(payload),
 		payload[:min(len(payload), 16)])
 }
 
@@ -235,7 +238,8 @@ func TestTapOfOtherFamily(t *testing.T) {
 					a.Event(cm.EventEstablished, time.Second)
 					b.Event(cm.EventEstablished, time.Second)
 					w.NewTraffic(x, y, enginetest.Load{Ops: 50, MaxSize: 1 << 16}).Run(60 * time.Second)
-					if own, peers := len(r.segments(x.Q.Connection())[0]), len(r.segments(x.Q.Connection())[1]); own < 50 || peers < 50 {
+					if own, peers := len(r.segments(x.Q.Connection())[0]), len(r.segments(x.Q.Connection())[1]); own < 50 ||
+						peers < 50 {
 						t.Errorf("%d and %d segments shown", own, peers)
 					}
 				})
@@ -264,7 +268,8 @@ func TestTapOfDatagramsBetweenFamilies(t *testing.T) {
 // UD and UC within one engine carry what those of a wire do, in as many packets,
 // and say why a message was dropped. Where nobody looks nothing is made up.
 func TestTapOfLocalDatagrams(t *testing.T) {
-	for name, build := range map[string]func(t *testing.T, local bool, o enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
+	for name, build := range map[string]func(t *testing.T, local bool,
+		o enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
 		t.Run(name, func(t *testing.T) {
 			var carried [2][]string
 			for i, local := range []bool{false, true} {
@@ -341,7 +346,8 @@ func (r *recorder) messages(local bool, from *qp.QP) (list []string) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			list = append(list, fmt.Sprint(u.PSN, u.First, u.Last, u.Write, u.TO, u.HasImmediate, u.Immediate, u.Solicited, b[n:]))
+			list = append(list, fmt.Sprint(u.PSN, u.First, u.Last, u.Write, u.TO, u.HasImmediate, u.Immediate, u.Solicited,
+				b[n:]))
 		}
 	}
 	return list

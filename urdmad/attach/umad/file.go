@@ -167,7 +167,8 @@ func (f *file) headerSize() int {
 
 func parseHeader(b []byte) header {
 	return header{id: native.Uint32(b), timeout: native.Uint32(b[8:]), retries: native.Uint32(b[12:]),
-		qp: binary.BigEndian.Uint32(b[20:]), qkey: binary.BigEndian.Uint32(b[24:]), lid: binary.BigEndian.Uint16(b[28:]), sl: b[30]}
+		qp: binary.BigEndian.Uint32(b[20:]), qkey: binary.BigEndian.Uint32(b[24:]), lid: binary.BigEndian.Uint16(b[28:]),
+		sl: b[30]}
 }
 
 // bytes returns a message with this header and a MAD.

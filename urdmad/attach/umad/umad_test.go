@@ -22,7 +22,8 @@ const patience = 30 * time.Second
 // subnet is a server of two ports.
 func subnet(t *testing.T) *Server {
 	t.Helper()
-	ports := []fabric.Port{{Name: "a", GUID: 1, LID: 0x10, MTU: 1500, Up: true}, {Name: "b", GUID: 2, LID: 0x20, MTU: 1500, Up: true}}
+	ports := []fabric.Port{{Name: "a", GUID: 1, LID: 0x10, MTU: 1500, Up: true},
+		{Name: "b", GUID: 2, LID: 0x20, MTU: 1500, Up: true}}
 	s, err := New("host", func() []fabric.Port { return ports }, nil, func(int, fabric.Shown) {})
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +175,8 @@ func TestAnswers(t *testing.T) {
 	other.agent(fabric.ClassSubnet, 0)
 	p.write(id, 0x20, 1000, request(fabric.ClassSubnet, fabric.MethodGet, nodeInfo, 0xaaaa0000_12345678))
 	h, m := p.read()
-	if h.id != id || h.status != 0 || h.lid != 0x20 || h.qp != 0 || len(m) != fabric.Size || lower(m) != 0x12345678 || m.Method() != 0x81 {
+	if h.id != id || h.status != 0 || h.lid != 0x20 || h.qp != 0 || len(m) != fabric.Size || lower(m) != 0x12345678 ||
+		m.Method() != 0x81 {
 		t.Errorf("%+v %x", h, m[:24])
 	}
 	other.write(0, 0x10, 1000, request(fabric.ClassSubnet, fabric.MethodGet, nodeInfo, 7))
@@ -278,7 +280,8 @@ func TestStrangers(t *testing.T) {
 	good := open(t, s, 0, false)
 	good.ioctl(ioctlEnablePKey, nil)
 	id := good.agent(fabric.ClassSubnet, 0)
-	for _, b := range [][]byte{{1}, make([]byte, oldHeader), make([]byte, newHeader+fabric.Size), {0: 255, newHeader + fabric.Size: 0}} {
+	for _, b := range [][]byte{{1}, make([]byte, oldHeader), make([]byte, newHeader+fabric.Size),
+		{0: 255, newHeader + fabric.Size: 0}} {
 		if _, err := good.conn.Write(b); err != nil {
 			t.Fatal(err)
 		}
@@ -313,12 +316,13 @@ func TestManager(t *testing.T) {
 	var mu sync.Mutex
 	var shown fabric.Shown
 	changed := make(chan struct{}, 100)
-	s, err := New("host", func() []fabric.Port { return []fabric.Port{{GUID: 1, LID: 0x10, Up: true}} }, nil, func(_ int, v fabric.Shown) {
-		mu.Lock()
-		defer mu.Unlock()
-		shown = v
-		changed <- struct{}{}
-	})
+	s, err := New("host", func() []fabric.Port { return []fabric.Port{{GUID: 1, LID: 0x10, Up: true}} }, nil,
+		func(_ int, v fabric.Shown) {
+			mu.Lock()
+			defer mu.Unlock()
+			shown = v
+			changed <- struct{}{}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

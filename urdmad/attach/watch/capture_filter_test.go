@@ -63,21 +63,26 @@ func TestCaptureFilter(t *testing.T) {
 		sees   []string
 	}{
 		{"everything", os.Getuid(), any, []string{"mine", "theirs", "request", "elsewhere", "ARP", "broken"}},
-		{"all", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"mine", "theirs", "request", "elsewhere", "ARP", "foreign", "broken"}},
+		{"all", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }),
+			[]string{"mine", "theirs", "request", "elsewhere", "ARP", "foreign", "broken"}},
 		{"device", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Device = 1 }), []string{"theirs"}},
 		{"pid", os.Getuid(), with(func(f *abi.CaptureRequest) { f.PID = 200 }), []string{"theirs", "request"}},
 		{"QP nobody has", os.Getuid(), with(func(f *abi.CaptureRequest) { f.QPN = 7 }), nil},
-		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = addrFrom4(them, 0) }), []string{"mine", "theirs", "request", "elsewhere", "ARP"}},
-		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host.PortBE = [2]byte{50003 >> 8, 50003 & 255} }), []string{"theirs", "request"}},
+		{"their host", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host = addrFrom4(them, 0) }),
+			[]string{"mine", "theirs", "request", "elsewhere", "ARP"}},
+		{"port number", os.Getuid(), with(func(f *abi.CaptureRequest) { f.Host.PortBE = [2]byte{50003 >> 8, 50003 & 255} }),
+			[]string{"theirs", "request"}},
 		{"our host, their port number", os.Getuid(), with(func(f *abi.CaptureRequest) {
 			f.Host = addrFrom4(us, 50003)
 		}), nil},
 		{"a stranger", stranger, any, []string{"theirs", "request"}},
-		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }), []string{"theirs", "request"}},
+		{"a stranger who wants all", stranger, with(func(f *abi.CaptureRequest) { f.Flags = abi.CaptureAll }),
+			[]string{"theirs", "request"}},
 		{"a stranger who wants mine", stranger, with(func(f *abi.CaptureRequest) { f.PID = 100 }), nil},
 		{"nobody", account.Nobody, any, nil},
 	} {
-		filter := &capture{w: &worker{Worker: &control.Worker{CM: manager}}, viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
+		filter := &capture{w: &worker{Worker: &control.Worker{CM: manager}},
+			viewer: &account.Owner{UID: c.uid, Admin: c.uid == os.Getuid()}, filter: c.filter}
 		want := map[string]bool{}
 		for _, name := range c.sees {
 			want[name] = true
@@ -122,7 +127,8 @@ func TestCaptureRoom(t *testing.T) {
 // TestEventsAreTheirOwners: a trace has the events that its viewer may see and has
 // asked for; bookmarks pass every filter but that of the user.
 func TestEventsAreTheirOwners(t *testing.T) {
-	mine, other, admin := &account.Owner{UID: 1000, PID: 100}, &account.Owner{UID: 1001, PID: 200}, &account.Owner{Admin: true}
+	mine, other, admin := &account.Owner{UID: 1000, PID: 100}, &account.Owner{UID: 1001, PID: 200},
+		&account.Owner{Admin: true}
 	call, mark := &abi.TraceEvent{Kind: abi.TraceCall, QPN: 5, PID: 100}, &abi.TraceEvent{Kind: abi.TraceMark, PID: 100}
 	for _, c := range []struct {
 		name   string

@@ -23,7 +23,8 @@ func endedClient(w *worker, uid, pid int, failed bool) *client {
 // TestEndedClients: those that have failed are kept, so many of a user and in all, and
 // nobody sees another user's.
 func TestEndedClients(t *testing.T) {
-	s := &control.Server{Workers: []*control.Worker{{Engine: engine.New(engine.Config{})}}, Log: slog.New(slog.DiscardHandler)}
+	s := &control.Server{Workers: []*control.Worker{{Engine: engine.New(engine.Config{})}},
+		Log: slog.New(slog.DiscardHandler)}
 	v := Attach(s, nil)
 	w := v.workers[s.Workers[0]]
 	for pid := range 100 {

@@ -54,7 +54,8 @@ func TestWhy(t *testing.T) {
 		ours   string // in the requester's text
 		theirs string // in the responder's, and in the requester's of the same user on the same host
 	}{
-		{"no right", abi.AccessLocalWrite | abi.AccessRemoteRead, remote(0, write), 0x0102, "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ", "it has no IBV_ACCESS_REMOTE_WRITE"},
+		{"no right", abi.AccessLocalWrite | abi.AccessRemoteRead, remote(0, write), 0x0102,
+			"IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ", "it has no IBV_ACCESS_REMOTE_WRITE"},
 		{"bounds", enginetest.ReadWrite, remote(1000, write), 0x1101, "RDMA Write of 100 bytes", "not inside; region"},
 		{"deregistered", enginetest.ReadWrite, func(t *testing.T, s *whyScene) {
 			s.theirs.Deregister()
@@ -65,7 +66,8 @@ func TestWhy(t *testing.T) {
 			wr.RKey = 5
 			s.a.Post(wr, s.mine.SGE(0, 100))
 		}, 0x1100, "rkey 0x5", "this side refused its peer: a request for 100 bytes at"},
-		{"Read", abi.AccessLocalWrite, remote(0, func(r *enginetest.Region) abi.SQE { return enginetest.Read(5, r, 0) }), 0x0102, "IBV_ACCESS_LOCAL_WRITE", "it has no IBV_ACCESS_REMOTE_READ"},
+		{"Read", abi.AccessLocalWrite, remote(0, func(r *enginetest.Region) abi.SQE { return enginetest.Read(5, r, 0) }),
+			0x0102, "IBV_ACCESS_LOCAL_WRITE", "it has no IBV_ACCESS_REMOTE_READ"},
 		{"too long", enginetest.ReadWrite, func(_ *testing.T, s *whyScene) {
 			s.b.PostRecv(9, s.theirs.SGE(0, 99))
 			s.a.Post(enginetest.Send(5), s.mine.SGE(0, 100))
@@ -101,7 +103,8 @@ func TestWhy(t *testing.T) {
 				if got[0].VendorErr != uint32(c.want) || a.Q.Why() != c.want {
 					t.Errorf("vendor_err %#x, the queue pair's reason %v, expected %v", got[0].VendorErr, a.Q.Why(), c.want)
 				}
-				if !strings.Contains(log.String(), `msg="queue pair fails"`) || !strings.Contains(log.String(), "reason="+c.want.String()) {
+				if !strings.Contains(log.String(), `msg="queue pair fails"`) ||
+					!strings.Contains(log.String(), "reason="+c.want.String()) {
 					t.Errorf("the log does not say why the queue pair fails:\n%s", log.String())
 				}
 				ours := reasons(a.Client)
@@ -139,7 +142,8 @@ func TestWhyOfOwnUser(t *testing.T) {
 	mine, theirs := a.Client.Register(100, enginetest.ReadWrite), b.Client.Register(100, abi.AccessLocalWrite)
 	a.Post(enginetest.Write(5, theirs, 0), mine.SGE(0, 100))
 	a.Send.Completions(1)
-	if got := reasons(a.Client); len(got) != 1 || !strings.Contains(got[0], "The peer says: ") || !strings.Contains(got[0], "it has no IBV_ACCESS_REMOTE_WRITE; region") {
+	if got := reasons(a.Client); len(got) != 1 || !strings.Contains(got[0], "The peer says: ") ||
+		!strings.Contains(got[0], "it has no IBV_ACCESS_REMOTE_WRITE; region") {
 		t.Errorf("%q", got)
 	}
 }

@@ -50,7 +50,8 @@ func TestCaptureOfNumbers(t *testing.T) {
 	w := &worker{Worker: &control.Worker{CM: manager, Engine: e}}
 	client, _ := watched(owner, w)
 	l := ring.QPLayout(abi.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
-	q := qp.New(qp.Config{Client: &client.Client, SendCQ: &qp.CQ{}, RecvCQ: &qp.CQ{}, Cap: l.Cap}, make([]byte, l.Bytes), &l)
+	q := qp.New(qp.Config{Client: &client.Client, SendCQ: &qp.CQ{}, RecvCQ: &qp.CQ{}, Cap: l.Cap}, make([]byte, l.Bytes),
+		&l)
 	e.QPs.Add(q)
 	ours, theirs := wire.QPN(q.QPN), wire.QPN(q.QPN^1)
 	datagram := func(dst, src wire.QPN) []byte {

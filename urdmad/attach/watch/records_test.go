@@ -34,7 +34,8 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 	one := &record{time.Unix(0, 0), &account.Owner{PID: 5, Name: "program"}, "a test", events}
 	text := string(one.text())
-	if len(text) > maxRecord || len(text) < maxRecord/2 || strings.Contains(text, " event 0 ") || !strings.HasSuffix(text, " event 999  of it\n") ||
+	if len(text) > maxRecord || len(text) < maxRecord/2 || strings.Contains(text, " event 0 ") ||
+		!strings.HasSuffix(text, " event 999  of it\n") ||
 		!strings.Contains(text, ": process 5 (program) of user 0: a test\n") {
 		t.Errorf("%d bytes, expected at most %d and the last events:\n%s", len(text), maxRecord, text[max(0, len(text)-300):])
 	}

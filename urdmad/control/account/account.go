@@ -170,7 +170,8 @@ func (a *Account) takeOne(r Resource, n uint64) error {
 	if !a.user.add(r, n, share) {
 		a.used.sub(r, n)
 		if share < total {
-			return fmt.Errorf("control: limits.user_share leaves user %d %d %s, and it has as many: %w", a.Owner.UID, share, k.what, k.errno())
+			return fmt.Errorf("control: limits.user_share leaves user %d %d %s, and it has as many: %w", a.Owner.UID, share,
+				k.what, k.errno())
 		}
 		return k.exhausted(total)
 	}

@@ -18,7 +18,8 @@ func accountOf(of *Accounts, uid int, admin bool) *Account {
 // own user excepted.
 func TestUserShare(t *testing.T) {
 	s := &Accounts{Limits: Limits{UserShare: 75, Clients: 8}, Totals: Totals{Mappings: 100}}
-	a, b, other, own := accountOf(s, 1000, false), accountOf(s, 1000, false), accountOf(s, 1001, false), accountOf(s, 0, true)
+	a, b, other, own := accountOf(s, 1000, false), accountOf(s, 1000, false), accountOf(s, 1001, false),
+		accountOf(s, 0, true)
 	if err := errors.Join(a.Take(&Amounts{Mappings: 50}), b.Take(&Amounts{Mappings: 25})); err != nil {
 		t.Fatal(err)
 	}
@@ -26,13 +27,15 @@ func TestUserShare(t *testing.T) {
 		t.Errorf("what has no limit: %v", err)
 	}
 	err := b.Take(&Amounts{Mappings: 1})
-	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "limits.user_share leaves user 1000 75 mappings") {
+	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(),
+		"limits.user_share leaves user 1000 75 mappings") {
 		t.Errorf("beyond the share: %v", err)
 	}
 	if err := errors.Join(other.Take(&Amounts{Mappings: 10}), own.Take(&Amounts{Mappings: 15})); err != nil {
 		t.Errorf("others: %v", err)
 	}
-	if err := own.Take(&Amounts{Mappings: 1}); !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "vm.max_map_count") {
+	if err := own.Take(&Amounts{Mappings: 1}); !errors.Is(err, syscall.ENOMEM) ||
+		!strings.Contains(err.Error(), "vm.max_map_count") {
 		t.Errorf("beyond what there is: %v", err)
 	}
 	for range 6 {

@@ -52,17 +52,20 @@ type kind struct {
 }
 
 var kinds = [resources]kind{
-	Contexts:           {setting: "contexts", each: func(l *Limits) uint64 { return uint64(l.Contexts) }},
-	Domains:            {setting: "protection_domains", each: func(l *Limits) uint64 { return uint64(l.ProtectionDomains) }},
-	Files:              {setting: "files", each: func(l *Limits) uint64 { return uint64(l.Files) }},
-	Regions:            {setting: "memory_regions", each: func(l *Limits) uint64 { return uint64(l.MemoryRegions) }},
-	RegisteredBytes:    {setting: "registered_bytes", each: func(l *Limits) uint64 { return l.RegisteredBytes }},
-	CompletionChannels: {setting: "completion_channels", each: func(l *Limits) uint64 { return uint64(l.CompletionChannels) }},
-	CompletionQueues:   {setting: "completion_queues", each: func(l *Limits) uint64 { return uint64(l.CompletionQueues) }},
-	QueuePairs:         {setting: "queue_pairs", each: func(l *Limits) uint64 { return uint64(l.QueuePairs) }},
-	SharedQueues:       {setting: "shared_receive_queues", each: func(l *Limits) uint64 { return uint64(l.SharedReceiveQueues) }},
-	EventChannels:      {setting: "event_channels", each: func(l *Limits) uint64 { return uint64(l.EventChannels) }},
-	IDs:                {setting: "cm_ids", each: func(l *Limits) uint64 { return uint64(l.IDs) }},
+	Contexts: {setting: "contexts", each: func(l *Limits) uint64 { return uint64(l.Contexts) }},
+	Domains: {setting: "protection_domains",
+		each: func(l *Limits) uint64 { return uint64(l.ProtectionDomains) }},
+	Files:           {setting: "files", each: func(l *Limits) uint64 { return uint64(l.Files) }},
+	Regions:         {setting: "memory_regions", each: func(l *Limits) uint64 { return uint64(l.MemoryRegions) }},
+	RegisteredBytes: {setting: "registered_bytes", each: func(l *Limits) uint64 { return l.RegisteredBytes }},
+	CompletionChannels: {setting: "completion_channels",
+		each: func(l *Limits) uint64 { return uint64(l.CompletionChannels) }},
+	CompletionQueues: {setting: "completion_queues", each: func(l *Limits) uint64 { return uint64(l.CompletionQueues) }},
+	QueuePairs:       {setting: "queue_pairs", each: func(l *Limits) uint64 { return uint64(l.QueuePairs) }},
+	SharedQueues: {setting: "shared_receive_queues",
+		each: func(l *Limits) uint64 { return uint64(l.SharedReceiveQueues) }},
+	EventChannels: {setting: "event_channels", each: func(l *Limits) uint64 { return uint64(l.EventChannels) }},
+	IDs:           {setting: "cm_ids", each: func(l *Limits) uint64 { return uint64(l.IDs) }},
 	QueueBytes: {setting: "queue_bytes", each: func(l *Limits) uint64 { return l.QueueBytes },
 		what: "bytes of queues (half of urdmad's memory)", all: func(a *Accounts) uint64 { return a.Totals.QueueBytes }},
 	Mappings: {setting: "mappings", each: func(l *Limits) uint64 { return uint64(l.Mappings) },
@@ -193,7 +196,8 @@ func (p *Pairs) Take(a *Account, dev int, name string, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if most > 0 && p.count >= most {
-		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, most, name, syscall.ENOMEM)
+		return fmt.Errorf("control: ports[%d].max_qp is %d, and %s has as many queue pairs: %w", dev, most, name,
+			syscall.ENOMEM)
 	}
 	if share := a.of.Current().shareOf(uint64(most)); most > 0 && !a.Owner.Admin && uint64(p.of[a.Owner.UID]) >= share {
 		return fmt.Errorf("control: limits.user_share leaves user %d %d of %s's %d queue pairs, and it has as many: %w",

@@ -22,7 +22,8 @@ func TestGroupMemory(t *testing.T) {
 		{"version 2, another's path", "0::/../x\n", map[string]string{"memory.max": "100\n"}, 100},
 		{"version 1", "5:devices:/\n4:memory:/a\n0::/\n", map[string]string{"memory/a/memory.limit_in_bytes": "400\n"}, 400},
 		{"version 1 in a container", "4:memory:/docker/1\n", map[string]string{"memory/memory.limit_in_bytes": "500\n"}, 500},
-		{"version 1, no limit", "4:memory:/a\n", map[string]string{"memory/a/memory.limit_in_bytes": "9223372036854771712\n"}, machine},
+		{"version 1, no limit", "4:memory:/a\n", map[string]string{"memory/a/memory.limit_in_bytes": "9223372036854771712\n"},
+			machine},
 		{"another controller's", "5:devices:/a\n", map[string]string{"memory/a/memory.limit_in_bytes": "4\n"}, machine},
 		{"nonsense", "x\n::\n0::/a\n", map[string]string{"a/memory.max": "\n"}, machine},
 	} {

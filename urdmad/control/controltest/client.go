@@ -111,7 +111,8 @@ func (c *Client) openDevice() error {
 
 func (c *Client) makeQueues() error {
 	for range 2 {
-		cq, fds, err := demand[abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: c.device, Channel: abi.NoHandle, CQE: 64}, 1)
+		cq, fds, err := demand[abi.CQResponse](c, abi.CreateCQ,
+			abi.CreateCQRequest{Context: c.device, Channel: abi.NoHandle, CQE: 64}, 1)
 		if err != nil {
 			return err
 		}
@@ -129,12 +130,14 @@ func (c *Client) makeQueues() error {
 // openDomain opens the XRC domain and makes a shared receive queue in it.
 func (c *Client) openDomain() error {
 	var xrcd abi.HandleMessage
-	if _, err := session.Call(context.Background(), c.s, abi.OpenXRCD, &abi.OpenXRCDRequest{Context: c.device, OFlags: unix.O_CREAT}, &xrcd,
+	if _, err := session.Call(context.Background(), c.s, abi.OpenXRCD,
+		&abi.OpenXRCDRequest{Context: c.device, OFlags: unix.O_CREAT}, &xrcd,
 		int(c.Domain.Fd()), 0); err != nil {
 		return err
 	}
 	c.xrcd = xrcd.Handle
-	srq, fds, err := demand[abi.SRQResponse](c, abi.CreateSRQ, abi.CreateSRQRequest{PD: c.pd, MaxWR: 16, SRQType: abi.SRQTypeXRC, XRCD: c.xrcd, CQ: c.cqs[0]}, 1)
+	srq, fds, err := demand[abi.SRQResponse](c, abi.CreateSRQ,
+		abi.CreateSRQRequest{PD: c.pd, MaxWR: 16, SRQType: abi.SRQTypeXRC, XRCD: c.xrcd, CQ: c.cqs[0]}, 1)
 	if err != nil {
 		return err
 	}
@@ -186,7 +189,8 @@ func some[T any](r *rand.Rand, list []T) (v T) {
 
 func (c *Client) create() {
 	kind := some(c.Rand, types)
-	req := abi.CreateQPRequest{PD: c.pd, QPType: kind, SendCQ: some(c.Rand, c.cqs), RecvCQ: some(c.Rand, c.cqs), SRQ: abi.NoHandle, XRCD: abi.NoHandle,
+	req := abi.CreateQPRequest{PD: c.pd, QPType: kind, SendCQ: some(c.Rand, c.cqs), RecvCQ: some(c.Rand, c.cqs),
+		SRQ: abi.NoHandle, XRCD: abi.NoHandle,
 		Cap: abi.QPCap{MaxSendWR: uint32(4 * c.Rand.IntN(2)), MaxRecvWR: uint32(4 * c.Rand.IntN(2)), MaxInline: 64}}
 	wantFDs := 1
 	switch kind {
@@ -197,7 +201,8 @@ func (c *Client) create() {
 			c.open(some(c.Rand, *c.Numbers))
 			return
 		}
-		req, wantFDs = abi.CreateQPRequest{QPType: kind, PD: abi.NoHandle, SendCQ: abi.NoHandle, RecvCQ: abi.NoHandle, SRQ: abi.NoHandle, XRCD: c.xrcd}, 0
+		req, wantFDs = abi.CreateQPRequest{QPType: kind, PD: abi.NoHandle, SendCQ: abi.NoHandle, RecvCQ: abi.NoHandle,
+			SRQ: abi.NoHandle, XRCD: c.xrcd}, 0
 	}
 	resp, fds, err := demand[abi.QPResponse](c, abi.CreateQP, req, wantFDs)
 	if err != nil {
@@ -231,7 +236,8 @@ func (c *Client) partner(p *pair) uint32 {
 // changes attributes that may change in its state.
 func (c *Client) modify(p *pair) {
 	mask, a := uint32(abi.QPMaskState), abi.QPAttr{PortNum: 1, QPAccessFlags: allAccess, PathMTU: 3, IsGlobal: 1,
-		DGID: some(c.Rand, c.Peers).As16(), AHPortNum: 1, DestQPNum: c.partner(p), MaxDestRdAtomic: 1, MaxRdAtomic: 1, Timeout: 10, RetryCnt: 1, RNRRetry: 1}
+		DGID: some(c.Rand, c.Peers).As16(), AHPortNum: 1, DestQPNum: c.partner(p), MaxDestRdAtomic: 1, MaxRdAtomic: 1,
+		Timeout: 10, RetryCnt: 1, RNRRetry: 1}
 	ud, uc := p.kind == abi.QPTypeUD, p.kind == abi.QPTypeUC
 	n := c.Rand.IntN(8)
 	if c.Rand.IntN(2) == 0 {
@@ -249,7 +255,8 @@ func (c *Client) modify(p *pair) {
 		case uc:
 			mask |= abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN
 		case !ud:
-			mask |= abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer
+			mask |= abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic |
+				abi.QPMaskMinRNRTimer
 		}
 	case 4, 5:
 		a.QPState = abi.QPSRTS
@@ -263,7 +270,8 @@ func (c *Client) modify(p *pair) {
 			mask = abi.QPMaskQKey
 		}
 	}
-	now, _, err := demand[abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: p.handle, Mask: mask, Attr: a}, 0)
+	now, _, err := demand[abi.QueryQPResponse](c, abi.ModifyQP, abi.ModifyQPRequest{Handle: p.handle, Mask: mask, Attr: a},
+		0)
 	if err != nil {
 		return
 	}
@@ -291,7 +299,8 @@ func (c *Client) post(p *pair) {
 	if p.mem == nil {
 		return
 	}
-	sqe := abi.SQE{WRID: 1, Opcode: some(c.Rand, []uint32{abi.WRSend, abi.WRRDMAWrite, abi.WRSendWithImm, abi.WRSendWithInv}), Flags: abi.SendSignaled,
+	sqe := abi.SQE{WRID: 1, Opcode: some(c.Rand,
+		[]uint32{abi.WRSend, abi.WRRDMAWrite, abi.WRSendWithImm, abi.WRSendWithInv}), Flags: abi.SendSignaled,
 		RemoteSRQN: c.srqn, RKey: c.Rand.Uint32()}
 	if p.kind == abi.QPTypeUD {
 		sqe.RemoteAddr = uint64(some(c.Rand, *c.Numbers))
@@ -338,7 +347,8 @@ func (c *Client) connect() {
 		_, _, _ = demand[abi.CMBound](c, abi.CMBind, abi.CMBindRequest{ID: id, Addr: at(c.Own, port)}, 0)
 		_, _, _ = demand[abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: id, Value: 4}, 0)
 	case 3, 4:
-		_, _, _ = demand[abi.CMBound](c, abi.CMResolveAddr, abi.CMResolveAddrRequest{ID: id, TimeoutMS: 1000, Dst: at(some(c.Rand, c.Peers), port)}, 0)
+		_, _, _ = demand[abi.CMBound](c, abi.CMResolveAddr,
+			abi.CMResolveAddrRequest{ID: id, TimeoutMS: 1000, Dst: at(some(c.Rand, c.Peers), port)}, 0)
 	case 5, 6:
 		_, _, _ = demand[abi.Header](c, abi.CMConnect, abi.CMConnRequest{ID: id, Param: param}, 0)
 	case 7:

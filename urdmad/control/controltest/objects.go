@@ -85,15 +85,18 @@ func (c *Caller) MakeObjects() error {
 	if err != nil {
 		return err
 	}
-	if _, err = Call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR, abi.RegMRRequest{PD: pd.Handle, Access: abi.AccessLocalWrite}); err != nil {
+	if _, err = Call[abi.RegMRRequest, abi.RegMRResponse](c, abi.RegMR,
+		abi.RegMRRequest{PD: pd.Handle, Access: abi.AccessLocalWrite}); err != nil {
 		return err
 	}
-	cq, err := Call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ, abi.CreateCQRequest{Context: ctx.Handle, CQE: 10})
+	cq, err := Call[abi.CreateCQRequest, abi.CQResponse](c, abi.CreateCQ,
+		abi.CreateCQRequest{Context: ctx.Handle, CQE: 10})
 	if err != nil {
 		return err
 	}
-	_, err = Call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP, abi.CreateQPRequest{PD: pd.Handle, QPType: abi.QPTypeRC,
-		SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: abi.QPCap{MaxSendWR: 7, MaxRecvWR: 9, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	_, err = Call[abi.CreateQPRequest, abi.QPResponse](c, abi.CreateQP,
+		abi.CreateQPRequest{PD: pd.Handle, QPType: abi.QPTypeRC,
+			SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: abi.QPCap{MaxSendWR: 7, MaxRecvWR: 9, MaxSendSGE: 1, MaxRecvSGE: 1}})
 	if err != nil {
 		return err
 	}
@@ -102,14 +105,16 @@ func (c *Caller) MakeObjects() error {
 		return err
 	}
 	for _, listen := range []bool{false, true} {
-		id, err := Call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID, abi.CMCreateIDRequest{Channel: ch.Handle, PS: abi.PSTCP})
+		id, err := Call[abi.CMCreateIDRequest, abi.HandleMessage](c, abi.CMCreateID,
+			abi.CMCreateIDRequest{Channel: ch.Handle, PS: abi.PSTCP})
 		if err != nil {
 			return err
 		}
 		if !listen {
 			continue
 		}
-		if _, err := Call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen, abi.CMValueRequest{ID: id.Handle, Value: 3}); err != nil {
+		if _, err := Call[abi.CMValueRequest, abi.CMBound](c, abi.CMListen,
+			abi.CMValueRequest{ID: id.Handle, Value: 3}); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,8 @@ func Start(t testing.TB, changes ...func(*Running)) *Running {
 }
 
 // NewWorker returns a single worker, or one of several, on a loopback port.
-func NewWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint32) bool) (*control.Worker, *worker.Worker) {
+func NewWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint32) bool) (*control.Worker,
+	*worker.Worker) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	e := engine.New(engine.Config{Log: log, Mine: mine})

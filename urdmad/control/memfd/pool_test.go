@@ -78,7 +78,8 @@ func TestPoolParts(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			if fresh := q.m.FD >= 0; fresh == given[q.at.File] {
-				t.Fatalf("seed %d: file %d was given before: %v, and has its descriptor: %v", seed, q.at.File, given[q.at.File], fresh)
+				t.Fatalf("seed %d: file %d was given before: %v, and has its descriptor: %v", seed, q.at.File, given[q.at.File],
+					fresh)
 			}
 			given[q.at.File] = true
 			q.m.CloseFD()

@@ -31,7 +31,8 @@ func CheckMem(f *os.File, pid, uid int) error {
 	}
 	var fs unix.Statfs_t
 	var st, own unix.Stat_t
-	if err := errors.Join(unix.Fstatfs(int(f.Fd()), &fs), unix.Fstat(int(f.Fd()), &st)); err != nil || fs.Type != unix.PROC_SUPER_MAGIC {
+	if err := errors.Join(unix.Fstatfs(int(f.Fd()), &fs), unix.Fstat(int(f.Fd()), &st)); err != nil ||
+		fs.Type != unix.PROC_SUPER_MAGIC {
 		return fmt.Errorf("%w: %q is not in procfs", ErrNotMem, name)
 	}
 	inner := innerPID(pid)

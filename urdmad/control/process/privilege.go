@@ -24,7 +24,10 @@ func UnprivilegedPortStart() int {
 // Capable reports whether a process has a capability (capabilities(7)) in urdmad's own user
 // namespace. The root user of another user namespace has capabilities there only.
 func Capable(pid int, capability uint) bool {
-	return pid > 0 && inOurs(pid, "user", func() bool { return procText(pid, "uid_map") == procText(os.Getpid(), "uid_map") }) &&
+	return pid > 0 && inOurs(pid, "user", func() bool {
+		return procText(pid, "uid_map") == procText(os.Getpid(),
+			"uid_map")
+	}) &&
 		capabilities(pid)&(1<<capability) != 0
 }
 

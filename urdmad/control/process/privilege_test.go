@@ -37,7 +37,8 @@ func TestCapable(t *testing.T) {
 		t.Error("who doesn't exist has")
 	}
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}}
-	if Capable(child(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}), unix.CAP_NET_RAW) {
+	if Capable(child(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}),
+		unix.CAP_NET_RAW) {
 		t.Error("the root of another user namespace has")
 	}
 }

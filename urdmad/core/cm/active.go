@@ -47,7 +47,8 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 
 func connectable(qp QueuePair) error {
 	if qp == nil || !qp.Connectable() {
-		return fmt.Errorf("cm: no queue pair that can be connected, expected one of type RC or XRC in RESET or INIT: %w", einval)
+		return fmt.Errorf("cm: no queue pair that can be connected, expected one of type RC or XRC in RESET or INIT: %w",
+			einval)
 	}
 	return nil
 }
@@ -136,5 +137,6 @@ func (m *Manager) rejected(id *ID, r *wire.TRPConnect) {
 		why = InvalidService
 	}
 	m.abandon(id)
-	m.deliver(id, Event{Kind: EventRejected, Err: syscall.ECONNREFUSED, Reason: why, Param: Param{PrivateData: r.PrivateData}})
+	m.deliver(id, Event{Kind: EventRejected, Err: syscall.ECONNREFUSED, Reason: why,
+		Param: Param{PrivateData: r.PrivateData}})
 }

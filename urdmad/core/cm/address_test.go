@@ -54,9 +54,11 @@ func TestBindErrors(t *testing.T) {
 		want error
 	}{
 		{"10.0.0.1:7000", nil}, {"10.0.0.1:7000", syscall.EADDRINUSE}, {"0.0.0.0:7000", syscall.EADDRINUSE},
-		{"127.0.0.1:7000", syscall.EADDRINUSE}, {"127.0.0.1:7002", nil}, {"10.0.0.1:7002", syscall.EADDRINUSE}, {"9.9.9.9:7000", syscall.ENODEV}, {"[2001:db8::1]:7000", syscall.ENODEV},
+		{"127.0.0.1:7000", syscall.EADDRINUSE}, {"127.0.0.1:7002", nil}, {"10.0.0.1:7002", syscall.EADDRINUSE},
+		{"9.9.9.9:7000", syscall.ENODEV}, {"[2001:db8::1]:7000", syscall.ENODEV},
 		{"0.0.0.0:7001", nil}, {"10.0.0.1:7001", syscall.EADDRINUSE}, {"0.0.0.0:0", nil}, {"10.0.0.1:0", nil},
-		{"[::]:7000", syscall.EADDRINUSE}, {"[::]:7003", nil}, {"10.0.0.1:7003", syscall.EADDRINUSE}, {"[::1]:7003", syscall.EADDRINUSE},
+		{"[::]:7000", syscall.EADDRINUSE}, {"[::]:7003", nil}, {"10.0.0.1:7003", syscall.EADDRINUSE},
+		{"[::1]:7003", syscall.EADDRINUSE},
 	} {
 		to := netip.MustParseAddrPort(s.to)
 		id := w.hosts[0].m.Create(nil, nil)
@@ -125,9 +127,11 @@ func TestWrongState(t *testing.T) {
 	l := p.from.newProgram().listen(served, 1)
 	refuses("listening", l, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject", "disconnect")
 	p.connect()
-	refuses("resolving", p.active, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject", "disconnect")
+	refuses("resolving", p.active, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject",
+		"disconnect")
 	p.requested(1, sec)
-	refuses("connecting", p.active, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject", "disconnect")
+	refuses("connecting", p.active, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject",
+		"disconnect")
 	p.requests[0].accept(&cm.Param{})
 	p.hears(p.active, cm.EventEstablished, sec)
 	refuses("connected", p.active, "bind", "resolve", "resolve route", "listen", "connect", "accept", "reject")
@@ -156,8 +160,10 @@ func TestRouteOnTheLinkFirst(t *testing.T) {
 	w := newWorld(t, 1, options{})
 	addr := netip.MustParseAddr
 	n := &ways{host: w.hosts[0], hops: []netip.Addr{addr("10.1.0.1"), {}, addr("10.3.0.9")},
-		nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.2.0.1/24"), netip.MustParsePrefix("10.3.0.1/24")}}
-	m := cm.New(cm.Config{Network: n, Addrs: []netip.Addr{addr("10.1.0.1"), addr("10.2.0.1"), addr("10.3.0.1")}, Timeout: sec})
+		nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.2.0.1/24"),
+			netip.MustParsePrefix("10.3.0.1/24")}}
+	m := cm.New(cm.Config{Network: n, Addrs: []netip.Addr{addr("10.1.0.1"), addr("10.2.0.1"), addr("10.3.0.1")},
+		Timeout: sec})
 	p := w.hosts[0].newProgram()
 	for dst, want := range map[string]int{"10.1.0.7": 0, "10.2.0.7": 1, "10.3.0.7": 2, "192.0.2.1": 0} {
 		id := m.Create(p, p)
@@ -168,7 +174,8 @@ func TestRouteOnTheLinkFirst(t *testing.T) {
 			t.Errorf("%s by device %d, expected %d", dst, dev, want)
 		}
 	}
-	if err := m.ResolveAddr(m.Create(p, p), netip.MustParseAddrPort("10.2.0.1:0"), netip.MustParseAddrPort("192.0.2.1:1"), sec); err != syscall.ENETUNREACH {
+	if err := m.ResolveAddr(m.Create(p, p), netip.MustParseAddrPort("10.2.0.1:0"), netip.MustParseAddrPort("192.0.2.1:1"),
+		sec); err != syscall.ENETUNREACH {
 		t.Errorf("from a device without a way: %v", err)
 	}
 }
@@ -177,16 +184,21 @@ func TestRouteOnTheLinkFirst(t *testing.T) {
 // family, on this host or another.
 func TestResolveAcrossFamilies(t *testing.T) {
 	w := newWorld(t, 1, options{})
-	n := &ways{host: w.hosts[0], hops: make([]netip.Addr, 2), nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("fd01::1/64")}}
-	m := cm.New(cm.Config{Network: n, Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd01::1")}, Timeout: sec})
+	n := &ways{host: w.hosts[0], hops: make([]netip.Addr, 2),
+		nets: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("fd01::1/64")}}
+	m := cm.New(cm.Config{Network: n, Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd01::1")},
+		Timeout: sec})
 	p := w.hosts[0].newProgram()
 	for _, way := range []struct {
 		src, dst string
 		want     error
-	}{{"::1", "10.1.0.1", syscall.EINVAL}, {"::1", "10.1.0.2", syscall.EINVAL}, {"::1", "127.0.0.1", syscall.EINVAL}, {"127.0.0.1", "fd01::1", syscall.EINVAL},
-		{"127.0.0.1", "fd01::2", syscall.EINVAL}, {"127.0.0.1", "::1", syscall.EINVAL}, {"::1", "fd01::1", nil}, {"::1", "::1", nil}, {"127.0.0.1", "10.1.0.1", nil},
+	}{{"::1", "10.1.0.1", syscall.EINVAL}, {"::1", "10.1.0.2", syscall.EINVAL}, {"::1", "127.0.0.1", syscall.EINVAL},
+		{"127.0.0.1", "fd01::1", syscall.EINVAL},
+		{"127.0.0.1", "fd01::2", syscall.EINVAL}, {"127.0.0.1", "::1", syscall.EINVAL}, {"::1", "fd01::1", nil},
+		{"::1", "::1", nil}, {"127.0.0.1", "10.1.0.1", nil},
 		{"::", "10.1.0.1", nil}, {"0.0.0.0", "fd01::1", nil}} {
-		src, dst := netip.AddrPortFrom(netip.MustParseAddr(way.src), 0), netip.AddrPortFrom(netip.MustParseAddr(way.dst), 7471)
+		src, dst := netip.AddrPortFrom(netip.MustParseAddr(way.src), 0),
+			netip.AddrPortFrom(netip.MustParseAddr(way.dst), 7471)
 		if err := m.ResolveAddr(m.Create(p, p), src, dst, sec); !errors.Is(err, way.want) {
 			t.Errorf("%s to %s: %v, expected %v", way.src, way.dst, err, way.want)
 		}

@@ -125,7 +125,8 @@ func (s *simulation) checkRejected(a *attempt, b *end, r *cm.Event) {
 
 // over reports whether an end's connection is.
 func (e *end) over() bool {
-	return e.destroyed || e.qp != nil && e.qp.gone || e.event(cm.EventDisconnected) != nil || e.event(cm.EventConnectError) != nil ||
+	return e.destroyed || e.qp != nil && e.qp.gone || e.event(cm.EventDisconnected) != nil ||
+		e.event(cm.EventConnectError) != nil ||
 		e.event(cm.EventUnreachable) != nil
 }
 
@@ -154,6 +155,7 @@ func (s *simulation) checkParams(a *attempt, b *end, active *cm.Event) {
 		s.t.Errorf("%s: ORD %d of IRD %d, and %d of %d", a.token, x.ORD, y.IRD, y.ORD, x.IRD)
 	}
 	if x.ORD > uint16(a.param.InitiatorDepth) || y.ORD > uint16(b.accepted.InitiatorDepth) {
-		s.t.Errorf("%s: ORD %d and %d; asked for were %d and %d", a.token, x.ORD, y.ORD, a.param.InitiatorDepth, b.accepted.InitiatorDepth)
+		s.t.Errorf("%s: ORD %d and %d; asked for were %d and %d", a.token, x.ORD, y.ORD, a.param.InitiatorDepth,
+			b.accepted.InitiatorDepth)
 	}
 }

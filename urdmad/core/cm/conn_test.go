@@ -57,7 +57,8 @@ func (c *conn) PeerAddr() netip.Addr { return c.peer.Addr() }
 func (c *conn) ISN() wire.PSN        { return c.isn }
 
 func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
-	e := wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}
+	e := wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64,
+		Capabilities: wire.CapRetry}
 	if c.h.old {
 		e.Capabilities = 0
 	}
@@ -66,7 +67,8 @@ func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
 
 func (c *conn) Start(s cm.Start) {
 	if c.state != opening || !s.QP.Connectable() {
-		c.h.w.t.Errorf("connection of %v is started in state %d, its queue pair is connectable: %v", c.peer, c.state, s.QP.Connectable())
+		c.h.w.t.Errorf("connection of %v is started in state %d, its queue pair is connectable: %v", c.peer, c.state,
+			s.QP.Connectable())
 	}
 	c.s, c.state, c.heardAt = s, open, c.h.w.now
 	qp := s.QP.(*queuePair)

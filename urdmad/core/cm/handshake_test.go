@@ -87,7 +87,8 @@ func TestLostPackets(t *testing.T) {
 			b.accept(&cm.Param{})
 			p.hears(b, cm.EventEstablished, 400*ms)
 			p.pass(10 * sec)
-			if p.active.heard() != "ADDR_RESOLVED ROUTE_RESOLVED ESTABLISHED" || b.heard() != "ESTABLISHED" || len(p.requests) != 1 {
+			if p.active.heard() != "ADDR_RESOLVED ROUTE_RESOLVED ESTABLISHED" || b.heard() != "ESTABLISHED" ||
+				len(p.requests) != 1 {
 				t.Errorf("heard %q and %q, %d requests", p.active.heard(), b.heard(), len(p.requests))
 			}
 		})
@@ -158,7 +159,8 @@ func TestRequestComesAgain(t *testing.T) {
 // TestUnwantedAccept: an accept that comes when its requester has gone is
 // refused at once.
 func TestUnwantedAccept(t *testing.T) {
-	for name, leave := range map[string]func(*end){"id destroyed": (*end).destroy, "queue pair destroyed": (*end).destroyQP} {
+	for name, leave := range map[string]func(*end){"id destroyed": (*end).destroy,
+		"queue pair destroyed": (*end).destroyQP} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, sameHost bool) {
 				p := newPair(t, sameHost, 1, options{})

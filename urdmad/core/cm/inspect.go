@@ -28,7 +28,8 @@ type View struct {
 }
 
 // StateNames are the names of an id's states; package inspect has the same list for its readers.
-var StateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving", resolved: "resolved", routed: "routed",
+var StateNames = [...]string{idle: "idle", bound: "bound", resolving: "resolving", resolved: "resolved",
+	routed:    "routed",
 	listening: "listening", connecting: "connecting", requested: "requested", accepting: "accepting",
 	connected: "connected", ended: "ended"}
 

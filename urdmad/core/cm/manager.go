@@ -161,8 +161,10 @@ type Stats struct {
 
 // New returns a Manager without ids.
 func New(c Config) *Manager {
-	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, links: links{c.Addrs, c.Scopes}, timeout: c.Timeout, maxDepth: c.MaxDepth,
-		numbers: newPortNumbers(&c), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{}, leaving: map[*ID]struct{}{}, waiting: places.New(maxWaiting), tokens: tokens{c.Secret}}
+	m := &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, links: links{c.Addrs, c.Scopes}, timeout: c.Timeout,
+		maxDepth: c.MaxDepth,
+		numbers:  newPortNumbers(&c), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{},
+		leaving: map[*ID]struct{}{}, waiting: places.New(maxWaiting), tokens: tokens{c.Secret}}
 	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
 	return m
 }

@@ -58,9 +58,11 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		if o.maxDepth == 0 {
 			o.maxDepth = 16
 		}
-		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), old: o.old, timeout: o.timeout, conns: map[uint16]*conn{}, sockets: map[uint16]int{}}
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), old: o.old, timeout: o.timeout,
+			conns: map[uint16]*conn{}, sockets: map[uint16]int{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
-			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)}, Expected: o.expected})
+			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)},
+			Expected: o.expected})
 		w.hosts = append(w.hosts, h)
 	}
 	return w

@@ -109,7 +109,8 @@ func TestOptionErrors(t *testing.T) {
 		o     cm.Option
 		value uint32
 		want  error
-	}{{cm.OptionTOS, 255, nil}, {cm.OptionAckTimeout, 31, nil}, {cm.OptionAckTimeout, 32, syscall.EINVAL}, {4, 1, syscall.ENOSYS}} {
+	}{{cm.OptionTOS, 255, nil}, {cm.OptionAckTimeout, 31, nil}, {cm.OptionAckTimeout, 32, syscall.EINVAL},
+		{4, 1, syscall.ENOSYS}} {
 		if err := h.m.SetOption(id, c.o, c.value); !errors.Is(err, c.want) {
 			t.Errorf("option %d to %d: %v", c.o, c.value, err)
 		}

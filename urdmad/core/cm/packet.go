@@ -143,7 +143,8 @@ func (m *Manager) newRequest(parent *ID, key requestKey, p *Packet, f proof) {
 		m.log.Warn("connection request dropped: no free UDP port number")
 		return
 	}
-	if child := m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Open(child, p.Dev, port, p.Peer) }, f); child != nil {
+	if child := m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Open(child, p.Dev, port, p.Peer) },
+		f); child != nil {
 		m.incoming[key], child.key = child, key
 	}
 }
@@ -158,7 +159,8 @@ func (m *Manager) newChild(parent *ID, p *Packet, open func(child *ID) (Conn, er
 	}
 	r := &p.Connect
 	child.terms.Link, child.conn, child.proof = p.Link, c, f
-	child.offered = request{isn: p.TRP.PSN, ird: r.IRD, ord: r.ORD, private: append([]byte(nil), r.PrivateData...), ext: r.Ext}
+	child.offered = request{isn: p.TRP.PSN, ird: r.IRD, ord: r.ORD, private: append([]byte(nil), r.PrivateData...),
+		ext: r.Ext}
 	if !m.announce(child) {
 		c.Release()
 		return nil
@@ -171,6 +173,7 @@ func (m *Manager) newChild(parent *ID, p *Packet, open func(child *ID) (Conn, er
 
 // packet returns a packet of the handshake for id's peer.
 func (id *ID) packet(t wire.TRP, c wire.TRPConnect) *Packet {
-	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: netip.AddrPortFrom(id.local.Addr(), id.conn.Port()), Peer: id.peer,
-		TRP: t, Connect: c, Conn: id.conn}
+	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: netip.AddrPortFrom(id.local.Addr(), id.conn.Port()),
+		Peer: id.peer,
+		TRP:  t, Connect: c, Conn: id.conn}
 }

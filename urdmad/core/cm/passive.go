@@ -46,7 +46,8 @@ func (m *Manager) listener(a netip.AddrPort) *ID {
 // wildcard address also gets those for ::1, which is another name for this machine.
 func (id *ID) hears(a netip.Addr) bool {
 	own := id.local.Addr()
-	return own == a || isAny(own) && (own.Is4() == a.Is4() || own.Is4() && a.IsLoopback() || own.Is6() && !id.options.afOnly)
+	return own == a || isAny(own) && (own.Is4() == a.Is4() || own.Is4() && a.IsLoopback() || own.Is6() &&
+		!id.options.afOnly)
 }
 
 // child creates a passive id.
@@ -142,7 +143,8 @@ func (m *Manager) acceptRemote(id *ID) {
 }
 
 func (m *Manager) sendAccept(id *ID) {
-	id.proof.answer(m, &id.offered, id.packet(wire.TRP{Op: wire.OpAccept, PSN: id.conn.ISN(), Ack: id.offered.isn}, id.answer))
+	id.proof.answer(m, &id.offered, id.packet(wire.TRP{Op: wire.OpAccept, PSN: id.conn.ISN(), Ack: id.offered.isn},
+		id.answer))
 }
 
 func (m *Manager) retryAccept(id *ID) {

@@ -39,7 +39,8 @@ func newForger(w *world, to *host) *forger {
 // forge sends one request, now and then another copy of it, and now and then
 // with a token that is guessed.
 func (f *forger) forge() {
-	from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + f.rand.IntN(100))}), uint16(1024+f.rand.IntN(60000)))
+	from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + f.rand.IntN(100))}),
+		uint16(1024+f.rand.IntN(60000)))
 	c := wire.TRPConnect{PrivateData: make([]byte, f.rand.IntN(1+f.private)), HasExt: true,
 		Ext: wire.TRPExtension{Cookie: 1, MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}}
 	if f.rand.IntN(4) == 0 {
@@ -202,7 +203,8 @@ func TestToken(t *testing.T) {
 		t.Fatalf("a second of two: %d requests, token %x", n, token)
 	}
 	good := token
-	for what, n := range map[string]int{"another request's": ask(3, p.from, good), "another host's": ask(2, p.to, good), "a wrong": ask(2, p.from, good+1)} {
+	for what, n := range map[string]int{"another request's": ask(3, p.from, good), "another host's": ask(2, p.to, good),
+		"a wrong": ask(2, p.from, good+1)} {
 		if n != 1 {
 			t.Errorf("%s token was taken", what)
 		}

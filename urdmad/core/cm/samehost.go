@@ -24,7 +24,8 @@ func (m *Manager) connectSameHost(id *ID) {
 	if parent != nil && parent.Datagrams {
 		parent = nil // it is not a listener for connections
 	}
-	if parent == nil && m.numbers.isReserved(id.peer.Port()) || parent != nil && parent.queue.pending >= parent.queue.backlog {
+	if parent == nil && m.numbers.isReserved(id.peer.Port()) || parent != nil &&
+		parent.queue.pending >= parent.queue.backlog {
 		return // the request is repeated, as it would be on a network
 	}
 	m.net.Set(id.timer, clock.Never)

@@ -13,8 +13,10 @@ import (
 func linked(w *world) *cm.Manager {
 	addr := netip.MustParseAddr
 	n := &ways{host: w.hosts[0], hops: make([]netip.Addr, 3),
-		nets: []netip.Prefix{netip.MustParsePrefix("fe80::/64"), netip.MustParsePrefix("fe80::/64"), netip.MustParsePrefix("10.2.0.1/24")}}
-	return cm.New(cm.Config{Network: n, Addrs: []netip.Addr{addr("fe80::1"), addr("fe80::2"), addr("10.2.0.1")}, Scopes: []uint32{3, 7}, Timeout: sec})
+		nets: []netip.Prefix{netip.MustParsePrefix("fe80::/64"), netip.MustParsePrefix("fe80::/64"),
+			netip.MustParsePrefix("10.2.0.1/24")}}
+	return cm.New(cm.Config{Network: n, Addrs: []netip.Addr{addr("fe80::1"), addr("fe80::2"), addr("10.2.0.1")},
+		Scopes: []uint32{3, 7}, Timeout: sec})
 }
 
 // TestScope: a link-local destination, or a group of the link, is on the link that the
@@ -29,13 +31,15 @@ func TestScope(t *testing.T) {
 		err      error
 	}{
 		{"::", "fe80::9%3", 0, nil}, {"::", "fe80::9%7", 1, nil}, {"fe80::2%7", "fe80::9", 1, nil},
-		{"::", "fe80::9", 0, syscall.EINVAL}, {"::", "fe80::9%5", 0, syscall.ENODEV}, {"fe80::2%7", "fe80::9%3", 0, syscall.EINVAL},
+		{"::", "fe80::9", 0, syscall.EINVAL}, {"::", "fe80::9%5", 0, syscall.ENODEV},
+		{"fe80::2%7", "fe80::9%3", 0, syscall.EINVAL},
 		{"::", "fe80::2%7", 1, nil}, {"::", "fe80::2%3", 0, syscall.ENODEV}, // docs/VERBS.md
 		{"::", "ff02::9%3", 0, nil}, {"::", "ff02::9%7", 1, nil}, {"::", "ff02::9", 0, nil}, {"fe80::2%7", "ff02::9", 1, nil},
 		{"::", "ff02::9%5", 0, syscall.ENODEV}, {"fe80::2", "ff02::9%3", 0, syscall.ENODEV}, {"0.0.0.0", "239.1.2.3", 2, nil},
 	} {
 		id := m.Create(p, p)
-		err := m.ResolveAddr(id, netip.AddrPortFrom(netip.MustParseAddr(c.src), 0), netip.AddrPortFrom(netip.MustParseAddr(c.dst), 1), sec)
+		err := m.ResolveAddr(id, netip.AddrPortFrom(netip.MustParseAddr(c.src), 0),
+			netip.AddrPortFrom(netip.MustParseAddr(c.dst), 1), sec)
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s to %s: %v, expected %v", c.src, c.dst, err, c.err)
 		}

@@ -59,7 +59,8 @@ func (s *services) ask(id *ID) {
 	if id.sameHost && s.m.listener(id.peer) == nil && s.m.numbers.elsewhere(id.peer.Port()) {
 		s.m.becomeSibling(id)
 	}
-	p := &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: id.offered.isn},
+	p := &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer,
+		TRP:     wire.TRP{Op: wire.OpResolve, PSN: id.offered.isn},
 		Connect: wire.TRPConnect{PrivateData: id.offered.private, HasExt: true, Ext: id.offered.ext}}
 	p.Connect.Padding = max(0, minRequest(p)-sizeOf(p))
 	s.send(p, id.sameHost)
@@ -132,7 +133,8 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 }
 
 func answerTo(p *Packet, c wire.TRPConnect) *Packet {
-	return &Packet{Dev: p.Dev, Link: p.Link, Local: p.Local, Peer: p.Peer, TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: c}
+	return &Packet{Dev: p.Dev, Link: p.Link, Local: p.Local, Peer: p.Peer,
+		TRP: wire.TRP{Op: wire.OpResolved, Ack: p.TRP.PSN}, Connect: c}
 }
 
 // accept sends the queue pair to the peer that asked.
@@ -164,7 +166,8 @@ func (s *services) answer(id *ID, c wire.TRPConnect) {
 	m, key := s.m, id.key
 	id.decided()
 	delete(m.incoming, key)
-	p := answerTo(&Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, TRP: wire.TRP{PSN: id.offered.isn}}, c)
+	p := answerTo(&Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer,
+		TRP: wire.TRP{PSN: id.offered.isn}}, c)
 	if len(s.replies) < maxRefused {
 		s.replies[key] = p
 		m.after(m.timeout, func() { delete(s.replies, key) })
@@ -187,7 +190,8 @@ func (s *services) reply(p *Packet) {
 	param := Param{PrivateData: r.PrivateData}
 	if r.IRD != 0 || !r.HasExt {
 		id.state = ended
-		s.m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ECONNREFUSED, Reason: max(r.IRD, nobodyListens), Param: param})
+		s.m.deliver(id, Event{Kind: EventUnreachable, Err: syscall.ECONNREFUSED, Reason: max(r.IRD, nobodyListens),
+			Param: param})
 		return
 	}
 	param.QPN, param.QKey = uint32(r.Ext.QPN), r.Ext.Cookie

@@ -129,7 +129,8 @@ func (m *Manager) assign(w *arrival) {
 func (m *Manager) rejectWaiting(w *arrival) {
 	m.net.Set(w.timer, clock.Never)
 	m.Stats.Refused++
-	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Connect: wire.TRPConnect{IRD: InvalidService}, Conn: w.p.Conn})
+	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Connect: wire.TRPConnect{IRD: InvalidService},
+		Conn: w.p.Conn})
 }
 
 // Refused handles a request that nobody accepted, or that was not answered in time.

@@ -59,7 +59,8 @@ func TestPrivateDataAndDepths(t *testing.T) {
 		ca.Connect(id, a, p)
 		ev := cb.Event(cm.EventConnectRequest, time.Second)
 		if string(ev.Param.PrivateData) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 {
-			t.Errorf("request: %d bytes, responder %d, initiator %d", len(ev.Param.PrivateData), ev.Param.ResponderResources, ev.Param.InitiatorDepth)
+			t.Errorf("request: %d bytes, responder %d, initiator %d", len(ev.Param.PrivateData), ev.Param.ResponderResources,
+				ev.Param.InitiatorDepth)
 		}
 		if ev.Param.QPN != a.Q.QPN || ev.Local.Port() != 7000 || ev.Peer.Addr() != ca.Host.Addr {
 			t.Errorf("request: QPN %d, local %v, peer %v", ev.Param.QPN, ev.Local, ev.Peer)
@@ -471,7 +472,8 @@ func TestWrongState(t *testing.T) {
 	w.A.Do(func() {
 		bad("listen twice", m.Listen(l, 1))
 		bad("connect listening", m.Connect(l, connect.QueuePair(q.Q), p))
-		bad("resolve listening", m.ResolveAddr(l, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(b.Host.Addr, 1), 0))
+		bad("resolve listening", m.ResolveAddr(l, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(b.Host.Addr, 1),
+			0))
 		bad("bind twice", m.Bind(l, enginetest.At(netip.IPv4Unspecified(), 0)))
 	})
 	r := c.Resolve(b.Host.Addr, 7000)
@@ -490,7 +492,8 @@ func TestUnresolved(t *testing.T) {
 		id := c.NewID()
 		start := w.Now()
 		w.A.Do(func() {
-			if err := w.A.CM.ResolveAddr(id, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(netip.MustParseAddr("10.0.0.99"), 1), clock.Time(limit)); err != nil {
+			if err := w.A.CM.ResolveAddr(id, enginetest.At(netip.IPv4Unspecified(), 0),
+				enginetest.At(netip.MustParseAddr("10.0.0.99"), 1), clock.Time(limit)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -503,7 +506,8 @@ func TestUnresolved(t *testing.T) {
 	}
 	id := c.NewID()
 	w.A.Do(func() {
-		if err := w.A.CM.ResolveAddr(id, enginetest.At(netip.IPv4Unspecified(), 0), enginetest.At(netip.MustParseAddr("192.0.2.1"), 1), 1e9); err != syscall.ENETUNREACH {
+		if err := w.A.CM.ResolveAddr(id, enginetest.At(netip.IPv4Unspecified(), 0),
+			enginetest.At(netip.MustParseAddr("192.0.2.1"), 1), 1e9); err != syscall.ENETUNREACH {
 			t.Errorf("an address without a route: %v", err)
 		}
 	})

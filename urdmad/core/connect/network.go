@@ -29,7 +29,8 @@ func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	}
 	n.m = cm.New(c)
 	n.numbers = &Numbers{n: n, addrs: c.Addrs}
-	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs, Timeout: c.Timeout,
+	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs,
+		Timeout:   c.Timeout,
 		Elsewhere: func(q wire.QPN) bool { return e.QPs.Elsewhere(uint32(q)) }})
 	e.SetHandler(n)
 	return n.m, n.numbers

@@ -56,7 +56,8 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		dev, peer = x.meeting(dev, peer, a.DestQPNum)
 	}
 	if mask&abi.QPMaskPathMTU != 0 && x.n.e.SpeaksRoCE(dev) && a.PathMTU > x.n.e.RoCE.MaxMTU(dev) {
-		return fmt.Errorf("%w: path_mtu is %d, the port's packets have room for %d", qp.ErrAttribute, a.PathMTU, x.n.e.RoCE.MaxMTU(dev))
+		return fmt.Errorf("%w: path_mtu is %d, the port's packets have room for %d", qp.ErrAttribute, a.PathMTU,
+			x.n.e.RoCE.MaxMTU(dev))
 	}
 	if q.Type == abi.QPTypeUC {
 		return x.n.e.Datagrams.ModifyUC(q, dev, mask, a, peer)
@@ -66,7 +67,8 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		return err
 	}
 	switch now := q.State(); {
-	case now == abi.QPSRTR && before != now && x.n.e.SpeaksRoCE(dev) && (!slices.Contains(x.addrs, peer) || x.n.e.QPs.Elsewhere(a.DestQPNum)):
+	case now == abi.QPSRTR && before != now && x.n.e.SpeaksRoCE(dev) &&
+		(!slices.Contains(x.addrs, peer) || x.n.e.QPs.Elsewhere(a.DestQPNum)):
 		x.n.e.RoCE.Serve(q, dev, peer)
 	case now == abi.QPSRTR && before != now:
 		return x.start(q, dev, peer)
@@ -97,8 +99,9 @@ func (x *Numbers) meeting(dev int, peer netip.Addr, number uint32) (int, netip.A
 
 func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
 	a := &q.Attr
-	_, err := x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic), MinRNRTimer: uint8(a.MinRNRTimer),
-		PathMTU: uint8(a.PathMTU), RQPSN: wire.PSN(a.RQPSN), Peer: qpconnect.End{Addr: peer, QPN: wire.QPN(a.DestQPNum)}})
+	_, err := x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic),
+		MinRNRTimer: uint8(a.MinRNRTimer),
+		PathMTU:     uint8(a.PathMTU), RQPSN: wire.PSN(a.RQPSN), Peer: qpconnect.End{Addr: peer, QPN: wire.QPN(a.DestQPNum)}})
 	return err
 }
 

@@ -74,7 +74,8 @@ func (n *network) Answered(c *roce.Conn, m *ibcm.Message) {
 // messageOf converts a request or its answer to a packet for cm.
 func messageOf(c *roce.Conn, op wire.TRPOp, m *ibcm.Message, private []byte) *cm.Packet {
 	return &cm.Packet{Dev: c.Dev, Local: c.Local, Peer: c.Peer, TRP: wire.TRP{Op: op}, Conn: c.Owner.(*packetConn),
-		Connect: wire.TRPConnect{IRD: uint16(m.Responder), ORD: uint16(m.Initiator), PrivateData: private, HasExt: true, Ext: wire.TRPExtension{QPN: m.QPN}}}
+		Connect: wire.TRPConnect{IRD: uint16(m.Responder), ORD: uint16(m.Initiator), PrivateData: private, HasExt: true,
+			Ext: wire.TRPExtension{QPN: m.QPN}}}
 }
 
 // asker is the link by which a question for a queue pair of type UD arrived.
@@ -101,7 +102,8 @@ func (n *network) say(p *cm.Packet) {
 
 // Asked implements roce.Handler.
 func (n *network) Asked(q *roce.Question) {
-	p := &cm.Packet{Dev: q.Dev, Link: asker{q.Link, q.TID}, Local: q.Local, Peer: q.Peer, TRP: wire.TRP{Op: wire.OpResolve, PSN: wire.PSN(q.ID)},
+	p := &cm.Packet{Dev: q.Dev, Link: asker{q.Link, q.TID}, Local: q.Local, Peer: q.Peer,
+		TRP:     wire.TRP{Op: wire.OpResolve, PSN: wire.PSN(q.ID)},
 		Connect: wire.TRPConnect{PrivateData: q.Private}}
 	if q.Answer {
 		p.TRP = wire.TRP{Op: wire.OpResolved, Ack: wire.PSN(q.ID)}

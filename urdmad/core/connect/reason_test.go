@@ -19,7 +19,8 @@ func TestWhyRefused(t *testing.T) {
 				cb.Listen(7001, 4)
 				cb.Listen(7002, 4).Datagrams = true
 				for _, datagrams := range []bool{false, true} {
-					kind, want := cm.EventRejected, map[uint16]uint16{7000: cm.InvalidService, 7001: cm.ByConsumer, 7002: cm.InvalidService}
+					kind, want := cm.EventRejected, map[uint16]uint16{7000: cm.InvalidService, 7001: cm.ByConsumer,
+						7002: cm.InvalidService}
 					if datagrams {
 						kind, want = cm.EventUnreachable, map[uint16]uint16{7000: 1, 7001: 1, 7002: 2} // status of SIDR_REP
 					}

@@ -57,7 +57,8 @@ func TestService(t *testing.T) {
 			}
 			name(t, cb, ev.Child, strings.Repeat("q", 250))
 			got := ca.Event(cm.EventEstablished, time.Second)
-			if got.Param.QPN != 5 || got.Param.QKey != 0x01234567 || len(got.Param.PrivateData) != 250 || got.Peer.Port() != 7000 {
+			if got.Param.QPN != 5 || got.Param.QKey != 0x01234567 || len(got.Param.PrivateData) != 250 ||
+				got.Peer.Port() != 7000 {
 				t.Errorf("answered %+v", got)
 			}
 			w.Pass(10 * time.Second)

@@ -153,7 +153,8 @@ const (
 // serveMembers delivers a message to the members of a group at a port, from number from on, within the
 // budget that began when the table's Spent was begun. It returns the number of the next member, 0 if all
 // were served, and how many took the message.
-func (s *Stack) serveMembers(p *Port, to netip.Addr, a *arrival, from uint64, begun int, give func(to *Pair)) (next uint64, taken int) {
+func (s *Stack) serveMembers(p *Port, to netip.Addr, a *arrival, from uint64, begun int,
+	give func(to *Pair)) (next uint64, taken int) {
 	g := s.groups[membership{p.If.Dev, to}]
 	if g == nil {
 		return 0, 0

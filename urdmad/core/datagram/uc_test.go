@@ -14,7 +14,8 @@ import (
 
 // TestUCMessages: every operation of such queue pairs, of all sizes.
 func TestUCMessages(t *testing.T) {
-	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool,
+		register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		u := enginetest.NewUCPair(t, local, enginetest.Options{})
 		u.Register(register, 1<<20)
 		for id, size := range []int{0, 1, 1000, 5000, 1 << 20} {
@@ -26,7 +27,8 @@ func TestUCMessages(t *testing.T) {
 				}
 				u.Send(w, size)
 				e := u.QB.Recv.Completions(1)[0]
-				if e.Status != 0 || int(e.ByteLen) != size || (e.WCFlags == abi.WCWithImm) != imm || imm && e.ImmOrSTag != 0x04030201 {
+				if e.Status != 0 || int(e.ByteLen) != size || (e.WCFlags == abi.WCWithImm) != imm || imm &&
+					e.ImmOrSTag != 0x04030201 {
 					t.Fatalf("%d bytes: %+v", size, e)
 				}
 				same(u, size)
@@ -63,7 +65,8 @@ func same(u *enginetest.DatagramPair, size int) {
 func TestUCLoss(t *testing.T) {
 	for _, size := range []int{100, 8000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			u := enginetest.NewUCPair(t, false, enginetest.Options{Path: linked.Path{Loss: 0.02, Duplicate: 0.02, Reorder: 0.02}})
+			u := enginetest.NewUCPair(t, false, enginetest.Options{Path: linked.Path{Loss: 0.02, Duplicate: 0.02,
+				Reorder: 0.02}})
 			const messages = 500
 			got := 0
 			last := -1
@@ -76,7 +79,8 @@ func TestUCLoss(t *testing.T) {
 				u.Pass(time.Millisecond)
 				for _, e := range u.QB.Recv.Poll() {
 					got++
-					if int(e.ImmOrSTag) <= last || int(e.ByteLen) != size || e.Status != 0 || u.MB.Bytes[0] != byte(e.ImmOrSTag) || u.MB.Bytes[size-1] != byte(e.ImmOrSTag) {
+					if int(e.ImmOrSTag) <= last || int(e.ByteLen) != size || e.Status != 0 || u.MB.Bytes[0] != byte(e.ImmOrSTag) ||
+						u.MB.Bytes[size-1] != byte(e.ImmOrSTag) {
 						t.Fatalf("after %d: %+v, bytes %d and %d", last, e, u.MB.Bytes[0], u.MB.Bytes[size-1])
 					}
 					last = int(e.ImmOrSTag)
@@ -97,7 +101,10 @@ func TestUCDrops(t *testing.T) {
 		"write to readonly memory": func(u *enginetest.DatagramPair) (abi.SQE, int) {
 			return enginetest.Write(1, u.QB.Client.Register(4096, abi.AccessLocalWrite), 0), 10
 		},
-		"write out of bounds": func(u *enginetest.DatagramPair) (abi.SQE, int) { return enginetest.Write(1, u.MB, 1<<20-5), 10 },
+		"write out of bounds": func(u *enginetest.DatagramPair) (abi.SQE, int) {
+			return enginetest.Write(1, u.MB, 1<<20-5),
+				10
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			enginetest.Both(t, func(t *testing.T, local bool) {

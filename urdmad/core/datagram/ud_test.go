@@ -16,7 +16,8 @@ import (
 // TestDatagramMessages: messages of all sizes up to the port's MTU arrive with the sender's address, in all
 // kinds of memory.
 func TestDatagramMessages(t *testing.T) {
-	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool,
+		register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
 		u.MA, u.MB = register(u.QA.Client, 4096, enginetest.ReadWrite), register(u.QB.Client, 4096, enginetest.ReadWrite)
 		for i := range u.MA.Bytes {
@@ -34,7 +35,8 @@ func TestDatagramMessages(t *testing.T) {
 			if id%2 == 1 {
 				flags, imm = flags|abi.WCWithImm, 0x04030201
 			}
-			if e.Status != 0 || e.Opcode != abi.WCRecv || int(e.ByteLen) != size+wire.GRHLen || e.SrcQP != u.QA.Q.QPN || e.WCFlags != flags ||
+			if e.Status != 0 || e.Opcode != abi.WCRecv || int(e.ByteLen) != size+wire.GRHLen || e.SrcQP != u.QA.Q.QPN ||
+				e.WCFlags != flags ||
 				e.ImmOrSTag != imm || e.WRID != uint64(id) || e.SourceLID != 1 {
 				t.Fatalf("%d bytes: %+v", size, e)
 			}
@@ -81,7 +83,8 @@ func TestDatagramDrops(t *testing.T) {
 			"wrong Q_Key": {func(u *enginetest.DatagramPair, w abi.SQE) abi.SQE {
 				return enginetest.To(w, u.QB.Client.Host.Addr, u.QB.Q.QPN, enginetest.QKey+1)
 			}, func(s *datagram.Stats) uint64 { return s.WrongQKey }, 10},
-			"no room": {func(u *enginetest.DatagramPair, w abi.SQE) abi.SQE { return w }, func(s *datagram.Stats) uint64 { return s.NoRoom }, 61},
+			"no room": {func(u *enginetest.DatagramPair, w abi.SQE) abi.SQE { return w },
+				func(s *datagram.Stats) uint64 { return s.NoRoom }, 61},
 		} {
 			u := enginetest.NewUDPair(t, local, enginetest.Options{})
 			u.QB.PostRecv(7, u.MB.SGE(0, 100))
@@ -164,7 +167,8 @@ func TestDatagramAddresses(t *testing.T) {
 	silent := wire.IPv4{10, 0, 0, 77}
 	for i := range uint64(20) {
 		u.QA.Post(enginetest.To(enginetest.Send(100+i), netip.AddrFrom4(silent), 5, enginetest.QKey), u.MA.SGE(0, 1000))
-		u.QA.Post(enginetest.To(enginetest.Send(200+i), netip.AddrFrom4(wire.IPv4{192, 0, 2, 1}), 5, enginetest.QKey), u.MA.SGE(0, 10))
+		u.QA.Post(enginetest.To(enginetest.Send(200+i), netip.AddrFrom4(wire.IPv4{192, 0, 2, 1}), 5, enginetest.QKey),
+			u.MA.SGE(0, 10))
 		u.QA.Post(u.ToB(i), u.MA.SGE(0, 1000))
 	}
 	u.QA.Post(enginetest.Send(300), u.MA.SGE(0, 10)) // no address at all
@@ -268,7 +272,8 @@ func TestDatagramSendErrors(t *testing.T) {
 			back := enginetest.To(enginetest.Send(9), u.QA.Client.Host.Addr, u.QA.Q.QPN, enginetest.QKey)
 			u.QB.Post(back, u.MB.SGE(0, 20))
 			u.QA.Recv.Completions(1)
-			if err := u.QA.ModifyNumber(abi.QPMaskState|abi.QPMaskCurState, abi.QPAttr{QPState: abi.QPSRTS, CurQPState: abi.QPSSQE}); err != nil {
+			if err := u.QA.ModifyNumber(abi.QPMaskState|abi.QPMaskCurState,
+				abi.QPAttr{QPState: abi.QPSRTS, CurQPState: abi.QPSSQE}); err != nil {
 				t.Fatal(err)
 			}
 			u.Send(u.ToB(5), 10)
@@ -311,7 +316,8 @@ func TestDatagramStates(t *testing.T) {
 		enginetest.Expect(t, "flushed", u.QB.Recv.Completions(1), []uint64{1}, abi.StatusWRFlushErr)
 		for _, to := range []struct{ mask, state uint32 }{{0, abi.QPSReset},
 			{abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskQKey, abi.QPSInit}} {
-			if err := u.QB.ModifyNumber(to.mask|abi.QPMaskState, abi.QPAttr{QPState: to.state, PortNum: 1, QKey: 9}); err != nil {
+			if err := u.QB.ModifyNumber(to.mask|abi.QPMaskState,
+				abi.QPAttr{QPState: to.state, PortNum: 1, QKey: 9}); err != nil {
 				t.Fatal(err)
 			}
 			u.Send(u.ToB(1), 10)
@@ -321,7 +327,8 @@ func TestDatagramStates(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		u.QB.PostRecv(2, u.MB.SGE(0, 100))
-		if err := u.QB.ModifyNumber(abi.QPMaskState|abi.QPMaskQKey, abi.QPAttr{QPState: abi.QPSRTR, QKey: enginetest.QKey}); err != nil {
+		if err := u.QB.ModifyNumber(abi.QPMaskState|abi.QPMaskQKey,
+			abi.QPAttr{QPState: abi.QPSRTR, QKey: enginetest.QKey}); err != nil {
 			t.Fatal(err)
 		}
 		u.Send(u.ToB(3), 10)

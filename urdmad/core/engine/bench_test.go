@@ -21,12 +21,19 @@ func BenchmarkSegments(b *testing.B) {
 			{"write", 64 << 10, abi.WRRDMAWrite}, {"write64", 64, abi.WRRDMAWrite},
 			{"send", 64 << 10, abi.WRSend}, {"send64", 64, abi.WRSend}, {"read", 64 << 10, abi.WRRDMARead},
 		} {
-			b.Run(fmt.Sprintf("%s/mtu%d", c.name, mtu), func(b *testing.B) { benchmark(b, enginetest.Options{MTU: mtu}, c.size, c.op, false) })
+			b.Run(fmt.Sprintf("%s/mtu%d", c.name, mtu),
+				func(b *testing.B) { benchmark(b, enginetest.Options{MTU: mtu}, c.size, c.op, false) })
 		}
 	}
-	b.Run("roce/write", func(b *testing.B) { benchmark(b, enginetest.Options{RoCE: true}, 64<<10, abi.WRRDMAWrite, false) })
+	b.Run("roce/write", func(b *testing.B) {
+		benchmark(b, enginetest.Options{RoCE: true}, 64<<10, abi.WRRDMAWrite,
+			false)
+	})
 	b.Run("roce/write64", func(b *testing.B) { benchmark(b, enginetest.Options{RoCE: true}, 64, abi.WRRDMAWrite, false) })
-	b.Run("datagrams/write", func(b *testing.B) { benchmark(b, enginetest.Options{Datagrams: true}, 64<<10, abi.WRRDMAWrite, false) })
+	b.Run("datagrams/write", func(b *testing.B) {
+		benchmark(b, enginetest.Options{Datagrams: true}, 64<<10,
+			abi.WRRDMAWrite, false)
+	})
 	b.Run("local write", func(b *testing.B) { benchmark(b, enginetest.Options{}, 64<<10, abi.WRRDMAWrite, true) })
 	b.Run("local write64", func(b *testing.B) { benchmark(b, enginetest.Options{}, 64, abi.WRRDMAWrite, true) })
 	b.Run("local send64", func(b *testing.B) { benchmark(b, enginetest.Options{}, 64, abi.WRSend, true) })

@@ -21,7 +21,8 @@ const bulkSize, bulkDepth = 64 << 10, 16
 
 func newBulk(w *enginetest.World) *bulk {
 	a, b := w.Pair(false, nil)
-	k := &bulk{q: a, from: a.Client.Register(bulkSize, enginetest.ReadWrite), to: b.Client.Register(bulkSize, enginetest.ReadWrite)}
+	k := &bulk{q: a, from: a.Client.Register(bulkSize, enginetest.ReadWrite),
+		to: b.Client.Register(bulkSize, enginetest.ReadWrite)}
 	for range bulkDepth {
 		k.post()
 	}
@@ -109,7 +110,8 @@ func TestPostsWaitForABurst(t *testing.T) {
 		if got := len(tap.Went(false)); got != burst*bursts {
 			t.Errorf("a turn took %d packets, want %d", got, burst*bursts)
 		}
-		before := slices.IndexFunc(tap.Frames, func(f enginetest.Seen) bool { return f.Out && f.Conn != nil && f.Conn.QP == small.Q })
+		before := slices.IndexFunc(tap.Frames,
+			func(f enginetest.Seen) bool { return f.Out && f.Conn != nil && f.Conn.QP == small.Q })
 		if before != burst {
 			t.Errorf("what was posted left behind %d packets, want %d", before, burst)
 		}
@@ -126,7 +128,8 @@ func TestPostsDontStarvePorts(t *testing.T) {
 	for range 8 {
 		a, b := w.Pair(false, nil)
 		for _, d := range [][2]*enginetest.QP{{a, b}, {b, a}} {
-			all = append(all, &bulk{q: d[0], from: d[0].Client.Register(size, enginetest.ReadWrite), to: d[1].Client.Register(size, enginetest.ReadWrite)})
+			all = append(all, &bulk{q: d[0], from: d[0].Client.Register(size, enginetest.ReadWrite),
+				to: d[1].Client.Register(size, enginetest.ReadWrite)})
 		}
 	}
 	post := func(k *bulk, n int) {

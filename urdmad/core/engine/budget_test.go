@@ -111,7 +111,8 @@ func TestCompletionsHaveABudget(t *testing.T) {
 				}
 			}
 			close(gate)
-			for give := time.Now().Add(time.Minute); x.E.Unwritten() > 0 && !w.A.Engine.QPs.FallbackEnded() || y.E.Unwritten() > 0; {
+			for give := time.Now().Add(time.Minute); x.E.Unwritten() > 0 && !w.A.Engine.QPs.FallbackEnded() ||
+				y.E.Unwritten() > 0; {
 				if time.Now().After(give) {
 					t.Fatal("the pages take nothing")
 				}

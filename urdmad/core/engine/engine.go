@@ -98,7 +98,8 @@ type Counts struct {
 
 // Counts returns a copy of the counters.
 func (e *Engine) Counts() Counts {
-	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats, e.RoCE.Stats}
+	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats,
+		e.RoCE.Stats}
 }
 
 // New returns an engine without ports.
@@ -116,7 +117,8 @@ func New(cfg Config) *Engine {
 	numbers := rand.New(cfg.Rand)
 	e.QPs = qp.NewTable(&e.Clock, cfg.Log, cfg.Rand, numbers, cfg.Wake)
 	e.QPs.SetShare(cfg.Mine)
-	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window, Numbers: cfg.Numbers},
+	e.TRP = trp.NewStack(trp.Config{DeathTimeout: cfg.DeathTimeout, AckDelay: cfg.AckDelay, Window: cfg.Window,
+		Numbers: cfg.Numbers},
 		e.QPs, e.Streams, cfg.Log, numbers)
 	e.MPA = mpa.NewStack(mpa.Config{DeathTimeout: cfg.DeathTimeout, AnswerDelay: cfg.AckDelay}, e.QPs, e.Streams, cfg.Log)
 	e.SameHost = samehost.NewStack(e.QPs, e.Streams, cfg.Log, cfg.AckDelay)

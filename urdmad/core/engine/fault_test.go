@@ -14,7 +14,8 @@ import (
 // alone, whether its pages are written to or read.
 func TestTruncatedFile(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
-		for name, operation := range map[string]func(id uint64, r *enginetest.Region, off int) abi.SQE{"Write": enginetest.Write, "Read": enginetest.Read} {
+		for name, operation := range map[string]func(id uint64, r *enginetest.Region,
+			off int) abi.SQE{"Write": enginetest.Write, "Read": enginetest.Read} {
 			w := enginetest.New(t, enginetest.Options{Seed: 63})
 			a, b := w.Pair(local, nil)
 			x, y := w.Pair(local, nil)

@@ -218,7 +218,8 @@ func (e *Engine) PrepareSleep(fds []int) (out []int, timed, ok bool) {
 		fds = append(fds, fd)
 	}
 	for _, p := range e.ports {
-		if !p.If.Receives() || p.socket != nil && !p.recent { // a watched socket had nothing to read; MPA's descriptor wakes the worker for it
+		// a watched socket had nothing to read; MPA's descriptor wakes the worker for it
+		if !p.If.Receives() || p.socket != nil && !p.recent {
 			continue
 		}
 		fd, armed := p.If.ArmRx()

@@ -49,8 +49,10 @@ func (s *scribbler) scribble(r *rand.Rand) {
 	m, l := s.a.Mem, &s.a.Layout
 	put32 := func(at int, v uint32) { binary.NativeEndian.PutUint32(m[at:], v) }
 	put64 := func(at int, v uint64) { binary.NativeEndian.PutUint64(m[at:], v) }
-	keys := []uint32{uint32(s.mine.STag), uint32(s.foreign.STag), uint32(s.open.STag), uint32(s.secret.STag), r.Uint32(), 0}
-	bases := []uint64{s.mine.Base(), s.open.Base(), s.secret.Base(), s.foreign.Base(), s.mine.Base() + 65500, 0, r.Uint64()}
+	keys := []uint32{uint32(s.mine.STag), uint32(s.foreign.STag), uint32(s.open.STag), uint32(s.secret.STag), r.Uint32(),
+		0}
+	bases := []uint64{s.mine.Base(), s.open.Base(), s.secret.Base(), s.foreign.Base(), s.mine.Base() + 65500, 0,
+		r.Uint64()}
 	lengths := []uint32{0, 1, 100, 65536, 1 << 31, ^uint32(0), r.Uint32()}
 	switch r.IntN(4) {
 	case 0:
@@ -76,7 +78,8 @@ func (s *scribbler) scribble(r *rand.Rand) {
 			put32(at+16+16*k+12, keys[r.IntN(len(keys))])
 		}
 	case 2:
-		put32([]int{0, 64, 128, 192}[r.IntN(4)], []uint32{uint32(r.IntN(10)), r.Uint32(), binary.NativeEndian.Uint32(m) + uint32(r.IntN(9))}[r.IntN(3)])
+		put32([]int{0, 64, 128, 192}[r.IntN(4)],
+			[]uint32{uint32(r.IntN(10)), r.Uint32(), binary.NativeEndian.Uint32(m) + uint32(r.IntN(9))}[r.IntN(3)])
 	case 3:
 		m[r.IntN(len(m))] ^= 1 << r.IntN(8)
 	}

@@ -30,7 +30,8 @@ func BenchmarkSockets(b *testing.B) {
 
 func benchmarkSockets(b *testing.B, mtu int) {
 	const size, depth, many = 64 << 10, 100, 100
-	w := enginetest.New(b, enginetest.Options{Seed: 1, Open: func(a netip.Addr) port.Port { return openSocket(b, a, mtu) }})
+	w := enginetest.New(b, enginetest.Options{Seed: 1,
+		Open: func(a netip.Addr) port.Port { return openSocket(b, a, mtu) }})
 	c := enginetest.DefaultCap
 	c.MaxSendWR = 128
 	x, y := w.Pair(false, &c)

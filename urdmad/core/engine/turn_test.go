@@ -75,7 +75,8 @@ func TestManyFail(t *testing.T) {
 		}
 		return out
 	}
-	for name, scene := range map[string]func(w *enginetest.World, c *enginetest.Client) (out []*enginetest.QP, fail func()){
+	for name, scene := range map[string]func(w *enginetest.World, c *enginetest.Client) (out []*enginetest.QP,
+		fail func()){
 		"completion queue": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			cq := c.NewCQ(1)
 			return many(c, cq), overflow(t, c, cq)

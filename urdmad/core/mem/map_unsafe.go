@@ -14,7 +14,8 @@ const hugePage = 2 << 20
 // multiple too: only then does the kernel map the file's huge pages as such.
 func mapAligned(f *os.File, start, end uint64) ([]byte, error) {
 	size := uintptr(end - start)
-	room, err := unix.MmapPtr(-1, 0, nil, size+hugePage, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	room, err := unix.MmapPtr(-1, 0, nil, size+hugePage, unix.PROT_NONE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, err
 	}

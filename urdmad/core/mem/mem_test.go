@@ -50,7 +50,8 @@ func TestOnlySealedMemfds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, f := range map[string]*os.File{"unsealed": memfd(t, 4096, 0), "sealed against growing": memfd(t, 4096, unix.F_SEAL_GROW), "/dev/null": null} {
+	for name, f := range map[string]*os.File{"unsealed": memfd(t, 4096, 0),
+		"sealed against growing": memfd(t, 4096, unix.F_SEAL_GROW), "/dev/null": null} {
 		if err := s.AddFile(1, f); !errors.Is(err, ErrNotSealed) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -77,8 +78,10 @@ func TestMapRanges(t *testing.T) {
 		offset, n uint64
 		want      error
 	}{
-		{1, 0, size, nil}, {1, size - 1, 1, nil}, {1, size, 1, ErrRange}, {1, 1, size, ErrRange}, {1, 0, ^uint64(0), ErrRange},
-		{1, ^uint64(0), 1, ErrRange}, {1, ^uint64(0) - 10, 20, ErrRange}, {2, 0, 1, ErrNoFile}, {1, 1 << 63, 1 << 63, ErrRange},
+		{1, 0, size, nil}, {1, size - 1, 1, nil}, {1, size, 1, ErrRange}, {1, 1, size, ErrRange},
+		{1, 0, ^uint64(0), ErrRange},
+		{1, ^uint64(0), 1, ErrRange}, {1, ^uint64(0) - 10, 20, ErrRange}, {2, 0, 1, ErrNoFile},
+		{1, 1 << 63, 1 << 63, ErrRange},
 	} {
 		m, err := s.Map(c.file, c.offset, c.n)
 		if !errors.Is(err, c.want) {

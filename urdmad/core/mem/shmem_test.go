@@ -36,7 +36,8 @@ func TestShmemAlone(t *testing.T) {
 		file *os.File
 		good bool
 	}{
-		"memfd": {memfd(t, 4096, 0), true}, "sealed memfd": {memfd(t, 4096, unix.F_SEAL_SHRINK), true}, "/dev/shm": {good, true},
+		"memfd": {memfd(t, 4096, 0), true}, "sealed memfd": {memfd(t, 4096, unix.F_SEAL_SHRINK), true},
+		"/dev/shm":             {good, true},
 		"/dev/shm, read only":  {openFile(t, shm, unix.O_RDONLY), false},
 		"/dev/shm, write only": {openFile(t, shm, unix.O_WRONLY), false},
 		"/dev/shm, O_PATH":     {openFile(t, shm, unix.O_PATH), false},
@@ -93,7 +94,8 @@ func TestMapFile(t *testing.T) {
 	if b.Bytes[0] != 1 || c.Bytes[0] != 0 || len(s.views) != 2 {
 		t.Errorf("%d views of two files; bytes %d %d %d", len(s.views), a.Bytes[0], b.Bytes[0], c.Bytes[0])
 	}
-	for name, r := range map[string][2]uint64{"behind": {1 << 20, 1}, "over the end": {1<<20 - 1, 2}, "none": {0, 0}, "wraps": {^uint64(0), 2}} {
+	for name, r := range map[string][2]uint64{"behind": {1 << 20, 1}, "over the end": {1<<20 - 1, 2}, "none": {0, 0},
+		"wraps": {^uint64(0), 2}} {
 		if _, err := s.MapFile(again, idOf(t, again), r[0], r[1]); !errors.Is(err, ErrRange) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -101,7 +103,11 @@ func TestMapFile(t *testing.T) {
 	if _, err := s.MapFile(again, idOf(t, other), 0, 1); !errors.Is(err, ErrOtherFile) {
 		t.Errorf("another file than the program means: %v", err)
 	}
-	if sealed := memfd(t, 4096, unix.F_SEAL_WRITE); func() bool { _, err := s.MapFile(sealed, idOf(t, sealed), 0, 4096); return err == nil }() {
+	if sealed := memfd(t, 4096, unix.F_SEAL_WRITE); func() bool {
+		_,
+			err := s.MapFile(sealed, idOf(t, sealed), 0, 4096)
+		return err == nil
+	}() {
 		t.Error("a file that is sealed against writing was mapped")
 	}
 	s.Unmap(a)

@@ -72,7 +72,8 @@ func TestSockets(t *testing.T) {
 // TestGoneKeepsNothing: a peer that leaves before the program has answered takes its
 // socket along.
 func TestGoneKeepsNothing(t *testing.T) {
-	for name, leave := range map[string]func(p *peer){"reset": (*peer).reset, "end": func(p *peer) { _ = p.conn.CloseWrite() }} {
+	for name, leave := range map[string]func(p *peer){"reset": (*peer).reset,
+		"end": func(p *peer) { _ = p.conn.CloseWrite() }} {
 		t.Run(name, func(t *testing.T) {
 			w := world(t, enginetest.Options{})
 			c := w.A.NewClient()
@@ -135,7 +136,8 @@ func TestTurnIsBounded(t *testing.T) {
 		var b []byte
 		for at := 0; at < each; at += fpdu {
 			s := make([]byte, wire.TaggedLen+fpdu)
-			d := wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(dst.STag), TO: dst.Base() + uint64(i*each+at)}
+			d := wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(dst.STag),
+				TO: dst.Base() + uint64(i*each+at)}
 			d.Put(s)
 			s[len(s)-1] = 1 // what is counted
 			b = append(b, p.fpdu(s)...)

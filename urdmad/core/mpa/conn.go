@@ -31,7 +31,8 @@ const (
 )
 
 var stateNames = [...]string{connOpening: "opening", connConnecting: "connecting", connRequesting: "requesting",
-	connReplied: "replied", connAwaiting: "awaiting request", connRequested: "requested", connStarting: "starting", connOpen: "open",
+	connReplied: "replied", connAwaiting: "awaiting request", connRequested: "requested", connStarting: "starting",
+	connOpen:     "open",
 	connDraining: "draining", connTerminating: "terminating", connClosing: "closing", connClosed: "closed"}
 
 var (
@@ -227,7 +228,8 @@ func (c *Conn) begin() {
 
 // messages returns the message types that a peer with these capabilities accepts.
 func messages(capabilities uint32) (m qp.Messages) {
-	for bit, message := range map[uint32]qp.Messages{wire.CapImmediate: qp.ImmediateData, wire.CapAtomic: qp.Atomics, wire.CapXRC: qp.XRC} {
+	for bit, message := range map[uint32]qp.Messages{wire.CapImmediate: qp.ImmediateData, wire.CapAtomic: qp.Atomics,
+		wire.CapXRC: qp.XRC} {
 		if capabilities&bit != 0 {
 			m |= message
 		}

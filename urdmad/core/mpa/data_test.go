@@ -87,7 +87,8 @@ func TestTerminateNamesSegment(t *testing.T) {
 	} else if _, err = term.Parse(s[at:]); err != nil {
 		t.Fatal(err)
 	}
-	if int(term.SegmentLen) != len(bad) || term.Code != wire.TermTaggedSTag || !bytes.Equal(term.DDPHeader, bad[:wire.TaggedLen]) {
+	if int(term.SegmentLen) != len(bad) || term.Code != wire.TermTaggedSTag ||
+		!bytes.Equal(term.DDPHeader, bad[:wire.TaggedLen]) {
 		t.Errorf("%+v", term)
 	}
 }

@@ -162,7 +162,8 @@ func (c *Conn) terminated(seg *rdmap.Segment) {
 	if !c.live() {
 		return
 	}
-	c.s.log.Info("peer terminated the connection", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "cause", code.String(), "error", err)
+	c.s.log.Info("peer terminated the connection", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "cause", code.String(),
+		"error", err)
 	c.reason = qp.CloseTerminated
 	c.finish()
 }

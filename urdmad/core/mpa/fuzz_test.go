@@ -41,7 +41,8 @@ func unused(t testing.TB) uint16 {
 }
 
 func newFuzzed(t testing.TB) *fuzzed {
-	w := world(t, enginetest.Options{Seed: 1, NoCapture: true}) // the seed: STags in the corpus are as good in every process
+	// the seed: STags in the corpus are as good in every process
+	w := world(t, enginetest.Options{Seed: 1, NoCapture: true})
 	z := &fuzzed{exchange: &exchange{w: w, c: w.A.NewClient()}}
 	z.send, z.recv = z.c.NewCQ(64), z.c.NewCQ(64)
 	port = unused(t) // go test -fuzz has several processes in one network namespace
@@ -103,7 +104,8 @@ func (z *fuzzed) try(t *testing.T, data []byte) {
 	}
 	p.read()
 	z.leaves(t, p, q)
-	if bytes.Contains(p.in, bytes.Repeat([]byte{0x5e}, 64)) || !bytes.Equal(z.forbidden.Bytes, bytes.Repeat([]byte{0x5e}, 1<<16)) {
+	if bytes.Contains(p.in, bytes.Repeat([]byte{0x5e}, 64)) ||
+		!bytes.Equal(z.forbidden.Bytes, bytes.Repeat([]byte{0x5e}, 1<<16)) {
 		t.Error("memory that the peer has no right to was read, or written")
 	}
 }
@@ -175,13 +177,15 @@ func fuzzSeeds(z *fuzzed) [][]byte {
 		return b
 	}
 	write := func(to *enginetest.Region, n int) []byte {
-		return segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(to.STag), TO: to.Base()}, make([]byte, n))
+		return segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(to.STag), TO: to.Base()},
+			make([]byte, n))
 	}
 	return [][]byte{
 		write(z.mine, 0), write(z.mine, 100), write(z.mine, 6000),
 		segment(wire.DDP{Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}, make([]byte, 5000)),
 		segment(wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1, MO: 5000}, make([]byte, 10)),
-		segment(wire.DDP{Last: true, Op: wire.OpSendSEInv, QN: wire.QueueSend, MSN: 2, STag: wire.STag(z.mine.STag)}, make([]byte, 10)),
+		segment(wire.DDP{Last: true, Op: wire.OpSendSEInv, QN: wire.QueueSend, MSN: 2, STag: wire.STag(z.mine.STag)},
+			make([]byte, 10)),
 		segment(wire.DDP{Last: true, Op: wire.OpReadRequest, QN: wire.QueueReadRequest, MSN: 1}, read(z.mine)),
 		segment(wire.DDP{Last: true, Op: wire.OpReadRequest, QN: wire.QueueReadRequest, MSN: 2}, read(z.forbidden)),
 		segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 1}, make([]byte, 10)),

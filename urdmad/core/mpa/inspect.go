@@ -41,7 +41,8 @@ func (c *Conn) Inspect() (s State, ok bool) {
 		return s, true
 	}
 	if t, err := unix.GetsockoptTCPInfo(c.fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-		s.PathMTU, s.InFlight, s.Window, s.Traffic.Resent = int(t.Pmtu), int(t.Unacked), int(t.Snd_cwnd), uint64(t.Total_retrans)
+		s.PathMTU, s.InFlight, s.Window, s.Traffic.Resent = int(t.Pmtu), int(t.Unacked), int(t.Snd_cwnd),
+			uint64(t.Total_retrans)
 		s.SRTT, s.RTTVar = clock.Time(t.Rtt)*clock.Microsecond, clock.Time(t.Rttvar)*clock.Microsecond
 		s.MinRTT, s.Timeout = clock.Time(t.Min_rtt)*clock.Microsecond, clock.Time(t.Rto)*clock.Microsecond
 		s.Silent = clock.Time(min(t.Last_data_recv, t.Last_ack_recv)) * clock.Millisecond

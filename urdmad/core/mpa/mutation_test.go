@@ -43,7 +43,8 @@ func (m *mutated) segments(sink wire.STag) (list [][]byte) {
 		list = append(list, append(b[:d.Put(b)], body...))
 	}
 	at := func(off int) wire.DDP {
-		return wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(m.mine.STag), TO: m.mine.Base() + uint64(off)}
+		return wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(m.mine.STag),
+			TO: m.mine.Base() + uint64(off)}
 	}
 	send := func(op wire.Opcode, msn wire.MSN, mo uint32, last bool) wire.DDP {
 		return wire.DDP{Last: last, Op: op, QN: wire.QueueSend, MSN: msn, MO: mo}
@@ -59,7 +60,8 @@ func (m *mutated) segments(sink wire.STag) (list [][]byte) {
 	add(wire.DDP{Tagged: true, Op: wire.OpReadResponse, STag: sink}, make([]byte, 4500))
 	add(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: sink, TO: 4500}, make([]byte, 500))
 	body = make([]byte, wire.AtomicRequestLen)
-	atomic := wire.AtomicRequest{Opcode: wire.AtomicFetchAdd, RequestID: 5, STag: wire.STag(m.mine.STag), TO: m.mine.Base() + 40000, Data: 1}
+	atomic := wire.AtomicRequest{Opcode: wire.AtomicFetchAdd, RequestID: 5, STag: wire.STag(m.mine.STag),
+		TO: m.mine.Base() + 40000, Data: 1}
 	atomic.Put(body)
 	add(wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: 2}, body)
 	add(send(wire.OpImmediate, 2, 0, true), make([]byte, wire.ImmediateLen))
@@ -96,7 +98,8 @@ func (m *mutated) mutations(segments [][]byte, i int) (list []func(p *peer) []by
 	}
 	for at := 2; at+4 <= min(len(segments[i]), wire.UntaggedLen+wire.AtomicRequestLen); at += 4 {
 		was := binary.BigEndian.Uint32(segments[i][at:])
-		for _, v := range []uint32{0, 1, was + 1, was - 1, was + 1<<16, 1 << 31, math.MaxUint32, math.MaxUint32 - 7, uint32(m.forbidden.STag), uint32(m.hidden.STag)} {
+		for _, v := range []uint32{0, 1, was + 1, was - 1, was + 1<<16, 1 << 31, math.MaxUint32, math.MaxUint32 - 7,
+			uint32(m.forbidden.STag), uint32(m.hidden.STag)} {
 			change(func(b []byte) []byte { binary.BigEndian.PutUint32(b[at:], v); return b })
 		}
 	}
@@ -121,7 +124,8 @@ func (m *mutated) mutations(segments [][]byte, i int) (list []func(p *peer) []by
 			b[begin(p)+wire.FPDULen(len(segments[i]))-1] ^= 1
 			return b
 		},
-		func(p *peer) []byte { b := stream(p, segments); return b[:begin(p)+wire.FPDULen(len(segments[i]))/2] }, // the end of the stream
+		// the end of the stream
+		func(p *peer) []byte { b := stream(p, segments); return b[:begin(p)+wire.FPDULen(len(segments[i]))/2] },
 		func(p *peer) []byte { // the order
 			return stream(p, slices.Concat(segments[:i], segments[i+1:], segments[i:i+1]))
 		})
@@ -179,7 +183,8 @@ func (m *mutated) run(t *testing.T, crc bool, i, k int) {
 	}
 	m.leaves(t, p, q)
 	secret := bytes.Repeat([]byte{0x5e}, 1<<16)
-	if bytes.Contains(p.in, secret[:8]) || bytes.Contains(m.mine.Bytes, secret[:8]) || !bytes.Equal(m.forbidden.Bytes, secret) || !bytes.Equal(m.hidden.Bytes, secret) {
+	if bytes.Contains(p.in, secret[:8]) || bytes.Contains(m.mine.Bytes, secret[:8]) ||
+		!bytes.Equal(m.forbidden.Bytes, secret) || !bytes.Equal(m.hidden.Bytes, secret) {
 		t.Error("memory that the peer has no right to was read, or written")
 	}
 }

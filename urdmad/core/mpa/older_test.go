@@ -68,7 +68,8 @@ func TestRejectIsFinal(t *testing.T) {
 			p.reply(false)
 			m.Reply, m.Reject = true, true
 			p.frame(&m)
-			if ev := c.Event(cm.EventRejected, time.Minute); string(ev.Param.PrivateData) != string(m.PrivateData) || ev.Reason != cm.ByConsumer {
+			if ev := c.Event(cm.EventRejected, time.Minute); string(ev.Param.PrivateData) != string(m.PrivateData) ||
+				ev.Reason != cm.ByConsumer {
 				t.Errorf("%+v", ev.Param)
 			}
 		})

@@ -252,7 +252,8 @@ func (c *Conn) keepBegun() bool {
 	if o.taken > o.whole || f.mark == 0 { // or bytes that are not an FPDU, at the start of a connection
 		rest = int(f.end - o.taken)
 	}
-	kept := rest == 0 || f.mark == 0 || c.reason != qp.CloseTerminated && c.QP.State() == abi.QPSRTS && !c.stream.Dead(f.token)
+	kept := rest == 0 || f.mark == 0 || c.reason != qp.CloseTerminated && c.QP.State() == abi.QPSRTS &&
+		!c.stream.Dead(f.token)
 	o.total, o.vec, o.full = o.taken, nil, false
 	o.reset(c.s)
 	if !kept || rest == 0 {
@@ -301,7 +302,8 @@ func fpdu(segment []byte, crc bool) []byte {
 // terminate refuses received data with a Terminate, sent after the composed FPDUs. seg is nil if the error
 // is in no particular segment.
 func (c *Conn) terminate(code wire.TermCode, seg *rdmap.Segment, v rdmap.Verdict) {
-	c.s.log.Info("segment refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.String(), "cause", code.String())
+	c.s.log.Info("segment refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.String(), "cause",
+		code.String())
 	var message []byte
 	if seg != nil {
 		message = c.stream.Refusal(seg, v)

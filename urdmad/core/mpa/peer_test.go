@@ -191,7 +191,8 @@ func idle(w *enginetest.World) {
 // TestResetBeforeAnswer: a peer that has gone before the program answers must not keep
 // the worker busy; the program hears of it when it accepts.
 func TestResetBeforeAnswer(t *testing.T) {
-	for name, leave := range map[string]func(p *peer){"reset": (*peer).reset, "end": func(p *peer) { _ = p.conn.CloseWrite() }} {
+	for name, leave := range map[string]func(p *peer){"reset": (*peer).reset,
+		"end": func(p *peer) { _ = p.conn.CloseWrite() }} {
 		t.Run(name, func(t *testing.T) {
 			w := world(t, enginetest.Options{})
 			c := w.A.NewClient()

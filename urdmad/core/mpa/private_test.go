@@ -111,7 +111,8 @@ func (x *exchange) asks(b []byte) {
 	}
 	m := p.reply(false)
 	x.equal("the request", m.PrivateData, b[:min(len(b), 508)])
-	p.frame(&wire.MPA{Reply: true, Reject: x.reject, Revision: x.revision, Enhanced: x.revision == 2, IRD: 4, ORD: 4, PrivateData: b})
+	p.frame(&wire.MPA{Reply: true, Reject: x.reject, Revision: x.revision, Enhanced: x.revision == 2, IRD: 4, ORD: 4,
+		PrivateData: b})
 	want := cm.EventEstablished
 	if x.reject {
 		want = cm.EventRejected

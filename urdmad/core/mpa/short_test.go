@@ -82,7 +82,8 @@ func BenchmarkShort(b *testing.B) {
 		var stream []byte
 		for at := 0; at < size; at += payload {
 			s := make([]byte, wire.TaggedLen+min(payload, size-at))
-			d := wire.DDP{Tagged: true, Last: at+payload >= size, Op: wire.OpWrite, STag: wire.STag(dst.STag), TO: dst.Base() + uint64(at)}
+			d := wire.DDP{Tagged: true, Last: at+payload >= size, Op: wire.OpWrite, STag: wire.STag(dst.STag),
+				TO: dst.Base() + uint64(at)}
 			d.Put(s)
 			stream = append(stream, p.fpdu(s)...)
 		}

@@ -30,7 +30,8 @@ func (v *vector) set(parts [][]byte) {
 
 // readable fills events with those of an epoll instance's sockets, and returns their number.
 func readable(epoll int, events []unix.EpollEvent) int {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll),
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {
 		return 0 // EINTR
 	}
@@ -40,7 +41,8 @@ func readable(epoll int, events []unix.EpollEvent) int {
 // send passes parts to the kernel in order; it returns how many bytes the kernel took.
 func (v *vector) send(fd int, parts [][]byte) (int, unix.Errno) {
 	v.set(parts)
-	n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)),
+		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	return int(n), errno
 }
 

@@ -106,7 +106,8 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger) *
 		cfg.DeathTimeout = 4 * clock.Second
 	}
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, epoll: -1, conns: map[int32]*Conn{},
-		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silent: places.New(maxSilent), devices: map[int]Device{}, past: map[int]*Traffic{},
+		listeners: map[netip.AddrPort]*listener{}, accepting: map[int32]*listener{}, silent: places.New(maxSilent),
+		devices: map[int]Device{}, past: map[int]*Traffic{},
 		buffers: pool{size: bufferLen}, copies: pool{size: copiesLen}, arenas: pool{size: arenaLen}}
 }
 
@@ -177,7 +178,8 @@ func (s *Stack) ask(c *Conn, events uint32) {
 		s.conns[int32(c.fd)] = c
 	}
 	c.polled, c.events = true, events
-	if err := unix.EpollCtl(s.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd), Pad: c.number}); err != nil {
+	if err := unix.EpollCtl(s.epoll, op, c.fd,
+		&unix.EpollEvent{Events: events, Fd: int32(c.fd), Pad: c.number}); err != nil {
 		s.log.Error("a socket can't be watched", "error", err)
 	}
 }

@@ -18,15 +18,18 @@ func TestReply(t *testing.T) {
 		reply   m
 		terms   Terms
 	}{
-		"revision 1":      {ours, m{Revision: 1}, m{Reply: true, Revision: 1, PrivateData: yes}, Terms{}},
-		"revision 1, CRC": {ours, m{Revision: 1, CRC: true}, m{Reply: true, Revision: 1, CRC: true, PrivateData: yes}, Terms{CRC: true}},
+		"revision 1": {ours, m{Revision: 1}, m{Reply: true, Revision: 1, PrivateData: yes}, Terms{}},
+		"revision 1, CRC": {ours, m{Revision: 1, CRC: true}, m{Reply: true, Revision: 1, CRC: true, PrivateData: yes},
+			Terms{CRC: true}},
 		"our CRC": {Offer{CRC: true}, m{Revision: 2, Enhanced: true}, m{Reply: true, Revision: 2, Enhanced: true, CRC: true},
 			Terms{CRC: true}},
 		"revision 2, not enhanced": {ours, m{Revision: 2}, m{Reply: true, Revision: 2, PrivateData: yes}, Terms{}},
 		"depths": {ours, m{Revision: 2, Enhanced: true, IRD: 9, ORD: 8},
 			m{Reply: true, Revision: 2, Enhanced: true, IRD: 3, ORD: 5, PrivateData: yes}, Terms{}},
-		"long": {ours, m{Revision: 1, Long: true}, m{Reply: true, Revision: 1, Long: true, PrivateData: yes}, Terms{Long: true}},
-		"any ready-to-receive": {Offer{}, m{Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true, RTRWrite: true, RTRRead: true},
+		"long": {ours, m{Revision: 1, Long: true}, m{Reply: true, Revision: 1, Long: true, PrivateData: yes},
+			Terms{Long: true}},
+		"any ready-to-receive": {Offer{}, m{Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true, RTRWrite: true,
+			RTRRead: true},
 			m{Reply: true, Revision: 2, Enhanced: true, PeerToPeer: true, RTRWrite: true}, Terms{}},
 		"a Read": {Offer{}, m{Revision: 2, Enhanced: true, PeerToPeer: true, RTRSend: true, RTRRead: true},
 			m{Reply: true, Revision: 2, Enhanced: true, IRD: 1, PeerToPeer: true, RTRRead: true}, Terms{reads: true}},
@@ -42,7 +45,8 @@ func TestReply(t *testing.T) {
 			t.Errorf("%s: %+v, %+v; expected %+v, %+v", name, reply, terms, c.reply, c.terms)
 		}
 	}
-	for name, r := range map[string]m{"markers": {Revision: 1, Markers: true}, "revision 0": {}, "revision 3": {Revision: 3}} {
+	for name, r := range map[string]m{"markers": {Revision: 1, Markers: true}, "revision 0": {},
+		"revision 3": {Revision: 3}} {
 		if acceptable(&r) == nil {
 			t.Errorf("%s: accepted", name)
 		}
@@ -71,18 +75,21 @@ func TestAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	agreed := mine.agree(&got)
-	if !agreed.Extended || agreed.Extension.MaxSegment != 65532 || string(got.PrivateData) != "yes" || agreed.CRC != terms.CRC {
+	if !agreed.Extended || agreed.Extension.MaxSegment != 65532 || string(got.PrivateData) != "yes" ||
+		agreed.CRC != terms.CRC {
 		t.Errorf("%+v, private data %q", agreed, got.PrivateData)
 	}
 	for name, c := range map[string]struct {
 		reply wire.MPA
 		want  Terms
 	}{
-		"siw":         {wire.MPA{Reply: true, Extension: true, Long: true, Revision: 2, Enhanced: true, PrivateData: []byte("yes")}, Terms{Long: true, copied: true}},
+		"siw": {wire.MPA{Reply: true, Extension: true, Long: true, Revision: 2, Enhanced: true,
+			PrivateData: []byte("yes")}, Terms{Long: true, copied: true}},
 		"no flags":    {wire.MPA{Reply: true, Revision: 2, PrivateData: got.PrivateData}, Terms{}},
 		"CRC":         {wire.MPA{Reply: true, Revision: 1, CRC: true}, Terms{CRC: true}},
 		"block alone": {wire.MPA{Reply: true, Revision: 2, PrivateData: appendExtension(nil, &mine.Extension)}, Terms{}},
-		"half":        {wire.MPA{Reply: true, Revision: 2, Extension: true, PrivateData: appendExtension(nil, &mine.Extension)[:extensionLen-1]}, Terms{copied: true}},
+		"half": {wire.MPA{Reply: true, Revision: 2, Extension: true,
+			PrivateData: appendExtension(nil, &mine.Extension)[:extensionLen-1]}, Terms{copied: true}},
 	} {
 		private := string(c.reply.PrivateData)
 		if got := mine.agree(&c.reply); got != c.want || string(c.reply.PrivateData) != private {

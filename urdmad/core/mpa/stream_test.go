@@ -53,7 +53,8 @@ func (s *script) write(dst *enginetest.Region) {
 	for off := 0; ; {
 		n := min(len(data)-off, 1+s.size())
 		last := off+n == len(data)
-		s.add(wire.DDP{Tagged: true, Last: last, Op: wire.OpWrite, STag: wire.STag(dst.STag), TO: dst.Base() + uint64(at+off)},
+		s.add(wire.DDP{Tagged: true, Last: last, Op: wire.OpWrite, STag: wire.STag(dst.STag),
+			TO: dst.Base() + uint64(at+off)},
 			wire.TaggedLen, data[off:off+n])
 		if off += n; last {
 			return
@@ -128,10 +129,15 @@ func TestPieces(t *testing.T) {
 			s, q, dst, box := newScript(w, seed)
 			s.play()
 			var done []abi.CQE
-			w.Until("all Sends", time.Minute, func() bool { done = append(done, q.Recv.Poll()...); return len(done) == len(s.sends) })
+			w.Until("all Sends", time.Minute, func() bool {
+				done = append(done,
+					q.Recv.Poll()...)
+				return len(done) == len(s.sends)
+			})
 			w.Pass(10 * time.Millisecond)
 			for i, e := range done {
-				if e.Status != abi.StatusSuccess || int(e.ByteLen) != len(s.sends[i]) || !bytes.Equal(box.Bytes[i<<16:][:e.ByteLen], s.sends[i]) {
+				if e.Status != abi.StatusSuccess || int(e.ByteLen) != len(s.sends[i]) ||
+					!bytes.Equal(box.Bytes[i<<16:][:e.ByteLen], s.sends[i]) {
 					t.Fatalf("Send %d of %d bytes: %+v", i, len(s.sends[i]), e)
 				}
 			}

@@ -23,8 +23,10 @@ func TestTraffic(t *testing.T) {
 		{"mixed memory", enginetest.Options{}, enginetest.Load{Ops: 100, MaxSize: 200000, Mixed: true}},
 		{"one read", enginetest.Options{MaxReads: 1}, enginetest.Load{Ops: 60, MaxSize: 100000}},
 		{"not ready", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 100, MaxSize: 100000, NotReady: true}},
-		{"not ready fallback", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 60, MaxSize: 100000, NotReady: true, Fallback: true}},
-		{"not ready direct", enginetest.Options{RNRRetry: 7}, enginetest.Load{Ops: 60, MaxSize: 100000, NotReady: true, Direct: true}},
+		{"not ready fallback", enginetest.Options{RNRRetry: 7},
+			enginetest.Load{Ops: 60, MaxSize: 100000, NotReady: true, Fallback: true}},
+		{"not ready direct", enginetest.Options{RNRRetry: 7},
+			enginetest.Load{Ops: 60, MaxSize: 100000, NotReady: true, Direct: true}},
 	}
 	for i, c := range cases {
 		for seed := uint64(1); seed <= seeds(3); seed++ {
@@ -46,9 +48,12 @@ func TestEarlyEnds(t *testing.T) {
 		load enginetest.Load
 		run  func(*enginetest.Traffic)
 	}{
-		"receiver lags":   {enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Lag: 30 * time.Millisecond}, func(f *enginetest.Traffic) { f.Run(60 * time.Second) }},
-		"receiver leaves": {enginetest.Load{Ops: 60, MaxSize: 400000}, func(f *enginetest.Traffic) { f.ReceiverLeaves(60 * time.Second) }},
-		"sender ends":     {enginetest.Load{Ops: 60, MaxSize: 400000}, func(f *enginetest.Traffic) { f.SenderEnds(60 * time.Second) }},
+		"receiver lags": {enginetest.Load{Ops: 60, MaxSize: 20000, NotReady: true, Lag: 30 * time.Millisecond},
+			func(f *enginetest.Traffic) { f.Run(60 * time.Second) }},
+		"receiver leaves": {enginetest.Load{Ops: 60, MaxSize: 400000},
+			func(f *enginetest.Traffic) { f.ReceiverLeaves(60 * time.Second) }},
+		"sender ends": {enginetest.Load{Ops: 60, MaxSize: 400000},
+			func(f *enginetest.Traffic) { f.SenderEnds(60 * time.Second) }},
 	}
 	for name, way := range ways {
 		for seed := uint64(1); seed <= seeds(4); seed++ {

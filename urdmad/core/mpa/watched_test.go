@@ -45,7 +45,8 @@ func (q *polledQueue) ArmRx() (int, bool) {
 func TestQuietSocket(t *testing.T) {
 	ports := map[netip.Addr]*polledPort{}
 	w := world(t, enginetest.Options{Open: func(a netip.Addr) dpdk.Port { // lo's own address is A's; B has no part in this
-		p, err := udp.Open(udp.Options{Address: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), enginetest.SocketPort+uint16(len(ports)))})
+		p, err := udp.Open(udp.Options{Address: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"),
+			enginetest.SocketPort+uint16(len(ports)))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,8 @@ func (n *Table) probe(now int64) []Outgoing {
 	}
 	n.claim.until = now + retransTimer
 	group := wire.SolicitedNode(n.ip.As16())
-	return []Outgoing{{Dst: wire.Group6MAC(group), NDP: wire.NDP{Type: wire.ICMPv6Solicit, Target: n.ip.As16()}, To: group}}
+	return []Outgoing{{Dst: wire.Group6MAC(group), NDP: wire.NDP{Type: wire.ICMPv6Solicit, Target: n.ip.As16()},
+		To: group}}
 }
 
 // claimed handles the end of the detection without an answer: it announces the address (RFC 4861 section

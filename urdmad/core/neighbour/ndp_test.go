@@ -49,7 +49,8 @@ func TestResolve6(t *testing.T) {
 	n := table6(t)
 	var a answer
 	out := n.Resolve(0, addr6(their6), a.waiter())
-	want := Outgoing{Dst: wire.MAC{0x33, 0x33, 0xff, 0, 0, 2}, From: our6, To: wire.SolicitedNode(their6), NDP: question6(their6, ourMAC)}
+	want := Outgoing{Dst: wire.MAC{0x33, 0x33, 0xff, 0, 0, 2}, From: our6, To: wire.SolicitedNode(their6),
+		NDP: question6(their6, ourMAC)}
 	if len(out) != 1 || out[0] != want {
 		t.Fatalf("solicitation %+v, want %+v", out, want)
 	}
@@ -80,10 +81,13 @@ func TestAdvertisements(t *testing.T) {
 	}{
 		{name: "that nobody asked for", p: answer6(their6, theirMAC)},
 		{name: "answer", asked: true, p: answer6(their6, theirMAC), expect: theirMAC},
-		{name: "answer without an address", asked: true, p: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true, Target: their6}},
-		{name: "answer that overrides nothing", asked: true, p: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true, Target: their6, MAC: theirMAC, HasMAC: true}, expect: theirMAC},
+		{name: "answer without an address", asked: true,
+			p: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true, Target: their6}},
+		{name: "answer that overrides nothing", asked: true, p: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true,
+			Target: their6, MAC: theirMAC, HasMAC: true}, expect: theirMAC},
 		{name: "move", known: true, p: answer6(their6, other), expect: other},
-		{name: "another that overrides nothing", known: true, p: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true, Target: their6, MAC: other, HasMAC: true}, expect: theirMAC},
+		{name: "another that overrides nothing", known: true, p: wire.NDP{Type: wire.ICMPv6Advertise, Solicited: true,
+			Target: their6, MAC: other, HasMAC: true}, expect: theirMAC},
 		{name: "of another", known: true, p: answer6(stranger6(1), other), expect: theirMAC},
 	} {
 		n := table6(t)
@@ -119,7 +123,8 @@ func TestSolicitations(t *testing.T) {
 				NDP: wire.NDP{Type: wire.ICMPv6Advertise, Override: true, Target: our6, MAC: ourMAC, HasMAC: true}}, false},
 		{"for another", theirMAC, their6, question6(stranger6(4), theirMAC), Outgoing{}, false},
 		{"from our own address", theirMAC, our6, question6(our6, theirMAC), Outgoing{}, false},
-		{"for us, from nobody with our own Ethernet address", ourMAC, wire.IPv6{}, wire.NDP{Type: wire.ICMPv6Solicit, Target: our6}, Outgoing{}, false},
+		{"for us, from nobody with our own Ethernet address", ourMAC, wire.IPv6{},
+			wire.NDP{Type: wire.ICMPv6Solicit, Target: our6}, Outgoing{}, false},
 		{"from a kernel behind a tap, which has our Ethernet address", ourMAC, their6, question6(our6, ourMAC),
 			Outgoing{Dst: ourMAC, From: our6, To: their6, NDP: answer6(our6, ourMAC)}, true},
 	} {
@@ -153,7 +158,8 @@ func TestDuplicateAddressDetection(t *testing.T) {
 	} {
 		n := New(ourMAC, addr6(our6))
 		out := n.Announce(0)
-		if len(out) != 1 || out[0] != (Outgoing{Dst: wire.MAC{0x33, 0x33, 0xff, 0, 0, 1}, To: wire.SolicitedNode(our6), NDP: probe}) {
+		if len(out) != 1 || out[0] != (Outgoing{Dst: wire.MAC{0x33, 0x33, 0xff, 0, 0, 1}, To: wire.SolicitedNode(our6),
+			NDP: probe}) {
 			t.Fatalf("probe %+v", out)
 		}
 		var a answer
@@ -228,7 +234,8 @@ func TestFamilies(t *testing.T) {
 	if out := say(New(ourMAC, addr(ourIP)), 0, theirMAC, their6, question6(our6, theirMAC)); len(out) != 0 {
 		t.Errorf("IPv4: %+v", out)
 	}
-	if out := table6(t).ARP(0, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: ourIP}); len(out) != 0 {
+	if out := table6(t).ARP(0, &wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP,
+		TargetIP: ourIP}); len(out) != 0 {
 		t.Errorf("IPv6: %+v", out)
 	}
 }

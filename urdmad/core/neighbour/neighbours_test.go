@@ -36,7 +36,8 @@ func TestResolveAsksOnceAndLearns(t *testing.T) {
 	n := New(ourMAC, addr(ourIP))
 	var a, b, c answer
 	out := n.Resolve(0, addr(theirIP), a.waiter())
-	if len(out) != 1 || out[0].Dst != wire.Broadcast || out[0].ARP.Op != wire.ARPRequest || out[0].ARP.TargetIP != theirIP ||
+	if len(out) != 1 || out[0].Dst != wire.Broadcast || out[0].ARP.Op != wire.ARPRequest ||
+		out[0].ARP.TargetIP != theirIP ||
 		out[0].ARP.SenderIP != ourIP || out[0].ARP.SenderMAC != ourMAC {
 		t.Fatalf("request %+v", out)
 	}
@@ -109,11 +110,14 @@ func TestAnswersAndLearning(t *testing.T) {
 		answer bool
 		learns bool
 	}{
-		{"request for us", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: ourIP}, true, true},
-		{"request for another", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: wire.IPv4{10, 0, 0, 3}}, false, false},
+		{"request for us", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP, TargetIP: ourIP}, true,
+			true},
+		{"request for another", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, SenderIP: theirIP,
+			TargetIP: wire.IPv4{10, 0, 0, 3}}, false, false},
 		{"unasked reply", *reply(theirIP, theirMAC), false, true},
 		{"our own", wire.ARP{Op: wire.ARPRequest, SenderMAC: ourMAC, SenderIP: ourIP, TargetIP: ourIP}, false, false},
-		{"from a group address", wire.ARP{Op: wire.ARPRequest, SenderMAC: group, SenderIP: theirIP, TargetIP: ourIP}, false, false},
+		{"from a group address", wire.ARP{Op: wire.ARPRequest, SenderMAC: group, SenderIP: theirIP, TargetIP: ourIP}, false,
+			false},
 		{"probe", wire.ARP{Op: wire.ARPRequest, SenderMAC: theirMAC, TargetIP: ourIP}, true, false},
 	}
 	for _, c := range cases {
@@ -178,7 +182,8 @@ func TestConflict(t *testing.T) {
 		out := n.ARP(now, &a)
 		if len(out) == 1 != defended || len(out) > 1 || len(told)-before != len(out) {
 			t.Errorf("%d ms, %v: %d packets, told %d times", now/1e6, a.Op, len(out), len(told)-before)
-		} else if defended && (out[0].Dst != wire.Broadcast || out[0].ARP.Op != wire.ARPRequest || out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP) {
+		} else if defended && (out[0].Dst != wire.Broadcast || out[0].ARP.Op != wire.ARPRequest ||
+			out[0].ARP.SenderIP != ourIP || out[0].ARP.TargetIP != ourIP) {
 			t.Errorf("%+v is no announcement", out[0])
 		}
 	}

@@ -127,7 +127,8 @@ func (n *Interface) bareDst(p *port.Packet) netip.Addr {
 // barePath is Path on such a port: packets leave from the port's socket to the same port number at the
 // peer, whatever the source port of the peer's packets.
 func (n *Interface) barePath(link Link, local, peer netip.AddrPort) Path {
-	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort), netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
+	p := n.FramePath(link, netip.AddrPortFrom(local.Addr(), n.addr.SocketPort),
+		netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
 	p.batch = n.Batches.to(peer.Addr())
 	p.len, p.whole, p.peer = 0, math.MaxInt, port.PeerOf(netip.AddrPortFrom(peer.Addr(), n.addr.SocketPort))
 	return p

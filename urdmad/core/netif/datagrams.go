@@ -74,7 +74,8 @@ func (n *Interface) frameOf(data []byte, peer *port.Peer, local netip.Addr, out 
 	if out {
 		h.Src, h.Dst = h.Dst, h.Src
 	}
-	if seen := h; n.seal == nil && seen.Parse(data) == nil && (seen.Type == wire.EncapTRP || seen.Type == wire.EncapPadded) {
+	if seen := h; n.seal == nil && seen.Parse(data) == nil &&
+		(seen.Type == wire.EncapTRP || seen.Type == wire.EncapPadded) {
 		h = seen
 		data = data[wire.EncapLen:]
 		if packet, err := wire.Unpad(data); seen.Type == wire.EncapPadded && err == nil {

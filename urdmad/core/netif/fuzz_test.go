@@ -47,8 +47,10 @@ func FuzzFrame6(f *testing.F) {
 	none, all := netip.IPv6Unspecified(), netip.AddrFrom16(wire.AllNodes)
 	ndp(wire.NDP{Type: wire.ICMPv6Solicit, Target: our6.As16(), MAC: r.far.MAC(), HasMAC: true}, their6, our6)
 	ndp(wire.NDP{Type: wire.ICMPv6Solicit, Target: our6.As16()}, none, netip.AddrFrom16(wire.SolicitedNode(our6.As16())))
-	ndp(wire.NDP{Type: wire.ICMPv6Advertise, Target: our6.As16(), MAC: wire.MAC{2, 9, 9, 9, 9, 9}, HasMAC: true, Override: true}, our6, all)
-	ndp(wire.NDP{Type: wire.ICMPv6Advertise, Target: their6.As16(), MAC: wire.MAC{2, 9, 9, 9, 9, 9}, HasMAC: true, Solicited: true}, their6, our6)
+	ndp(wire.NDP{Type: wire.ICMPv6Advertise, Target: our6.As16(), MAC: wire.MAC{2, 9, 9, 9, 9, 9}, HasMAC: true,
+		Override: true}, our6, all)
+	ndp(wire.NDP{Type: wire.ICMPv6Advertise, Target: their6.As16(), MAC: wire.MAC{2, 9, 9, 9, 9, 9}, HasMAC: true,
+		Solicited: true}, their6, our6)
 	for _, long := range []string{longMLD, longSolicit} {
 		f.Add(decoded(f, long), false)
 	}

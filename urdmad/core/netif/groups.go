@@ -230,7 +230,8 @@ func (r *groups) solicitedNode() netip.Addr {
 // group of IGMP queries if any group was joined.
 func (n *Interface) takes(dst wire.IPv4) bool {
 	a := netip.AddrFrom4(dst)
-	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 && (n.groups.joined[a] != nil || dst == wire.AllHosts)
+	return a == n.IP() && !a.IsUnspecified() || n.IP().Is4() && len(n.groups.joined) > 0 &&
+		(n.groups.joined[a] != nil || dst == wire.AllHosts)
 }
 
 const (

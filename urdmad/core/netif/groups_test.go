@@ -23,7 +23,8 @@ func (r *rig) reported(count map[netip.Addr]int) {
 		}
 		for _, p := range r.far.rx.p[:waiting] {
 			var f wire.Frame
-			if f.Parse(p.Data, len(p.Data)) == nil && f.Proto == wire.ProtoICMPv6 && p.Data[f.PayloadOff] == wire.ICMPv6MLDReport {
+			if f.Parse(p.Data, len(p.Data)) == nil && f.Proto == wire.ProtoICMPv6 &&
+				p.Data[f.PayloadOff] == wire.ICMPv6MLDReport {
 				count[netip.AddrFrom16([16]byte(p.Data[f.PayloadOff+12:]))]++
 			}
 		}
@@ -102,7 +103,8 @@ func TestGroupsChangeDuringAnswer(t *testing.T) {
 			}
 		}
 		if len(g.list) != len(g.joined) || g.sweep != len(g.list) || len(g.due) > 0 {
-			t.Errorf("seed %d: %d in the list, %d joined, at %d, %d in line", seed, len(g.list), len(g.joined), g.sweep, len(g.due))
+			t.Errorf("seed %d: %d in the list, %d joined, at %d, %d in line", seed, len(g.list), len(g.joined), g.sweep,
+				len(g.due))
 		}
 	}
 }

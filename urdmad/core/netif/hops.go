@@ -15,7 +15,8 @@ func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	if n.isInside(dst) {
 		return dst, true
 	}
-	if !n.info.Wire || n.IP().IsUnspecified() || dst.Is4() != n.IP().Is4() || dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
+	if !n.info.Wire || n.IP().IsUnspecified() || dst.Is4() != n.IP().Is4() ||
+		dst.IsLinkLocalUnicast() != n.IP().IsLinkLocalUnicast() && !dst.Is4() {
 		return netip.Addr{}, false
 	}
 	if n.addr.Prefix.Contains(dst) {

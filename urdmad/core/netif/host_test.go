@@ -18,7 +18,8 @@ import (
 func TestForgedSources(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 99})
 	second := wire.IPv4{10, 0, 1, 1}
-	w.A.Engine.AddPort(loopback.Open("second", [6]byte{2, 0, 0, 0, 0, 7}, 1500, netip.Addr{}), netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(second), 24)})
+	w.A.Engine.AddPort(loopback.Open("second", [6]byte{2, 0, 0, 0, 0, 7}, 1500, netip.Addr{}),
+		netif.Address{Prefix: netip.PrefixFrom(netip.AddrFrom4(second), 24)})
 	s := w.Stranger()
 	honest := s.IP
 	ask := func(from wire.IPv4) int {
@@ -67,7 +68,8 @@ func TestARPAndEcho(t *testing.T) {
 		t.Fatalf("%d answers to an ARP request", len(s.Frames))
 	}
 	var a wire.ARP
-	if _, err := a.Parse(s.Frames[0][14:]); err != nil || a.Op != wire.ARPReply || a.SenderMAC != mac || a.SenderIP != w.A.IP {
+	if _, err := a.Parse(s.Frames[0][14:]); err != nil || a.Op != wire.ARPReply || a.SenderMAC != mac ||
+		a.SenderIP != w.A.IP {
 		t.Errorf("ARP answer %+v: %v", a, err)
 	}
 	s.Frames = nil
@@ -78,7 +80,8 @@ func TestARPAndEcho(t *testing.T) {
 	echo := make([]byte, 14+20+8+56)
 	wire.PutEthernet(echo, mac, s.MAC, wire.EtherTypeIPv4)
 	ip := echo[14:]
-	copy(ip, []byte{0x45, 0, 0, byte(len(ip)), 0, 1, 0, 0, 64, 1, 0, 0, s.IP[0], s.IP[1], s.IP[2], s.IP[3], w.A.IP[0], w.A.IP[1], w.A.IP[2], w.A.IP[3]})
+	copy(ip, []byte{0x45, 0, 0, byte(len(ip)), 0, 1, 0, 0, 64, 1, 0, 0, s.IP[0], s.IP[1], s.IP[2], s.IP[3], w.A.IP[0],
+		w.A.IP[1], w.A.IP[2], w.A.IP[3]})
 	ip[20], ip[24], ip[27] = 8, 0x12, 3
 	for i := range ip[28:] {
 		ip[28+i] = byte(i)
@@ -100,7 +103,8 @@ func TestARPAndEcho(t *testing.T) {
 		t.Fatalf("%d answers to an echo request", len(s.Frames))
 	}
 	r := s.Frames[0]
-	if r[34] != 0 || !bytes.Equal(r[38:], echo[38:]) || !bytes.Equal(r[30:34], s.IP[:]) || wire.Fold(wire.Checksum(0, r[34:])) != 0xffff {
+	if r[34] != 0 || !bytes.Equal(r[38:], echo[38:]) || !bytes.Equal(r[30:34], s.IP[:]) ||
+		wire.Fold(wire.Checksum(0, r[34:])) != 0xffff {
 		t.Errorf("echo reply % x", r)
 	}
 }

@@ -18,7 +18,8 @@ func TestIGMP(t *testing.T) {
 	u.Net.Trace(func(ev linked.Event) {
 		var f wire.Frame
 		var g wire.IGMP
-		if ev.What == linked.Sent && f.Parse(ev.Frame, len(ev.Frame)) == nil && f.Proto == wire.ProtoIGMP && g.Parse(ev.Frame[f.PayloadOff:]) {
+		if ev.What == linked.Sent && f.Parse(ev.Frame, len(ev.Frame)) == nil && f.Proto == wire.ProtoIGMP &&
+			g.Parse(ev.Frame[f.PayloadOff:]) {
 			if g.Group == enginetest.Group {
 				heard[g.Type]++
 			}
@@ -33,7 +34,8 @@ func TestIGMP(t *testing.T) {
 	}
 	s := u.Stranger()
 	query := make([]byte, wire.IGMPFrameLen)
-	(&wire.IGMP{Type: wire.IGMPQuery, Group: enginetest.Group}).Put(query, wire.MAC{2, 9, 9, 9, 9, 9}, wire.IPv4{10, 0, 0, 99})
+	(&wire.IGMP{Type: wire.IGMPQuery, Group: enginetest.Group}).Put(query, wire.MAC{2, 9, 9, 9, 9, 9},
+		wire.IPv4{10, 0, 0, 99})
 	s.SendFrame(query)
 	u.Pass(time.Millisecond)
 	if heard[wire.IGMPReport] != 2 {
@@ -66,7 +68,8 @@ func TestIGMPFlood(t *testing.T) {
 	reports, burst, most, turn := 0, 0, 0, u.Now()
 	u.Net.Trace(func(ev linked.Event) {
 		var f wire.Frame
-		if ev.What != linked.Sent || f.Parse(ev.Frame, len(ev.Frame)) != nil || f.Proto != wire.ProtoIGMP || f.SrcIP != u.World.A.IP {
+		if ev.What != linked.Sent || f.Parse(ev.Frame, len(ev.Frame)) != nil || f.Proto != wire.ProtoIGMP ||
+			f.SrcIP != u.World.A.IP {
 			return
 		}
 		if now := u.World.A.Engine.Now(); now != turn {

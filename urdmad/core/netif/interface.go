@@ -111,7 +111,8 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{}
-	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSelf, DropLeft, DropSource6, DropDuplicate, DropKernel, DropProbes, DropEchoes, DropQuestions} {
+	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSelf, DropLeft, DropSource6, DropDuplicate,
+		DropKernel, DropProbes, DropEchoes, DropQuestions} {
 		n.Stats.Dropped[why] = 0
 	}
 	for _, why := range wire.PacketErrors {

@@ -115,7 +115,8 @@ func TestEcho(t *testing.T) {
 	reply := r.far.rx.p[0].Data
 	var g wire.Frame
 	if err := g.Parse(reply, len(reply)); err != nil || g.Proto != wire.ProtoICMP || g.Dst != r.far.MAC() ||
-		g.SrcIP != f.DstIP || g.DstIP != f.SrcIP || reply[g.PayloadOff] != 0 || !bytes.Equal(reply[g.PayloadOff+4:], request[g.PayloadOff+4:]) {
+		g.SrcIP != f.DstIP || g.DstIP != f.SrcIP || reply[g.PayloadOff] != 0 ||
+		!bytes.Equal(reply[g.PayloadOff+4:], request[g.PayloadOff+4:]) {
 		t.Errorf("answer %x to %x: %v", reply, request, err)
 	}
 	r.far.Next()
@@ -240,7 +241,8 @@ func TestKeep(t *testing.T) {
 	}
 	var head [wire.MaxHeaderLen]byte
 	for i := range held {
-		if private, data := held[i].Payload(0, &head); string(data) != string(rune('a'+i)) || string(private) != string(data) {
+		if private, data := held[i].Payload(0, &head); string(data) != string(rune('a'+i)) ||
+			string(private) != string(data) {
 			t.Errorf("kept datagram %d says %q, %q", i, data, private)
 		}
 		r.n.Release(&account, &held[i])
@@ -328,7 +330,8 @@ func TestPathFollows(t *testing.T) {
 	left.Follow()
 	left.Leave()
 	moved := wire.MAC{2, 0, 0, 0, 0xaa, 1}
-	arp := wire.ARP{Op: wire.ARPReply, SenderMAC: r.far.MAC(), SenderIP: theirAddr.As4(), TargetMAC: r.n.MAC(), TargetIP: ourAddr.As4()}
+	arp := wire.ARP{Op: wire.ARPReply, SenderMAC: r.far.MAC(), SenderIP: theirAddr.As4(), TargetMAC: r.n.MAC(),
+		TargetIP: ourAddr.As4()}
 	say := func() {
 		b := make([]byte, 64)
 		at := wire.PutEthernet(b, r.n.MAC(), arp.SenderMAC, wire.EtherTypeARP)

@@ -28,7 +28,8 @@ func newRig6(t testing.TB) *rig {
 // pair6 is a rig before that, and the port of the far end.
 func pair6(t testing.TB) (*rig, port.Port) {
 	r := &rig{TB: t, net: linked.New(1)}
-	o := linked.Options{Buffers: 1024, RxRing: 256, TxRing: 256, Misuse: func(what string) { t.Errorf("port misuse: %s", what) }}
+	o := linked.Options{Buffers: 1024, RxRing: 256, TxRing: 256,
+		Misuse: func(what string) { t.Errorf("port misuse: %s", what) }}
 	a, b := r.net.Pair(o, o, linked.Path{}, linked.Path{})
 	r.n = New(0, a, Address{Prefix: netip.PrefixFrom(our6, 64)}, &r.clock)
 	r.far = New(1, b, Address{Prefix: netip.PrefixFrom(their6, 64)}, &r.clock)
@@ -155,8 +156,10 @@ func TestEcho6(t *testing.T) {
 	}
 	reply := r.far.rx.p[0].Data
 	var g wire.Frame
-	if err := g.Parse(reply, len(reply)); err != nil || g.Dst != r.far.MAC() || g.Src6 != our6.As16() || g.Dst6 != their6.As16() ||
-		reply[54] != wire.ICMPv6EchoReply || !wire.VerifyICMPv6Checksum(&g, reply[54:]) || !bytes.Equal(reply[58:], request[58:]) {
+	if err := g.Parse(reply, len(reply)); err != nil || g.Dst != r.far.MAC() || g.Src6 != our6.As16() ||
+		g.Dst6 != their6.As16() ||
+		reply[54] != wire.ICMPv6EchoReply || !wire.VerifyICMPv6Checksum(&g, reply[54:]) ||
+		!bytes.Equal(reply[58:], request[58:]) {
 		t.Errorf("answer %x to %x: %v", reply, request, err)
 	}
 	r.far.Next()
@@ -202,8 +205,10 @@ func TestDrops6(t *testing.T) {
 		{"another protocol", edit(good, func(b []byte) { b[20] = 6 }), ""},
 		{"a router's advertisement", edit(r.echo6(their6, our6), func(b []byte) { b[54] = 134; checksum6(b) }), ""},
 		{"packet too big", edit(r.echo6(their6, our6), func(b []byte) { b[54] = 2; checksum6(b) }), ""},
-		{"a solicitation from behind a router", edit(r.echo6(their6, our6), func(b []byte) { b[54] = 135; checksum6(b) }), Drop(wire.ErrNDPHopLimit.Error())},
-		{"a query from behind a router", edit(r.echo6(their6, our6), func(b []byte) { b[54] = 130; checksum6(b) }), Drop(wire.ErrMLD.Error())},
+		{"a solicitation from behind a router", edit(r.echo6(their6, our6), func(b []byte) { b[54] = 135; checksum6(b) }),
+			Drop(wire.ErrNDPHopLimit.Error())},
+		{"a query from behind a router", edit(r.echo6(their6, our6), func(b []byte) { b[54] = 130; checksum6(b) }),
+			Drop(wire.ErrMLD.Error())},
 		{"IPv4", newRig(t, linked.Options{}).datagram("of IPv4"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -263,7 +268,8 @@ func TestDuplicate(t *testing.T) {
 func TestMulticastListeners(t *testing.T) {
 	r := newRig6(t)
 	group := netip.MustParseAddr("ff15::1234")
-	if r.n.Groups() != 0 || r.n.Join(group) != nil || r.n.Groups() != 1 || r.n.Join(netip.MustParseAddr("239.1.2.3")) != nil || r.n.Groups() != 1 {
+	if r.n.Groups() != 0 || r.n.Join(group) != nil || r.n.Groups() != 1 ||
+		r.n.Join(netip.MustParseAddr("239.1.2.3")) != nil || r.n.Groups() != 1 {
 		t.Error("groups are wrong")
 	}
 	expect := func(what string, want ...string) {
@@ -273,7 +279,8 @@ func TestMulticastListeners(t *testing.T) {
 		got := map[string]bool{}
 		for _, p := range r.far.rx.p[:waiting] {
 			var f wire.Frame
-			if err := f.Parse(p.Data, len(p.Data)); err != nil || f.Proto != wire.ProtoICMPv6 || p.Data[f.PayloadOff] != wire.ICMPv6MLDReport ||
+			if err := f.Parse(p.Data, len(p.Data)); err != nil || f.Proto != wire.ProtoICMPv6 ||
+				p.Data[f.PayloadOff] != wire.ICMPv6MLDReport ||
 				f.Dst6 != wire.AllMLDv2Routers || !f.Src6.IsLinkLocal() {
 				t.Errorf("%s: %v %+v", what, err, f)
 				continue

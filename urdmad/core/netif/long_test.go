@@ -41,7 +41,8 @@ func TestLongMessages(t *testing.T) {
 			group       string
 		}{
 			{"MLD", longMLD, wire.ICMPv6MLDReport, newRig6, "ff15::1234"},
-			{"IGMP", longIGMP, uint8(wire.IGMPReport), func(t testing.TB) *rig { return newRig(t, linked.Options{}) }, "239.1.2.3"},
+			{"IGMP", longIGMP, uint8(wire.IGMPReport), func(t testing.TB) *rig { return newRig(t, linked.Options{}) },
+				"239.1.2.3"},
 			{"solicitation", longSolicit, wire.ICMPv6Advertise, newRig6, ""},
 		} {
 			t.Run(fmt.Sprintf("%s/shared %v", c.name, shared), func(t *testing.T) {

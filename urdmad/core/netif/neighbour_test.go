@@ -27,7 +27,8 @@ func (m *mover) drop(_ uint64, frame []byte) bool {
 	case src == m.old:
 		copy(frame[6:], m.now[:])
 		var a wire.ARP
-		if _, err := a.Parse(frame[wire.EthernetLen:]); err == nil && wire.EtherType(uint16(frame[12])<<8|uint16(frame[13])) == wire.EtherTypeARP {
+		if _, err := a.Parse(frame[wire.EthernetLen:]); err == nil &&
+			wire.EtherType(uint16(frame[12])<<8|uint16(frame[13])) == wire.EtherTypeARP {
 			a.SenderMAC = m.now
 			a.Put(frame[wire.EthernetLen:])
 		}

@@ -27,7 +27,8 @@ func (t *transmitter) level(peer *port.Peer, length int) {
 	last, u := &t.p[t.used-1], &t.burst
 	size := len(last.Data)
 	more := length - size
-	if more < wire.MinPadding || length > cap(last.Data) || (u.padding+more)*paddingPart > u.bytes+more || last.Peer != *peer {
+	if more < wire.MinPadding || length > cap(last.Data) || (u.padding+more)*paddingPart > u.bytes+more ||
+		last.Peer != *peer {
 		return
 	}
 	last.Data = last.Data[:length]

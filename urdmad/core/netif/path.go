@@ -33,7 +33,8 @@ func (n *Interface) Path(link Link, local, peer netip.AddrPort) Path {
 		return n.barePath(link, local, peer)
 	}
 	return Path{n: n, len: wire.EncapLen, head: wire.Encap{Src: local.Port(), Dst: peer.Port()},
-		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr()), batch: n.Batches.to(peer.Addr())}
+		peer: port.PeerOf(netip.AddrPortFrom(peer.Addr(), link.Port)), whole: n.takesWhole(peer.Addr()),
+		batch: n.Batches.to(peer.Addr())}
 }
 
 // FramePath returns a path whose packets are frames on every port, for frames that are only shown.

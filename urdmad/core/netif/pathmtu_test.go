@@ -33,7 +33,8 @@ func TestPathTakesLess(t *testing.T) {
 				t.Errorf("%d: of what %s sent %d were lost and %d fragmented", size, name, p.Lost, p.Fragmented)
 			}
 		}
-		if s, ok := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()).Inspect(); !ok || s.PathMTU > size+28 || s.PathMTU < size+28-16 {
+		if s, ok := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()).Inspect(); !ok || s.PathMTU > size+28 ||
+			s.PathMTU < size+28-16 {
 			t.Errorf("%d: the path's MTU is shown as %d", size, s.PathMTU)
 		}
 	}
@@ -74,7 +75,8 @@ func TestPathComesToTakeLess(t *testing.T) {
 	setPass(w, 1300)
 	w.NewTraffic(a, b, load).Run(10 * time.Second)
 	if w.PipeA.Lost+w.PipeA.Fragmented+w.PipeB.Lost+w.PipeB.Fragmented > 0 {
-		t.Errorf("a new connection: lost %d and %d, fragmented %d and %d", w.PipeA.Lost, w.PipeB.Lost, w.PipeA.Fragmented, w.PipeB.Fragmented)
+		t.Errorf("a new connection: lost %d and %d, fragmented %d and %d", w.PipeA.Lost, w.PipeB.Lost, w.PipeA.Fragmented,
+			w.PipeB.Fragmented)
 	}
 }
 

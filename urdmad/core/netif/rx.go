@@ -185,7 +185,8 @@ func (n *Interface) share(f *wire.Frame, broken error, p *port.Packet) (ours boo
 		return true
 	}
 	n.toKernel(p)
-	return broken == nil && (f.Type == wire.EtherTypeARP || toUs && (four && f.Proto == wire.ProtoIGMP || six && f.Proto == wire.ProtoICMPv6))
+	return broken == nil && (f.Type == wire.EtherTypeARP || toUs &&
+		(four && f.Proto == wire.ProtoIGMP || six && f.Proto == wire.ProtoICMPv6))
 }
 
 // Decline gives the kernel a datagram that has no receiver here; it returns false if the port is not shared

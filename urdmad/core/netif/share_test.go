@@ -29,7 +29,8 @@ func TestShare(t *testing.T) {
 	}
 	echo := make([]byte, wire.EthernetLen+wire.IPv4Len+wire.ICMPEchoLen+8)
 	buildEcho(echo, r.far.MAC(), r.n.MAC())
-	arp := edit(12, append([]byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1}, slices.Concat(good[6:12], []byte{10, 0, 0, 2}, make([]byte, 6), []byte{10, 0, 0, 1})...)...)
+	arp := edit(12, append([]byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1},
+		slices.Concat(good[6:12], []byte{10, 0, 0, 2}, make([]byte, 6), []byte{10, 0, 0, 1})...)...)
 	for _, c := range []struct {
 		name    string
 		frame   []byte
@@ -49,7 +50,8 @@ func TestShare(t *testing.T) {
 		kernel = nil
 		r.raw(c.frame)
 		r.pass()
-		if got := drain(r.n); (len(got) == 1) != c.ours || (len(kernel) == 1) != c.kernel || c.kernel && !bytes.Equal(kernel[0], c.frame) {
+		if got := drain(r.n); (len(got) == 1) != c.ours || (len(kernel) == 1) != c.kernel || c.kernel &&
+			!bytes.Equal(kernel[0], c.frame) {
 			t.Errorf("%s: handed up %q, the kernel got %x", c.name, got, kernel)
 		}
 		r.pass()

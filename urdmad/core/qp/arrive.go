@@ -108,7 +108,8 @@ func (q *QP) writeEnds() {
 // Atomic carries out the peer's atomic operation at address va of the region stag. On the
 // fallback path done is false: later is called with the original value, and receives that
 // complete in the meantime wait for it.
-func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool, v Verdict) {
+func (q *QP) Atomic(stag mem.STag, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64,
+	done bool, v Verdict) {
 	q.t.heardFrom(q)
 	r := q.t.Regions.Lookup(stag)
 	why := q.checkRemote(r, va, mem.WordLen, mem.RemoteAtomic)

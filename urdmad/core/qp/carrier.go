@@ -80,7 +80,8 @@ const (
 // Why returns the reason that the queue pair reports for the end of its connection, if nothing
 // has failed before.
 func (r CloseReason) Why() reason.Number {
-	return [...]reason.Number{CloseLocal: reason.Left, CloseRemote: reason.PeerLeft, CloseTerminated: reason.PeerRefused, CloseDead: reason.Silent,
+	return [...]reason.Number{CloseLocal: reason.Left, CloseRemote: reason.PeerLeft, CloseTerminated: reason.PeerRefused,
+		CloseDead:  reason.Silent,
 		CloseMoved: reason.AddressGone}[r]
 }
 

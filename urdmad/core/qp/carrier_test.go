@@ -86,7 +86,8 @@ func newRig(t *testing.T, depth uint32) *rig {
 	}
 	l := ring.QPLayout(abi.QPCap{MaxSendWR: depth, MaxRecvWR: depth, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 64})
 	m := make([]byte, l.Bytes)
-	r.qp = New(Config{Client: client, PD: testPD, SendCQ: cq(&r.send), RecvCQ: cq(&r.recv), Async: async, Cap: l.Cap}, m, &l)
+	r.qp = New(Config{Client: client, PD: testPD, SendCQ: cq(&r.send), RecvCQ: cq(&r.recv), Async: async, Cap: l.Cap}, m,
+		&l)
 	r.ring.Init(m, &l, false)
 	r.table.Add(r.qp)
 	r.memory = mem.NewRegion(client.Space, testPD, mem.LocalWrite, 4096, 4096, 0, mem.Mapping{Bytes: make([]byte, 4096)})
@@ -231,7 +232,8 @@ func TestWrongWorkRequest(t *testing.T) {
 			r.want("before the first is done", r.completions(&r.send))
 			r.qp.Acknowledge(1)
 			r.turns()
-			r.want("sends", r.completions(&r.send), "1:0", fmt.Sprintf("2:%d", c.status), fmt.Sprintf("3:%d", abi.StatusWRFlushErr))
+			r.want("sends", r.completions(&r.send), "1:0", fmt.Sprintf("2:%d", c.status),
+				fmt.Sprintf("3:%d", abi.StatusWRFlushErr))
 			r.want("receives", r.completions(&r.recv), fmt.Sprintf("9:%d", abi.StatusWRFlushErr))
 			if r.carrier.failed != 1 || r.qp.State() != abi.QPSErr {
 				t.Errorf("the carrier's Failed was called %d times, and the state is %d", r.carrier.failed, r.qp.State())
@@ -365,7 +367,8 @@ func TestReceive(t *testing.T) {
 	if v := r.qp.BeginReceive(0, 0); v.Is != NoReceive {
 		t.Errorf("without a receive: %v", v)
 	}
-	two := []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag)}, {Addr: 4200, Length: 8, LKey: uint32(r.memory.STag)}}
+	two := []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag)},
+		{Addr: 4200, Length: 8, LKey: uint32(r.memory.STag)}}
 	r.ring.RQ.Write(1, two)
 	r.ring.RQ.Write(2, []abi.SGE{{Addr: 4096, Length: 4, LKey: uint32(r.memory.STag) ^ 1}})
 	r.ring.RQ.Publish()

@@ -50,7 +50,8 @@ var drains = map[string]func(t *testing.T, local bool) *drain{
 		for _, ends := range [][2]*enginetest.QP{{q, target}, {target, q}} {
 			toRTS(ends[0], ends[1])
 		}
-		return &drain{s.w, q, q.Client.Register(100, enginetest.ReadWrite), func(id uint64) abi.SQE { return enginetest.SendTo(id, s.srq[0]) },
+		return &drain{s.w, q, q.Client.Register(100, enginetest.ReadWrite),
+			func(id uint64) abi.SQE { return enginetest.SendTo(id, s.srq[0]) },
 			func() { s.post(0, receives); receives++ }}
 	},
 }
@@ -59,7 +60,8 @@ var drains = map[string]func(t *testing.T, local bool) *drain{
 func toRTS(q, peer *enginetest.QP) {
 	a, none := enginetest.Attempt, qp.IgnoredAttributes(q.Q.Type)
 	a.DestQPNum, a.DGID, a.PortNum = peer.Q.QPN, peer.Client.Host.Addr.As16(), 1
-	for _, move := range []struct{ state, mask uint32 }{{abi.QPSInit, abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags},
+	for _, move := range []struct{ state, mask uint32 }{{abi.QPSInit,
+		abi.QPMaskState | abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags},
 		{abi.QPSRTR, enginetest.RTRMask}, {abi.QPSRTS, enginetest.RTSMask}} {
 		a.QPState = move.state
 		q.MustModify(move.mask&^none, a)

@@ -249,7 +249,8 @@ func (q *QP) storeFallback(of request, r *mem.Region, va uint64, src []byte) {
 
 // atomic carries out an atomic operation of q's peer at address va of region r. The access has
 // been checked.
-func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64, done bool) {
+func (q *QP) atomic(r *mem.Region, va uint64, op *mem.AtomicOp, later func(original uint64)) (original uint64,
+	done bool) {
 	if original, done = r.Atomic(va, op); done {
 		return original, true
 	}

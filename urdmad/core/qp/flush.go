@@ -18,7 +18,8 @@ func (q *QP) Flush(why reason.Number) {
 	}
 	wasReset := q.state == abi.QPSReset
 	q.moveTo(abi.QPSErr)
-	if q.abandoned && q.Domain == nil { // the receives of an XRC domain belong to its programs, which are told of one that is lost
+	// the receives of an XRC domain belong to its programs, which are told of one that is lost
+	if q.abandoned && q.Domain == nil {
 		return
 	}
 	s := &q.SQ

@@ -16,7 +16,8 @@ func TestDeregisteredUnderWork(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for _, fallback := range []bool{false, true} {
 			for seed := range uint64(10) {
-				w := enginetest.New(t, enginetest.Options{Seed: seed + 1, Path: linked.Path{Delay: 20 * time.Microsecond, Loss: 0.02}})
+				w := enginetest.New(t, enginetest.Options{Seed: seed + 1,
+					Path: linked.Path{Delay: 20 * time.Microsecond, Loss: 0.02}})
 				a, b := w.Pair(local, nil)
 				reg := func(c *enginetest.Client) *enginetest.Region {
 					if fallback {
@@ -50,7 +51,8 @@ func TestFallbackOrder(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 30})
 		a, b := w.Pair(local, nil)
-		src, sink := a.Client.RegisterFallback(200000, enginetest.ReadWrite), b.Client.RegisterFallback(200000, enginetest.ReadWrite)
+		src, sink := a.Client.RegisterFallback(200000, enginetest.ReadWrite),
+			b.Client.RegisterFallback(200000, enginetest.ReadWrite)
 		shared, dst := b.Client.Register(4096, enginetest.ReadWrite), a.Client.RegisterFallback(200000, enginetest.ReadWrite)
 		for i := range src.Bytes {
 			src.Bytes[i] = byte(i*3 + i>>9)

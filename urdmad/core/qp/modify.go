@@ -29,7 +29,8 @@ func (q *QP) CheckModify(mask uint32, a *abi.QPAttr) error {
 // checkStep is CheckModify for a queue pair in the state from.
 func (q *QP) checkStep(from, mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskCurState != 0 && a.CurQPState != from {
-		return fmt.Errorf("%w: the state is %s, not %s as cur_qp_state says", ErrTransition, abi.QPStateText(from), abi.QPStateText(a.CurQPState))
+		return fmt.Errorf("%w: the state is %s, not %s as cur_qp_state says", ErrTransition, abi.QPStateText(from),
+			abi.QPStateText(a.CurQPState))
 	}
 	to := from
 	if mask&abi.QPMaskState != 0 {
@@ -38,7 +39,8 @@ func (q *QP) checkStep(from, mask uint32, a *abi.QPAttr) error {
 	given := mask &^ abi.QPMaskState
 	if to == abi.QPSReset || to == abi.QPSErr && from != abi.QPSReset {
 		if given != 0 {
-			return fmt.Errorf("%w: %s beside a move to %s, expected IBV_QP_STATE alone", ErrAttribute, abi.QPMaskText(given), abi.QPStateText(to))
+			return fmt.Errorf("%w: %s beside a move to %s, expected IBV_QP_STATE alone", ErrAttribute, abi.QPMaskText(given),
+				abi.QPStateText(to))
 		}
 		return nil
 	}
@@ -60,7 +62,8 @@ func maskError(from, to, missing, extra uint32) error {
 	if extra != 0 {
 		parts = append(parts, "may not have "+abi.QPMaskText(extra))
 	}
-	return fmt.Errorf("%w: from %s to %s the mask %s", ErrAttribute, abi.QPStateText(from), abi.QPStateText(to), strings.Join(parts, " and "))
+	return fmt.Errorf("%w: from %s to %s the mask %s", ErrAttribute, abi.QPStateText(from), abi.QPStateText(to),
+		strings.Join(parts, " and "))
 }
 
 // limits are the value ranges of attributes.

@@ -24,12 +24,14 @@ var specified = map[uint32][]step{
 		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
 		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN,
 			abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer), bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
-		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskTimeout),
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry,
+			abi.QPMaskTimeout),
 			bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
 		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
 		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
 		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
-		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV,
+			abi.QPMaskTimeout,
 			abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskMaxQPRdAtomic, abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer)},
 	},
 	abi.QPTypeUC: {
@@ -60,12 +62,14 @@ var specified = map[uint32][]step{
 		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
 		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN),
 			bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
-		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskTimeout),
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskMaxQPRdAtomic, abi.QPMaskRetryCnt, abi.QPMaskRNRRetry,
+			abi.QPMaskTimeout),
 			bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
 		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
 		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
 		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags)},
-		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV,
+			abi.QPMaskTimeout,
 			abi.QPMaskRetryCnt, abi.QPMaskRNRRetry, abi.QPMaskMaxQPRdAtomic)},
 	},
 	abi.QPTypeXRCRecv: {
@@ -73,11 +77,13 @@ var specified = map[uint32][]step{
 		{abi.QPSInit, abi.QPSInit, nil, bits(abi.QPMaskPKeyIndex, abi.QPMaskPort, abi.QPMaskAccessFlags)},
 		{abi.QPSInit, abi.QPSRTR, bits(abi.QPMaskAV, abi.QPMaskPathMTU, abi.QPMaskDestQPN, abi.QPMaskRQPSN,
 			abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer), bits(abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags)},
-		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskTimeout), bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
+		{abi.QPSRTR, abi.QPSRTS, bits(abi.QPMaskSQPSN, abi.QPMaskTimeout),
+			bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
 		{abi.QPSRTS, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
 		{abi.QPSRTS, abi.QPSSQD, nil, bits(abi.QPMaskEnSQDAsyncNotify)},
 		{abi.QPSSQD, abi.QPSRTS, nil, bits(abi.QPMaskCurState, abi.QPMaskAccessFlags, abi.QPMaskMinRNRTimer)},
-		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV, abi.QPMaskTimeout,
+		{abi.QPSSQD, abi.QPSSQD, nil, bits(abi.QPMaskPort, abi.QPMaskPKeyIndex, abi.QPMaskAccessFlags, abi.QPMaskAV,
+			abi.QPMaskTimeout,
 			abi.QPMaskMaxDestRdAtomic, abi.QPMaskMinRNRTimer)},
 	},
 }
@@ -185,15 +191,19 @@ func TestWithoutState(t *testing.T) {
 
 // TestValues: each attribute has its largest value.
 func TestValues(t *testing.T) {
-	good := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 1<<24 - 1, MinRNRTimer: 31, MaxDestRdAtomic: 255, AHPortNum: 1}
-	const mask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic |
+	good := abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: 1<<24 - 1, MinRNRTimer: 31, MaxDestRdAtomic: 255,
+		AHPortNum: 1}
+	const mask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+		abi.QPMaskMaxDestRdAtomic |
 		abi.QPMaskMinRNRTimer
 	if err := checkRC(abi.QPSInit, mask, &good); err != nil {
 		t.Fatal(err)
 	}
 	for i, spoil := range []func(*abi.QPAttr){
-		func(a *abi.QPAttr) { a.PathMTU = 0 }, func(a *abi.QPAttr) { a.PathMTU = 6 }, func(a *abi.QPAttr) { a.DestQPNum = 1 << 24 },
-		func(a *abi.QPAttr) { a.MinRNRTimer = 32 }, func(a *abi.QPAttr) { a.MaxDestRdAtomic = 256 }, func(a *abi.QPAttr) { a.AHPortNum = 2 },
+		func(a *abi.QPAttr) { a.PathMTU = 0 }, func(a *abi.QPAttr) { a.PathMTU = 6 },
+		func(a *abi.QPAttr) { a.DestQPNum = 1 << 24 },
+		func(a *abi.QPAttr) { a.MinRNRTimer = 32 }, func(a *abi.QPAttr) { a.MaxDestRdAtomic = 256 },
+		func(a *abi.QPAttr) { a.AHPortNum = 2 },
 		func(a *abi.QPAttr) { a.AHPortNum = 0 },
 		func(a *abi.QPAttr) { a.IsGlobal, a.SGIDIndex = 1, 1 },
 	} {
@@ -205,12 +215,14 @@ func TestValues(t *testing.T) {
 	}
 	for port, ok := range []bool{false, true, true, false} { // of a device of two
 		q := QP{Config: Config{Type: abi.QPTypeRC, Ports: 2}}
-		err := q.CheckModify(abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags, &abi.QPAttr{QPState: abi.QPSInit, PortNum: uint32(port)})
+		err := q.CheckModify(abi.QPMaskState|abi.QPMaskPort|abi.QPMaskPKeyIndex|abi.QPMaskAccessFlags,
+			&abi.QPAttr{QPState: abi.QPSInit, PortNum: uint32(port)})
 		if ok && err != nil || !ok && !errors.Is(err, ErrAttribute) {
 			t.Errorf("port %d of two: %v", port, err)
 		}
 	}
-	if err := checkRC(abi.QPSInit, abi.QPMaskState|abi.QPMaskCurState, &abi.QPAttr{QPState: abi.QPSErr, CurQPState: abi.QPSRTS}); !errors.Is(err, ErrTransition) {
+	if err := checkRC(abi.QPSInit, abi.QPMaskState|abi.QPMaskCurState,
+		&abi.QPAttr{QPState: abi.QPSErr, CurQPState: abi.QPSRTS}); !errors.Is(err, ErrTransition) {
 		t.Errorf("a wrong current state: %v", err)
 	}
 }
@@ -231,7 +243,8 @@ func TestRetryTime(t *testing.T) {
 		retry uint32
 		timer uint8
 		want  int64
-	}{{0, 12, 0}, {1, 12, 640_000}, {6, 1, 60_000}, {2, 0, 2 * 655_360_000}, {1, 31, 491_520_000}, {7, 1, int64(NoLimit)}} {
+	}{{0, 12, 0}, {1, 12, 640_000}, {6, 1, 60_000}, {2, 0, 2 * 655_360_000}, {1, 31, 491_520_000},
+		{7, 1, int64(NoLimit)}} {
 		if got := int64(rnrWaitLimit(c.retry, c.timer)); got != c.want {
 			t.Errorf("rnr_retry %d, min_rnr_timer %d: %d ns, expected %d", c.retry, c.timer, got, c.want)
 		}
@@ -248,8 +261,10 @@ func TestModifyErrorsHaveNames(t *testing.T) {
 		{abi.QPSReset, abi.QPMaskState, abi.QPAttr{QPState: abi.QPSRTS}, "from RESET to RTS"},
 		{abi.QPSReset, abi.QPMaskState | abi.QPMaskPort | abi.QPMaskAV, abi.QPAttr{QPState: abi.QPSInit},
 			"from RESET to INIT the mask lacks IBV_QP_ACCESS_FLAGS|IBV_QP_PKEY_INDEX and may not have IBV_QP_AV"},
-		{abi.QPSRTS, abi.QPMaskState | abi.QPMaskQKey | 1<<31, abi.QPAttr{QPState: abi.QPSErr}, "IBV_QP_QKEY|0x80000000 beside a move to ERR"},
-		{abi.QPSInit, abi.QPMaskState | abi.QPMaskCurState, abi.QPAttr{QPState: abi.QPSRTR, CurQPState: 9}, "the state is INIT, not state 9"},
+		{abi.QPSRTS, abi.QPMaskState | abi.QPMaskQKey | 1<<31, abi.QPAttr{QPState: abi.QPSErr},
+			"IBV_QP_QKEY|0x80000000 beside a move to ERR"},
+		{abi.QPSInit, abi.QPMaskState | abi.QPMaskCurState, abi.QPAttr{QPState: abi.QPSRTR, CurQPState: 9},
+			"the state is INIT, not state 9"},
 	} {
 		if err := checkRC(c.from, c.mask, &c.a); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, expected %q in it", err, c.want)

@@ -30,10 +30,11 @@ func TestLocalMistakes(t *testing.T) {
 		{"another's key", abi.StatusLocProtErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
 			a.Post(enginetest.Send(5), foreign.SGE(0, 10))
 		}},
-		{"read into what is not writable", abi.StatusLocProtErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
-			r := a.Client.Register(4096, 0)
-			a.Post(enginetest.Read(5, peer, 0), r.SGE(0, 10))
-		}},
+		{"read into what is not writable", abi.StatusLocProtErr,
+			func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
+				r := a.Client.Register(4096, 0)
+				a.Post(enginetest.Read(5, peer, 0), r.SGE(0, 10))
+			}},
 		{"unknown opcode", abi.StatusLocQPOpErr, func(a *enginetest.QP, mine, foreign, peer *enginetest.Region) {
 			a.Post(abi.SQE{WRID: 5, Opcode: 77})
 		}},
@@ -107,7 +108,8 @@ func TestReceiveListTooLong(t *testing.T) {
 // TestFence: a fenced Send waits for the Reads before it, so it can carry what
 // they brought.
 func TestFence(t *testing.T) {
-	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool,
+		register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		w := enginetest.New(t, enginetest.Options{Seed: 22, Path: linked.Path{Delay: 100 * time.Microsecond}})
 		a, b := w.Pair(local, nil)
 		src, dst := b.Client.Register(1<<20, enginetest.ReadWrite), register(a.Client, 1<<20, enginetest.ReadWrite)

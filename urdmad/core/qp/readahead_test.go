@@ -26,8 +26,10 @@ func pattern(b []byte) {
 func TestReadAheadIsBounded(t *testing.T) {
 	const size, ops = 1<<20 + 12345, 100
 	for _, read := range []bool{false, true} {
-		enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
-			w := enginetest.New(t, enginetest.Options{Seed: 90, MTU: 9000, Path: linked.Path{Loss: 0.001, Delay: 10 * time.Microsecond}})
+		enginetest.Memories(t, func(t *testing.T, local bool,
+			register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+			w := enginetest.New(t, enginetest.Options{Seed: 90, MTU: 9000,
+				Path: linked.Path{Loss: 0.001, Delay: 10 * time.Microsecond}})
 			a, b := w.Pair(local, &abi.QPCap{MaxSendWR: ops, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
 			src := register(a.Client, size, enginetest.ReadWrite)
 			pattern(src.Bytes)
@@ -71,11 +73,13 @@ func TestReadAheadIsBounded(t *testing.T) {
 // TestNullAmongReadAhead: of a list that has to be read ahead because urdmad can't map some of
 // it, what names a null region is zeros, and what a Read writes there is lost.
 func TestNullAmongReadAhead(t *testing.T) {
-	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool,
+		register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		const piece = 600000 // some chunks lie in the null region alone
 		w := enginetest.New(t, enginetest.Options{Seed: 92, MTU: 9000})
 		a, b := w.Pair(local, &abi.QPCap{MaxSendWR: 2, MaxRecvWR: 1, MaxSendSGE: 3, MaxRecvSGE: 1})
-		slow, null, far := register(a.Client, 2*piece, enginetest.ReadWrite), a.Client.RegisterNull(), b.Client.Register(3*piece, enginetest.ReadWrite)
+		slow, null, far := register(a.Client, 2*piece, enginetest.ReadWrite), a.Client.RegisterNull(),
+			b.Client.Register(3*piece, enginetest.ReadWrite)
 		list := []abi.SGE{slow.SGE(0, piece), null.SGE(1<<40, piece), slow.SGE(piece, piece)}
 		pattern(slow.Bytes)
 		pattern(far.Bytes)
@@ -123,7 +127,8 @@ func TestBlockedPages(t *testing.T) {
 			time.Sleep(10 * time.Microsecond)
 			done += len(a.Send.Poll())
 		}
-		for give := time.Now().Add(10 * time.Second); b.Client.E.Unwritten() > 0 && time.Now().Before(give); w.Pass(time.Millisecond) {
+		for give := time.Now().Add(10 * time.Second); b.Client.E.Unwritten() > 0 &&
+			time.Now().Before(give); w.Pass(time.Millisecond) {
 			time.Sleep(10 * time.Microsecond)
 		}
 		if done != ops || !bytes.Equal(src.Bytes, sink.Bytes) {

@@ -15,7 +15,8 @@ type Refusal struct {
 type RefusalKind uint16
 
 const (
-	RefusalRegion       RefusalKind = 1 // the region's or window's rights are too few; value: the rights, enum ibv_access_flags
+	// the region's or window's rights are too few; value: the rights, enum ibv_access_flags
+	RefusalRegion       RefusalKind = 1
 	RefusalPair         RefusalKind = 2 // the queue pair's rights are too few; value: qp_access_flags
 	RefusalRoom         RefusalKind = 3 // the receive is too short; value: its length in bytes
 	RefusalReceive      RefusalKind = 4 // the receive was invalid; value: the reason

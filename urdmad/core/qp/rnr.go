@@ -82,7 +82,8 @@ const receiverWait = 100 * clock.Millisecond
 const RNRForever = 7
 
 // rnrTimers are InfiniBand's values of min_rnr_timer, in units of 10 microseconds.
-var rnrTimers = [32]clock.Time{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+var rnrTimers = [32]clock.Time{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+	1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152}
 
 func rnrWaitLimit(retries uint32, minRNRTimer uint8) clock.Time {

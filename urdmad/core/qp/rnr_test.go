@@ -37,7 +37,8 @@ func lateReceives(t *testing.T, local bool, retries uint8, timer uint32, late ti
 	w := enginetest.New(t, enginetest.Options{Seed: 7, Path: path})
 	a, b := w.Pair(local, nil)
 	b.Q.Connection().RNRRetry, b.Q.Attr.MinRNRTimer = retries, timer
-	src, in, good := a.Client.Register(messages*size, enginetest.ReadWrite), b.Client.Register(messages*size, enginetest.ReadWrite), b.Client.Register(8, enginetest.ReadWrite)
+	src, in, good := a.Client.Register(messages*size, enginetest.ReadWrite),
+		b.Client.Register(messages*size, enginetest.ReadWrite), b.Client.Register(8, enginetest.ReadWrite)
 	for i := range src.Bytes {
 		src.Bytes[i] = byte(i / size)
 	}

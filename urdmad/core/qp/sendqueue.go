@@ -88,7 +88,8 @@ func (wr *SendWR) Destination() (addr netip.Addr, qpn, qkey uint32) {
 
 // binding returns the binding that a bind work request asks for.
 func (wr *SendWR) binding(by mem.User) mem.Binding {
-	return mem.Binding{STag: wr.RKey, To: wr.STag, Addr: wr.remote, Length: wr.operand1, Access: uint32(wr.operand2), By: by}
+	return mem.Binding{STag: wr.RKey, To: wr.STag, Addr: wr.remote, Length: wr.operand1, Access: uint32(wr.operand2),
+		By: by}
 }
 
 // Offset returns how many bytes were handed to the carrier: the next segment starts there.

@@ -75,7 +75,8 @@ func TestIdleIsSmall(t *testing.T) {
 		depth uint32
 		most  uint64 // bytes of heap
 	}{{128, 4 << 10}, {16384, 32 << 10}} {
-		l := ring.QPLayout(abi.QPCap{MaxSendWR: c.depth, MaxRecvWR: c.depth, MaxSendSGE: MaxSGE, MaxRecvSGE: MaxSGE, MaxInline: 64})
+		l := ring.QPLayout(abi.QPCap{MaxSendWR: c.depth, MaxRecvWR: c.depth, MaxSendSGE: MaxSGE, MaxRecvSGE: MaxSGE,
+			MaxInline: 64})
 		memory := make([]byte, l.Bytes)
 		const n = 32
 		var kept [n]*QP

@@ -150,7 +150,8 @@ func TestSharedReceiveEvents(t *testing.T) {
 		s.peers[n%2].Post(enginetest.Send(1), s.out[n%2].SGE(0, 1000))
 		s.recv.Completions(1)
 		events := client.AsyncEvents()
-		if n == 1 && (len(events) != 1 || events[0].EventType != abi.EventSRQLimitReached || events[0].Handle != s.srq.Q.Shared().Handle) ||
+		if n == 1 && (len(events) != 1 || events[0].EventType != abi.EventSRQLimitReached ||
+			events[0].Handle != s.srq.Q.Shared().Handle) ||
 			n != 1 && len(events) != 0 {
 			t.Fatalf("events %+v after %d receives of 4, with a limit of 3", events, n+1)
 		}

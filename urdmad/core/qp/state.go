@@ -25,7 +25,8 @@ func (q *QP) State() uint32 { return q.state }
 // has a connected type and no connection, and is in RESET or INIT. A UC queue pair gets its
 // carrier from ibv_modify_qp.
 func (q *QP) Connectable() bool {
-	return q.Type != abi.QPTypeUC && q.Type != abi.QPTypeUD && !q.removed && q.carrier == nil && (q.state == abi.QPSReset || q.state == abi.QPSInit)
+	return q.Type != abi.QPTypeUC && q.Type != abi.QPTypeUD && !q.removed && q.carrier == nil &&
+		(q.state == abi.QPSReset || q.state == abi.QPSInit)
 }
 
 // Receives reports whether the peer's messages may arrive in a state: RTR and later.
@@ -63,7 +64,8 @@ func maxReads(a *abi.QPAttr, c Carrier) uint16 {
 // Await makes c, which has no connection yet, the carrier of a queue pair in RTR or later.
 func (t *Table) Await(q *QP, c Carrier) {
 	q.carrier = c
-	q.SQ.accepts = ImmediateData | Atomics | XRC // until the connection is there: posts are fetched, and such a peer is always a urdmad
+	// until the connection is there: posts are fetched, and such a peer is always a urdmad
+	q.SQ.accepts = ImmediateData | Atomics | XRC
 	t.Ready(q)
 }
 

@@ -46,7 +46,8 @@ func TestUnreachableSourceInPart(t *testing.T) {
 		a, b, here, missing := unreachableScene(t, local)
 		sink := b.Client.Register(200000, enginetest.ReadWrite)
 		a.Post(enginetest.Write(1, sink, 0), here.SGE(0, 8192))
-		a.Post(enginetest.Write(2, sink, 0), a.Client.RegisterFallback(100000, enginetest.ReadWrite).SGE(0, 100000), missing.SGE(0, 100000))
+		a.Post(enginetest.Write(2, sink, 0), a.Client.RegisterFallback(100000, enginetest.ReadWrite).SGE(0, 100000),
+			missing.SGE(0, 100000))
 		a.Post(enginetest.Write(3, sink, 0), here.SGE(0, 8192))
 		expectUnreachable(t, a)
 	})
@@ -76,7 +77,8 @@ func TestUnreachableReceive(t *testing.T) {
 		b.PostRecv(3, here.SGE(0, 8))
 		a.Post(enginetest.Send(1), out.SGE(0, 200000))
 		got := b.Recv.Completions(3)
-		enginetest.Expect(t, "receiver", got, []uint64{1, 2, 3}, abi.StatusLocProtErr, abi.StatusWRFlushErr, abi.StatusWRFlushErr)
+		enginetest.Expect(t, "receiver", got, []uint64{1, 2, 3}, abi.StatusLocProtErr, abi.StatusWRFlushErr,
+			abi.StatusWRFlushErr)
 		if why := reason.Number(got[0].VendorErr); why != reason.LocalUnreachable {
 			t.Errorf("reason %v", why)
 		}

@@ -21,7 +21,8 @@ type slowScene struct {
 func newSlowScene(t *testing.T, local bool) *slowScene {
 	s := &slowScene{World: enginetest.New(t, enginetest.Options{Seed: 60, BlockedPages: true})}
 	s.a, s.b = s.Pair(local, nil)
-	s.src, s.sink = s.a.Client.Register(20000, enginetest.ReadWrite), s.b.Client.RegisterFallback(20000, enginetest.ReadWrite)
+	s.src, s.sink = s.a.Client.Register(20000, enginetest.ReadWrite),
+		s.b.Client.RegisterFallback(20000, enginetest.ReadWrite)
 	for i := range s.src.Bytes {
 		s.src.Bytes[i] = byte(i*7 + i>>8)
 	}
@@ -73,7 +74,8 @@ func TestWriteInFrontOfRefusal(t *testing.T) {
 		s.a.Post(enginetest.Write(3, s.sink, 0), s.src.SGE(100, 8))
 		s.nothing(s.a)
 		s.unblock()
-		enginetest.Expect(t, "sender", s.a.Send.Completions(3), []uint64{1, 2, 3}, 0, abi.StatusRemAccessErr, abi.StatusWRFlushErr)
+		enginetest.Expect(t, "sender", s.a.Send.Completions(3), []uint64{1, 2, 3}, 0, abi.StatusRemAccessErr,
+			abi.StatusWRFlushErr)
 		if !bytes.Equal(s.sink.Bytes, s.src.Bytes) {
 			t.Error("other bytes")
 		}
@@ -118,7 +120,8 @@ func TestLostWrite(t *testing.T) {
 // waited for, however fast the memory of another is.
 func TestXRCSlowMember(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
-		s := newXRCSceneOn(t, enginetest.Options{Seed: 62, RNRRetry: 7, BlockedPages: true}, (*enginetest.Client).RegisterFallback)
+		s := newXRCSceneOn(t, enginetest.Options{Seed: 62, RNRRetry: 7, BlockedPages: true},
+			(*enginetest.Client).RegisterFallback)
 		i := 0
 		if local {
 			i = 1

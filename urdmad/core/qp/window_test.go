@@ -27,10 +27,12 @@ type windowScene struct {
 
 const windowAt, windowLen = 100, 1000
 
-func newWindowScene(t *testing.T, local, type2 bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) *windowScene {
+func newWindowScene(t *testing.T, local, type2 bool,
+	register func(*enginetest.Client, int, uint32) *enginetest.Region) *windowScene {
 	w := enginetest.New(t, enginetest.Options{Seed: 90})
 	a, b := w.Pair(local, nil)
-	s := &windowScene{w: w, a: a, b: b, mine: a.Client.Register(8192, enginetest.ReadWrite), region: register(b.Client, 8192, bindable)}
+	s := &windowScene{w: w, a: a, b: b, mine: a.Client.Register(8192, enginetest.ReadWrite),
+		region: register(b.Client, 8192, bindable)}
 	for i := range s.mine.Bytes {
 		s.mine.Bytes[i] = 0xee
 	}
@@ -60,7 +62,10 @@ func TestWindows(t *testing.T) {
 			code wire.TermCode
 			post func(s *windowScene) abi.SQE
 		}{
-			{"before", wire.TermTaggedBounds, func(s *windowScene) abi.SQE { return s.through(enginetest.Write(5, s.region, 0), windowAt-1) }},
+			{"before", wire.TermTaggedBounds, func(s *windowScene) abi.SQE {
+				return s.through(enginetest.Write(5, s.region, 0),
+					windowAt-1)
+			}},
 			{"behind", wire.TermTaggedBounds, func(s *windowScene) abi.SQE {
 				return s.through(enginetest.Write(5, s.region, 0), windowAt+windowLen-9)
 			}},
@@ -69,13 +74,15 @@ func TestWindows(t *testing.T) {
 				w.RKey = w.RKey&^0xff | (w.RKey-1)&0xff
 				return w
 			}},
-			{"region", wire.TermProtectionAccess, func(s *windowScene) abi.SQE { return enginetest.Write(5, s.region, windowAt) }},
+			{"region", wire.TermProtectionAccess,
+				func(s *windowScene) abi.SQE { return enginetest.Write(5, s.region, windowAt) }},
 			{"no right", wire.TermProtectionAccess, func(s *windowScene) abi.SQE {
 				return s.through(enginetest.FetchAdd(5, s.region, 0, 1), windowAt+4)
 			}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+				enginetest.Memories(t, func(t *testing.T, local bool,
+					register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 					s := newWindowScene(t, local, type2, register)
 					s.a.Post(s.through(enginetest.Write(2, s.region, 0), windowAt), s.mine.SGE(0, windowLen))
 					s.a.Post(s.through(enginetest.Read(3, s.region, 0), windowAt), s.mine.SGE(4000, windowLen))
@@ -124,7 +131,8 @@ func TestBindErrors(t *testing.T) {
 			return enginetest.Bind(7, s.window, s.b.Client.Register(4096, abi.AccessMWBind), 0, 100, abi.AccessRemoteWrite)
 		}},
 		{"another client's region", false, func(s *windowScene) abi.SQE {
-			return enginetest.Bind(7, s.window, s.b.Client.Host.NewClient().Register(4096, bindable), 0, 100, enginetest.ReadWrite)
+			return enginetest.Bind(7, s.window, s.b.Client.Host.NewClient().Register(4096, bindable), 0, 100,
+				enginetest.ReadWrite)
 		}},
 		{"another client's window", false, func(s *windowScene) abi.SQE {
 			return enginetest.Bind(7, s.b.Client.Host.NewClient().NewWindow(false), s.region, 0, 100, enginetest.ReadWrite)
@@ -144,8 +152,14 @@ func TestBindErrors(t *testing.T) {
 			w.RKey ^= 1 << 20
 			return w
 		}},
-		{"invalidate type 1", false, func(s *windowScene) abi.SQE { return enginetest.Invalidate(7, abi.WRLocalInv, s.window.STag()) }},
-		{"invalidate a region", false, func(s *windowScene) abi.SQE { return enginetest.Invalidate(7, abi.WRLocalInv, s.region.STag) }},
+		{"invalidate type 1", false, func(s *windowScene) abi.SQE {
+			return enginetest.Invalidate(7, abi.WRLocalInv,
+				s.window.STag())
+		}},
+		{"invalidate a region", false, func(s *windowScene) abi.SQE {
+			return enginetest.Invalidate(7, abi.WRLocalInv,
+				s.region.STag)
+		}},
 		{"invalidate the wrong key", true, func(s *windowScene) abi.SQE {
 			return enginetest.Invalidate(7, abi.WRLocalInv, s.window.STag()^1)
 		}},
@@ -217,7 +231,8 @@ func TestUnbind(t *testing.T) {
 		"dealloc": func(t *testing.T, s *windowScene) { s.window.Remove() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+			enginetest.Memories(t, func(t *testing.T, local bool,
+				register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 				s := newWindowScene(t, local, name == "local" || name == "remote", register)
 				stag := s.window.STag()
 				unbind(t, s)
@@ -264,18 +279,21 @@ func TestBindInItsTurn(t *testing.T) {
 // moments, each in one of its ways; once the program knows, nothing moves.
 func TestWindowOracle(t *testing.T) {
 	for seed := range enginetest.Seeds(20) {
-		enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+		enginetest.Memories(t, func(t *testing.T, local bool,
+			register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 			unbindAtRandom(t, local, 9500+seed, register)
 		})
 	}
 }
 
-func unbindAtRandom(t *testing.T, local bool, seed uint64, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+func unbindAtRandom(t *testing.T, local bool, seed uint64,
+	register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 	const size = 1 << 20
 	const private = 0x77
 	w := enginetest.New(t, enginetest.Options{Seed: seed})
 	a, b := w.Pair(local, nil)
-	s := &windowScene{w: w, a: a, b: b, mine: a.Client.Register(size, enginetest.ReadWrite), region: register(b.Client, size, bindable)}
+	s := &windowScene{w: w, a: a, b: b, mine: a.Client.Register(size, enginetest.ReadWrite),
+		region: register(b.Client, size, bindable)}
 	for i := range s.mine.Bytes {
 		s.mine.Bytes[i] = 0xee
 	}

@@ -40,14 +40,16 @@ func onWires(t *testing.T, seed uint64, test func(*testing.T, enginetest.Options
 	}
 }
 
-func newXRCSceneOn(t *testing.T, o enginetest.Options, register func(*enginetest.Client, int, uint32) *enginetest.Region) *xrcScene {
+func newXRCSceneOn(t *testing.T, o enginetest.Options,
+	register func(*enginetest.Client, int, uint32) *enginetest.Region) *xrcScene {
 	s := &xrcScene{w: enginetest.New(t, o), domain: qp.NewDomain()}
 	for i := range s.srq {
 		server := s.w.B.NewClient()
 		s.recv[i] = server.NewCQ(256)
 		s.srq[i] = server.NewNamed(s.domain, xrcSlots, s.recv[i])
 		s.inbox[i] = register(server, 2*xrcSlots*srqMessage, enginetest.ReadWrite)
-		s.sinks[0][i], s.sinks[1][i] = register(server, srqMessage, enginetest.ReadWrite), register(server, srqMessage, enginetest.ReadWrite)
+		s.sinks[0][i], s.sinks[1][i] = register(server, srqMessage, enginetest.ReadWrite),
+			register(server, srqMessage, enginetest.ReadWrite)
 	}
 	for i, host := range []*enginetest.Host{s.w.A, s.w.B} {
 		s.peers[i], s.targets[i] = host.NewClient().NewInitiator(), s.srq[i].Client.NewTarget(s.domain)
@@ -120,9 +122,10 @@ func TestXRC(t *testing.T) {
 	const messages = 80
 	for seed := uint64(1); seed <= enginetest.Seeds(6); seed++ {
 		kinds := rand.New(rand.NewPCG(seed, 7))
-		s := newXRCSceneOn(t, enginetest.Options{Seed: 300 + seed, RNRRetry: 7, RoCE: seed%2 == 0}, func(c *enginetest.Client, n int, access uint32) *enginetest.Region {
-			return memories[kinds.IntN(len(memories))](c, n, access)
-		})
+		s := newXRCSceneOn(t, enginetest.Options{Seed: 300 + seed, RNRRetry: 7, RoCE: seed%2 == 0},
+			func(c *enginetest.Client, n int, access uint32) *enginetest.Region {
+				return memories[kinds.IntN(len(memories))](c, n, access)
+			})
 		s.w.SetPath(enginetest.Lossy)
 		var writing [2][2]bool // by peer and queue
 		var free [2][]uint64
@@ -179,7 +182,8 @@ func testXRCImmediate(t *testing.T, o enginetest.Options) {
 			peer.Post(write, s.out[i].SGE(0, 2000))
 			enginetest.Expect(t, "sends", peer.Send.Completions(2), []uint64{1, 2}, 0, 0)
 			e := s.recv[queue].Completions(2)
-			if e[0].ImmOrSTag != send.ImmOrSTag || e[0].ByteLen != 3000 || e[1].ImmOrSTag != write.ImmOrSTag || e[1].ByteLen != 2000 ||
+			if e[0].ImmOrSTag != send.ImmOrSTag || e[0].ByteLen != 3000 || e[1].ImmOrSTag != write.ImmOrSTag ||
+				e[1].ByteLen != 2000 ||
 				e[0].QPNum != s.targets[i].Q.QPN || e[0].UserHandle != 0 {
 				t.Errorf("peer %d, queue %d: %+v", i, queue, e)
 			}
@@ -366,14 +370,16 @@ func TestXRCBacklogIsTheMembers(t *testing.T) {
 		if n := creator.E.Unwritten(); n != 0 {
 			t.Errorf("%d bytes count for who made the target", n)
 		}
-		if n := member.E.Unwritten(); n == 0 || local && n < qp.MaxUnwritten || n > mostWaiting { // a wire's window is shorter
+		// a wire's window is shorter
+		if n := member.E.Unwritten(); n == 0 || local && n < qp.MaxUnwritten || n > mostWaiting {
 			t.Errorf("%d bytes wait to be written, expected about %d", n, qp.MaxUnwritten)
 		}
 		own.PostRecv(1, sink.SGE(0, 4096))
 		other.Post(enginetest.Send(1), src.SGE(0, 100))
 		w.Pass(time.Second)
 		if e := own.Recv.Poll(); len(e) != 1 {
-			t.Errorf("a message to another queue pair of the creator's, into memory that is there: %d completions after 1 s", len(e))
+			t.Errorf("a message to another queue pair of the creator's, into memory that is there: %d completions after 1 s",
+				len(e))
 		}
 		unblock()
 	})
@@ -388,7 +394,8 @@ func TestXRCMemoriesOfTwoSpeeds(t *testing.T) {
 		slow, fast := w.B.NewClient(), w.B.NewClient()
 		cqs := []*enginetest.CQ{slow.NewCQ(8), fast.NewCQ(8)}
 		queues := []*enginetest.SRQ{slow.NewNamed(d, 4, cqs[0]), fast.NewNamed(d, 4, cqs[1])}
-		inboxes := []*enginetest.Region{slow.RegisterFallback(4096, enginetest.ReadWrite), fast.RegisterFallback(4096, enginetest.ReadWrite)}
+		inboxes := []*enginetest.Region{slow.RegisterFallback(4096, enginetest.ReadWrite),
+			fast.RegisterFallback(4096, enginetest.ReadWrite)}
 		host := w.A
 		if local {
 			host = w.B

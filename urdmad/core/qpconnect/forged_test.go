@@ -35,9 +35,11 @@ func TestForgedRequests(t *testing.T) {
 			w.loss = 1
 			for range forged {
 				p := &cm.Packet{Link: peer.h.addr, Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
-					Peer: netip.AddrPortFrom(peer.h.addr, uint16(w.rand.Uint32())), TRP: wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(w.rand.Uint32())}}
-				p.Connect = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Cookie: w.rand.Uint32(), QPN: peer.n, MaxSegment: 1400,
-					RecvWindow: 64, Target: victim.n, Echo: w.rand.Uint32()}}
+					Peer: netip.AddrPortFrom(peer.h.addr, uint16(w.rand.Uint32())),
+					TRP:  wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(w.rand.Uint32())}}
+				p.Connect = wire.TRPConnect{HasExt: true,
+					Ext: wire.TRPExtension{Cookie: w.rand.Uint32(), QPN: peer.n, MaxSegment: 1400,
+						RecvWindow: 64, Target: victim.n, Echo: w.rand.Uint32()}}
 				victim.h.m.Request(p)
 			}
 			if n := w.sent[wire.OpRequest]; n == 0 || n > forged || w.sent[wire.OpAccept] != 0 {
@@ -62,7 +64,8 @@ func TestForgedLink(t *testing.T) {
 		}
 		p := &cm.Packet{Link: netip.MustParseAddr("192.0.2.1"), Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
 			Peer: netip.AddrPortFrom(peer.h.addr, 5), TRP: wire.TRP{Op: wire.OpRequest}}
-		p.Connect = wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{Cookie: 6, QPN: peer.n, MaxSegment: 1400, RecvWindow: 64, Target: victim.n}}
+		p.Connect = wire.TRPConnect{HasExt: true,
+			Ext: wire.TRPExtension{Cookie: 6, QPN: peer.n, MaxSegment: 1400, RecvWindow: 64, Target: victim.n}}
 		before := w.sent[wire.OpRequest]
 		victim.h.m.Request(p) // the world complains of what goes by another link than the peer's
 		w.pass(sec)

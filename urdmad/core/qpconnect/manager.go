@@ -112,7 +112,8 @@ type Stats struct{ Started, Ignored, Accepted, Established, Challenged, Ended ui
 
 // New returns a Manager without pairs.
 func New(c Config) *Manager {
-	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{}, elsewhere: c.Elsewhere}
+	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{},
+		elsewhere: c.Elsewhere}
 }
 
 // Check returns an error unless Start would find a route to a peer's address.

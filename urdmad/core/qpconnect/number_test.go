@@ -15,7 +15,8 @@ import (
 // are lost and doubled.
 func TestByNumber(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
-		for name, path := range map[string]linked.Path{"whole": {}, "lossy": {Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Delay: 20 * time.Microsecond}} {
+		for name, path := range map[string]linked.Path{"whole": {},
+			"lossy": {Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Delay: 20 * time.Microsecond}} {
 			t.Run(name, func(t *testing.T) {
 				n := enginetest.NewNumberPair(t, local, path)
 				for round := range 8 {

@@ -34,7 +34,8 @@ func TestEitherFirst(t *testing.T) {
 
 // TestOtherPeer: a queue pair is not joined with one that names another.
 func TestOtherPeer(t *testing.T) {
-	for _, wrong := range []qpconnect.End{{Addr: netip.MustParseAddr("10.0.0.1"), QPN: 8}, {Addr: netip.MustParseAddr("10.0.0.3"), QPN: 7}} {
+	for _, wrong := range []qpconnect.End{{Addr: netip.MustParseAddr("10.0.0.1"), QPN: 8},
+		{Addr: netip.MustParseAddr("10.0.0.3"), QPN: 7}} {
 		w := newWorld(t, 1)
 		a, b := w.hosts[0].newQP(7), w.hosts[1].newQP(5)
 		a.rtr(b.end())

@@ -10,7 +10,8 @@ import (
 func (m *Manager) Request(p *cm.Packet) {
 	x := &p.Connect.Ext
 	v := m.pairs[x.Target]
-	if v == nil || v.sameHost || v.state == Lost || v.Peer != (End{p.Peer.Addr(), x.QPN}) || p.Local.Addr() != v.Local.Addr || x.Check() != nil {
+	if v == nil || v.sameHost || v.state == Lost || v.Peer != (End{p.Peer.Addr(), x.QPN}) ||
+		p.Local.Addr() != v.Local.Addr || x.Check() != nil {
 		m.Stats.Ignored++ // the peer repeats the request
 		return
 	}
@@ -53,7 +54,8 @@ func (m *Manager) start(v *Pair, p *cm.Packet, passive bool) {
 }
 
 func (m *Manager) sendAccept(v *Pair) {
-	m.send(v, v.link, wire.TRP{Op: wire.OpAccept, PSN: v.conn.ISN(), Ack: v.peerISN}, v.peer, v.conn.Extension(v.QP).Cookie, v.answered)
+	m.send(v, v.link, wire.TRP{Op: wire.OpAccept, PSN: v.conn.ISN(), Ack: v.peerISN}, v.peer,
+		v.conn.Extension(v.QP).Cookie, v.answered)
 }
 
 func (m *Manager) retryAccept(v *Pair) {

@@ -127,7 +127,8 @@ func (s *simulation) run() {
 func (s *simulation) check(when string, limit clock.Time) {
 	for _, p := range s.pairs {
 		if !s.until(limit, func() bool { return joined(p[0], p[1]) }) {
-			s.t.Errorf("%s: QP %d is %v, QP %d is %v, and they are not joined", when, p[0].n, p[0].pair.State(), p[1].n, p[1].pair.State())
+			s.t.Errorf("%s: QP %d is %v, QP %d is %v, and they are not joined", when, p[0].n, p[0].pair.State(), p[1].n,
+				p[1].pair.State())
 		}
 	}
 }

@@ -37,7 +37,8 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 0x9)), delay: ms, sent: map[wire.TRPOp]int{}}
 	for i := range 2 {
 		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), conns: map[uint16]*conn{}, nextPort: 50000}
-		h.m = qpconnect.New(qpconnect.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr}, Timeout: 4 * sec})
+		h.m = qpconnect.New(qpconnect.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
+			Timeout: 4 * sec})
 		w.hosts = append(w.hosts, h)
 	}
 	return w

@@ -96,7 +96,8 @@ func runBottleneck(t *testing.T, notices bool) (found bottleneck) {
 				quiet[p.sender] = now + 50*clock.Microsecond
 				back = append(back, arrival{at: now + wayTime, sender: p.sender, notice: true})
 			}
-			a := Arrival{Opcode: opcodeOf(roce.SendOnly, p.p.First, p.p.Last), PSN: p.p.PSN, Size: p.p.Length, AckReq: p.p.AckReq}
+			a := Arrival{Opcode: opcodeOf(roce.SendOnly, p.p.First, p.p.Last), PSN: p.p.PSN, Size: p.p.Length,
+				AckReq: p.p.AckReq}
 			if do, _ := r.Judge(&a); do == Deliver {
 				r.Delivered(&a)
 				if counts {

@@ -47,7 +47,8 @@ func TestRepeatIsAsked(t *testing.T) {
 
 // TestRepeatOfAPart: a request that comes again is answered as far as it asks now.
 func TestRepeatOfAPart(t *testing.T) {
-	for _, c := range []struct{ skip, length uint32 }{{0, 0}, {0, 1}, {0, 1000}, {0, 1500}, {0, 2048}, {1, 1976}, {1, 1024}, {2, 952}, {2, 5}} {
+	for _, c := range []struct{ skip, length uint32 }{{0, 0}, {0, 1}, {0, 1000}, {0, 1500}, {0, 2048}, {1, 1976},
+		{1, 1024}, {2, 952}, {2, 5}} {
 		r, read := answered(t)
 		read.PSN, read.VA, read.Length = read.PSN.Add(c.skip), read.VA+uint64(c.skip)*1024, c.length
 		do, slot := r.Judge(&read)
@@ -112,7 +113,8 @@ func TestTooManyAnswers(t *testing.T) {
 		t.Fatalf("judged %d", do)
 	}
 	r.Delivered(&read)
-	for _, next := range []Arrival{{Opcode: roce.ReadRequest, Length: maxMessage}, {Opcode: roce.ReadRequest}, {Opcode: roce.FetchAdd}, {Opcode: roce.SendOnly}} {
+	for _, next := range []Arrival{{Opcode: roce.ReadRequest, Length: maxMessage}, {Opcode: roce.ReadRequest},
+		{Opcode: roce.FetchAdd}, {Opcode: roce.SendOnly}} {
 		next.PSN = roce.PSN(7).Add(maxMessage / 256)
 		if do, _ := r.Judge(&next); do == Deliver {
 			r.Delivered(&next)

@@ -140,7 +140,8 @@ func (e *end) turn(now clock.Time) {
 	}
 	for n := 0; n < 16; n++ {
 		if p, ok := e.resp.NextAnswer(); ok {
-			a := packet{answers: true, arrival: Arrival{Opcode: p.Opcode, PSN: p.PSN, Size: p.Length}, aeth: roce.AETH{Syndrome: roce.NoCredits, MSN: p.MSN},
+			a := packet{answers: true, arrival: Arrival{Opcode: p.Opcode, PSN: p.PSN, Size: p.Length},
+				aeth: roce.AETH{Syndrome: roce.NoCredits, MSN: p.MSN},
 				from: e.from[p.Slot] + uint64(p.Offset), original: e.original[p.Slot]}
 			e.out.send(now, a)
 			e.resp.Answered(&p)
@@ -160,7 +161,8 @@ func (e *end) turn(now clock.Time) {
 		}
 		w := e.todo[p.Token]
 		a := packet{message: int(p.Token), offset: p.Offset, add: w.add,
-			arrival: Arrival{Opcode: w.opcode, PSN: p.PSN, VA: w.va + uint64(p.Offset), Length: p.Length, RKey: 7, AckReq: p.AckReq}}
+			arrival: Arrival{Opcode: w.opcode, PSN: p.PSN, VA: w.va + uint64(p.Offset), Length: p.Length, RKey: 7,
+				AckReq: p.AckReq}}
 		if p.Kind == Data {
 			a.arrival.Opcode, a.arrival.Size, a.arrival.Length = opcodeOf(w.opcode, p.First, p.Last), p.Length, w.length
 		}
@@ -244,7 +246,8 @@ func (e *end) answered(now clock.Time, p *packet) {
 			w.found, w.done = p.original, true
 		} else {
 			if h.Offset != w.got || p.from != w.va+uint64(h.Offset) {
-				e.fatal("Read %d: bytes from %#x are placed at %d, after %d; it began at %#x", h.Token, p.from, h.Offset, w.got, w.va)
+				e.fatal("Read %d: bytes from %#x are placed at %d, after %d; it began at %#x", h.Token, p.from, h.Offset, w.got,
+					w.va)
 			}
 			w.got += a.Size
 			w.done = h.Done
@@ -281,7 +284,8 @@ func draw(r *rand.Rand) trial {
 
 func (v *trial) work(r *rand.Rand) (list []*work) {
 	for range v.messages {
-		w := &work{opcode: []roce.Opcode{roce.SendOnly, roce.WriteOnly, roce.ReadRequest, roce.FetchAdd}[r.IntN(4)], va: r.Uint64() >> 8,
+		w := &work{opcode: []roce.Opcode{roce.SendOnly, roce.WriteOnly, roce.ReadRequest, roce.FetchAdd}[r.IntN(4)],
+			va:     r.Uint64() >> 8,
 			length: uint32(r.IntN(3 * int(v.mtu)))}
 		if r.IntN(6) == 0 {
 			w.length = uint32(r.IntN(100 * int(v.mtu)))
@@ -305,9 +309,11 @@ func simulate(t *testing.T, seed uint64) {
 		links[i] = &link{rand: r, loss: v.loss, double: v.double, disturb: v.disturb}
 	}
 	for i := range ends {
-		e := &end{t: t, name: fmt.Sprintf("seed %d (%+v), end %d", seed, v, i), rand: r, mtu: v.mtu, out: links[i], notReady: v.notReady,
+		e := &end{t: t, name: fmt.Sprintf("seed %d (%+v), end %d", seed, v, i), rand: r, mtu: v.mtu, out: links[i],
+			notReady: v.notReady,
 			original: map[int]uint64{}, from: map[int]uint64{}, todo: v.work(r)}
-		e.req.Init(Config{PSN: v.psn[i], MTU: v.mtu, Reads: v.reads, Timeout: 500 * clock.Millisecond, Retries: NoLimit, RNRRetries: NoLimit}, &e.stats)
+		e.req.Init(Config{PSN: v.psn[i], MTU: v.mtu, Reads: v.reads, Timeout: 500 * clock.Millisecond, Retries: NoLimit,
+			RNRRetries: NoLimit}, &e.stats)
 		e.resp.Init(v.psn[1-i], v.mtu, v.reads, &e.stats)
 		ends[i] = e
 	}

@@ -15,7 +15,8 @@ func (s *Segmenter) buildAtomicRequest(b []byte, slot uint32, wr *qp.SendWR) int
 	d := wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: wire.MSN(wr.MSN)}
 	at := d.Put(b)
 	op := wr.AtomicOp()
-	r := wire.AtomicRequest{RequestID: uint32(sinkSTag(s.QP, s.QP.SQ.Index(slot))), STag: wire.STag(wr.RKey), TO: wr.RemoteAddr(),
+	r := wire.AtomicRequest{RequestID: uint32(sinkSTag(s.QP, s.QP.SQ.Index(slot))), STag: wire.STag(wr.RKey),
+		TO:     wr.RemoteAddr(),
 		Opcode: wire.AtomicFetchAdd, Data: op.Data, Mask: op.Mask, Compare: op.Compare, CompareMask: op.CompareMask}
 	if !op.Add {
 		r.Opcode = wire.AtomicCmpSwap

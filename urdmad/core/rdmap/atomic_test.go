@@ -19,7 +19,8 @@ func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 
 // TestAtomics: results and effects of both operations, in the machine's byte order.
 func TestAtomics(t *testing.T) {
-	enginetest.Memories(t, func(t *testing.T, local bool, register func(*enginetest.Client, int, uint32) *enginetest.Region) {
+	enginetest.Memories(t, func(t *testing.T, local bool,
+		register func(*enginetest.Client, int, uint32) *enginetest.Region) {
 		w := enginetest.New(t, enginetest.Options{Seed: 80})
 		a, b := w.Pair(local, nil)
 		found, words := register(a.Client, 64, abi.AccessLocalWrite), register(b.Client, 64, atomicRights)
@@ -125,13 +126,15 @@ func TestAtomicAccess(t *testing.T) {
 		a, b := w.Pair(local, nil)
 		found, words := a.Client.Register(8, enginetest.ReadWrite), b.Client.Register(8, atomicRights)
 		b.Client.Host.Do(func() {
-			if err := b.Q.Modify(abi.QPMaskAccessFlags, &abi.QPAttr{QPAccessFlags: abi.AccessRemoteWrite | abi.AccessRemoteRead}); err != nil {
+			if err := b.Q.Modify(abi.QPMaskAccessFlags,
+				&abi.QPAttr{QPAccessFlags: abi.AccessRemoteWrite | abi.AccessRemoteRead}); err != nil {
 				t.Error(err)
 			}
 		})
 		a.Post(enginetest.FetchAdd(1, words, 0, 1), found.SGE(0, 8))
 		got := a.Send.Completions(1)
-		if got[0].Status != abi.StatusRemAccessErr || got[0].VendorErr != uint32(wire.TermProtectionAccess) || word(words.Bytes) != 0 {
+		if got[0].Status != abi.StatusRemAccessErr || got[0].VendorErr != uint32(wire.TermProtectionAccess) ||
+			word(words.Bytes) != 0 {
 			t.Errorf("%+v, word %d", got[0], word(words.Bytes))
 		}
 	})
@@ -177,9 +180,11 @@ func TestAtomicSegments(t *testing.T) {
 	a.Send.Completions(1)
 	zeros, ones := " 0000000000000000", " ffffffffffffffff"
 	expectSegments(t, got, [][]byte{
-		unhex("41 4a 00000000 00000001 00000001 00000000 00000000 00000000 00000000" + zeros + " 0102030405060708" + zeros + zeros + zeros),
+		unhex("41 4a 00000000 00000001 00000001 00000000 00000000 00000000 00000000" + zeros + " 0102030405060708" +
+			zeros + zeros + zeros),
 		unhex("41 4b 00000000 00000003 00000001 00000000 00000000" + zeros),
-		unhex("41 4a 00000000 00000001 00000002 00000000 00000002 00000000 00000000" + zeros + " 0000000000000005" + ones + " 0102030405060708" + ones),
+		unhex("41 4a 00000000 00000001 00000002 00000000 00000002 00000000 00000000" + zeros + " 0000000000000005" + ones +
+			" 0102030405060708" + ones),
 		unhex("41 4b 00000000 00000003 00000002 00000000 00000000 0102030405060708"),
 	})
 }

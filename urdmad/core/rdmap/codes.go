@@ -36,11 +36,14 @@ var (
 		violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
 			mem.NoRight: wire.TermProtectionInvalidate, mem.Failing: 0},
 	}
-	writes = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag, mem.OtherDomain: wire.TermTaggedStream,
-		mem.Wrap: wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess,
+	writes = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag,
+		mem.OtherDomain: wire.TermTaggedStream,
+		mem.Wrap:        wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess,
 		mem.Failing: wire.TermOperationUnspecified}}
-	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag, mem.OtherDomain: wire.TermProtectionStream,
-		mem.Wrap: wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds, mem.NoRight: wire.TermProtectionAccess,
+	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag,
+		mem.OtherDomain: wire.TermProtectionStream,
+		mem.Wrap:        wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds,
+		mem.NoRight:    wire.TermProtectionAccess,
 		mem.Misaligned: wire.TermOperationStream, mem.Failing: wire.TermOperationUnspecified}}
 	// Revoked: the peer has nowhere to put the answer any more.
 	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}}
@@ -68,7 +71,8 @@ func StatusOf(op *abi.Operation, code wire.TermCode) uint32 {
 		return abi.StatusRemAccessErr
 	case wire.TermUntaggedNoBuffer:
 		return abi.StatusRNRRetryExcErr
-	case wire.TermUntaggedTooLong, wire.TermUntaggedMSN, wire.TermUntaggedMO, wire.TermUntaggedQN, wire.TermProtectionInvalidate:
+	case wire.TermUntaggedTooLong, wire.TermUntaggedMSN, wire.TermUntaggedMO, wire.TermUntaggedQN,
+		wire.TermProtectionInvalidate:
 		return abi.StatusRemInvReqErr
 	}
 	return abi.StatusRemOpErr

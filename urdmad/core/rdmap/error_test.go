@@ -30,7 +30,8 @@ func (s *refusalScene) words() *enginetest.Region {
 func newRefusalScene(t *testing.T, local bool) *refusalScene {
 	w := enginetest.New(t, enginetest.Options{Seed: 3})
 	a, b := w.Pair(local, nil)
-	s := &refusalScene{w: w, a: a, b: b, mine: a.Client.Register(8192, enginetest.ReadWrite), good: b.Client.Register(8192, enginetest.ReadWrite),
+	s := &refusalScene{w: w, a: a, b: b, mine: a.Client.Register(8192, enginetest.ReadWrite),
+		good:     b.Client.Register(8192, enginetest.ReadWrite),
 		readonly: b.Client.Register(8192, abi.AccessLocalWrite|abi.AccessRemoteRead),
 		writable: b.Client.Register(8192, abi.AccessLocalWrite|abi.AccessRemoteWrite),
 		foreign:  b.Client.Host.NewClient().Register(8192, enginetest.ReadWrite)}
@@ -69,12 +70,14 @@ var refusals = []refusal{
 		w.RemoteAddr = ^uint64(0) - 10
 		s.post(w, 100)
 	}},
-	{"write without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.Write(5, s.readonly, 0), 100)
-	}},
-	{"write to another client", wire.TermTaggedStream, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.Write(5, s.foreign, 0), 100)
-	}},
+	{"write without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.Write(5, s.readonly, 0), 100)
+		}},
+	{"write to another client", wire.TermTaggedStream, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.Write(5, s.foreign, 0), 100)
+		}},
 	{"read invalid STag", wire.TermProtectionSTag, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
 		w := enginetest.Read(5, s.good, 0)
 		w.RKey ^= 1
@@ -88,37 +91,44 @@ var refusals = []refusal{
 		w.RemoteAddr = ^uint64(0) - 10
 		s.post(w, 100)
 	}},
-	{"read without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.Read(5, s.writable, 0), 100)
-	}},
-	{"read another client", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.Read(5, s.foreign, 0), 100)
-	}},
+	{"read without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.Read(5, s.writable, 0), 100)
+		}},
+	{"read another client", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.Read(5, s.foreign, 0), 100)
+		}},
 	{"no receive", wire.TermUntaggedNoBuffer, abi.StatusRNRRetryExcErr, abi.EventQPReqErr, func(s *refusalScene) {
 		s.post(enginetest.Send(4), 100) // takes the only receive
 		s.post(enginetest.Send(5), 100)
 	}},
-	{"no receive for immediate data", wire.TermUntaggedNoBuffer, abi.StatusRNRRetryExcErr, abi.EventQPReqErr, func(s *refusalScene) {
-		s.post(enginetest.Send(4), 100) // takes the only receive
-		s.post(enginetest.WithImmediate(enginetest.Write(5, s.good, 0), 1), 3000)
-	}},
-	{"message with immediate data too long", wire.TermUntaggedTooLong, abi.StatusRemInvReqErr, abi.EventQPReqErr, func(s *refusalScene) {
-		s.post(enginetest.WithImmediate(enginetest.Send(5), 1), 5000)
-	}},
-	{"atomic without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.FetchAdd(5, s.good, 0, 1), 8)
-	}},
+	{"no receive for immediate data", wire.TermUntaggedNoBuffer, abi.StatusRNRRetryExcErr, abi.EventQPReqErr,
+		func(s *refusalScene) {
+			s.post(enginetest.Send(4), 100) // takes the only receive
+			s.post(enginetest.WithImmediate(enginetest.Write(5, s.good, 0), 1), 3000)
+		}},
+	{"message with immediate data too long", wire.TermUntaggedTooLong, abi.StatusRemInvReqErr, abi.EventQPReqErr,
+		func(s *refusalScene) {
+			s.post(enginetest.WithImmediate(enginetest.Send(5), 1), 5000)
+		}},
+	{"atomic without the right", wire.TermProtectionAccess, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.FetchAdd(5, s.good, 0, 1), 8)
+		}},
 	{"atomic invalid STag", wire.TermProtectionSTag, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
 		w := enginetest.FetchAdd(5, s.good, 0, 1)
 		w.RKey ^= 1
 		s.post(w, 8)
 	}},
-	{"atomic out of bounds", wire.TermProtectionBounds, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.FetchAdd(5, s.words(), 8192-4, 1), 8)
-	}},
-	{"atomic on another client's memory", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.FetchAdd(5, s.foreign, 0, 1), 8)
-	}},
+	{"atomic out of bounds", wire.TermProtectionBounds, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.FetchAdd(5, s.words(), 8192-4, 1), 8)
+		}},
+	{"atomic on another client's memory", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.FetchAdd(5, s.foreign, 0, 1), 8)
+		}},
 	{"atomic unaligned", wire.TermOperationStream, abi.StatusRemInvReqErr, abi.EventQPAccessErr, func(s *refusalScene) {
 		s.post(enginetest.FetchAdd(5, s.words(), 4, 1), 8)
 	}},
@@ -130,9 +140,10 @@ var refusals = []refusal{
 		w.Opcode, w.ImmOrSTag = abi.WRSendWithInv, uint32(s.good.STag)^1
 		s.post(w, 100)
 	}},
-	{"invalidate a region", wire.TermProtectionInvalidate, abi.StatusRemInvReqErr, abi.EventQPAccessErr, func(s *refusalScene) {
-		s.post(enginetest.Invalidate(5, abi.WRSendWithInv, s.good.STag), 100)
-	}},
+	{"invalidate a region", wire.TermProtectionInvalidate, abi.StatusRemInvReqErr, abi.EventQPAccessErr,
+		func(s *refusalScene) {
+			s.post(enginetest.Invalidate(5, abi.WRSendWithInv, s.good.STag), 100)
+		}},
 	{"invalidate foreign", wire.TermProtectionStream, abi.StatusRemAccessErr, abi.EventQPAccessErr, func(s *refusalScene) {
 		w := enginetest.Send(5)
 		w.Opcode, w.ImmOrSTag = abi.WRSendWithInv, uint32(s.foreign.STag)

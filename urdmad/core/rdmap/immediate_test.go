@@ -128,7 +128,8 @@ func TestImmediatePlacementIsOnce(t *testing.T) {
 	l := w.Stranger().Dial(c.NewQP(nil), 4)
 	write := func(psn wire.PSN, at uint64, data ...byte) {
 		l.PSN = psn
-		l.Segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(memory.STag), TO: memory.Base() + at}, data...)
+		l.Segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(memory.STag), TO: memory.Base() + at},
+			data...)
 		w.Pass(100 * time.Microsecond)
 	}
 	first := l.PSN

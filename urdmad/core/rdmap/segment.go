@@ -187,7 +187,8 @@ func (s *Segmenter) buildReadRequest(b []byte, slot uint32, wr *qp.SendWR) int {
 func readRequest(q *qp.QP, slot uint32) wire.ReadRequest {
 	i := q.SQ.Index(slot)
 	wr := q.SQ.At(i)
-	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey), SrcTO: wr.RemoteAddr()}
+	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey),
+		SrcTO: wr.RemoteAddr()}
 }
 
 // BuildResponse writes a segment of the answer to the peer's Read in a slot of its send queue. The segment

@@ -39,7 +39,8 @@ func NewStats() *Stats {
 // Init starts a stream of q. ird is how many Reads the peer may have outstanding, maxSegment the greatest
 // length of a DDP segment in bytes, including headers; lines is as for NewSegmenter.
 func (s *Stream) Init(q *qp.QP, ird uint16, maxSegment int, lines bool, stats *Stats) {
-	*s = Stream{Segmenter: NewSegmenter(q, maxSegment, lines), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1, answeredMSN: 1}
+	*s = Stream{Segmenter: NewSegmenter(q, maxSegment, lines), stats: stats, recvMSN: 1, reqMSN: 1, atomicMSN: 1,
+		answeredMSN: 1}
 	s.answers.init(ird, &stats.answers)
 }
 

@@ -109,7 +109,8 @@ func refusedBy(wr *qp.SendWR, d *wire.DDP, request []byte) bool {
 	case op == wire.OpReadRequest && request != nil:
 		var r wire.ReadRequest
 		_, err := r.Parse(request)
-		return d.Op == op && err == nil && r.SrcSTag == wire.STag(wr.RKey) && r.SrcTO-wr.RemoteAddr() < uint64(max(wr.Length, 1))
+		return d.Op == op && err == nil && r.SrcSTag == wire.STag(wr.RKey) &&
+			r.SrcTO-wr.RemoteAddr() < uint64(max(wr.Length, 1))
 	case op == wire.OpReadRequest, op == wire.OpAtomicRequest:
 		return d.Op == op && d.MSN == wire.MSN(wr.MSN)
 	case op == wire.OpWrite:

@@ -48,21 +48,28 @@ func TestTerminateCodes(t *testing.T) {
 		{"RDMAP version", wire.TermOperationVersion, raw(append([]byte{0x41, 0x83}, zeros...)...)},
 		{"opcode 15", wire.TermOperationOpcode, raw(append([]byte{0x41, 0x4f}, zeros...)...)},
 		{"tagged Send", wire.TermOperationOpcode, raw(append([]byte{0xc1, 0x43}, zeros...)...)},
-		{"unasked Read Response", wire.TermTaggedSTag, segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 7}, 1)},
+		{"unasked Read Response", wire.TermTaggedSTag,
+			segment(wire.DDP{Tagged: true, Last: true, Op: wire.OpReadResponse, STag: 7}, 1)},
 		{"Read Request too long", wire.TermUntaggedTooLong, readRequest(10, 1)},
 		{"Read without agreed IRD", wire.TermUntaggedNoBuffer, readRequest(10)},
 		{"immediate data too long", wire.TermUntaggedTooLong, segment(immediate, make([]byte, 9)...)},
 		{"immediate data too short", wire.TermOperationStream, segment(immediate, make([]byte, 7)...)},
-		{"immediate data MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 2}, make([]byte, 8)...)},
-		{"immediate data MO", wire.TermUntaggedMO, segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 1, MO: 8}, make([]byte, 8)...)},
-		{"immediate data not last", wire.TermUntaggedTooLong, segment(wire.DDP{Op: wire.OpImmediate, MSN: 1}, make([]byte, 8)...)},
+		{"immediate data MSN ahead", wire.TermUntaggedMSN,
+			segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 2}, make([]byte, 8)...)},
+		{"immediate data MO", wire.TermUntaggedMO,
+			segment(wire.DDP{Last: true, Op: wire.OpImmediate, MSN: 1, MO: 8}, make([]byte, 8)...)},
+		{"immediate data not last", wire.TermUntaggedTooLong,
+			segment(wire.DDP{Op: wire.OpImmediate, MSN: 1}, make([]byte, 8)...)},
 		{"atomic without agreed IRD", wire.TermUntaggedNoBuffer, segment(atomic, make([]byte, 52)...)},
 		{"atomic opcode 3", wire.TermOperationOpcode, segment(atomic, append([]byte{0, 0, 0, 3}, make([]byte, 48)...)...)},
 		{"atomic too short", wire.TermOperationStream, segment(atomic, make([]byte, 51)...)},
 		{"atomic too long", wire.TermUntaggedTooLong, segment(atomic, make([]byte, 53)...)},
-		{"atomic MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: 1, MSN: 2}, make([]byte, 52)...)},
-		{"unasked Atomic Response", wire.TermOperationStream, segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 1}, make([]byte, 12)...)},
-		{"Atomic Response MSN ahead", wire.TermUntaggedMSN, segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 2}, make([]byte, 12)...)},
+		{"atomic MSN ahead", wire.TermUntaggedMSN,
+			segment(wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: 1, MSN: 2}, make([]byte, 52)...)},
+		{"unasked Atomic Response", wire.TermOperationStream,
+			segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 1}, make([]byte, 12)...)},
+		{"Atomic Response MSN ahead", wire.TermUntaggedMSN,
+			segment(wire.DDP{Last: true, Op: wire.OpAtomicResponse, QN: 3, MSN: 2}, make([]byte, 12)...)},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +105,8 @@ func TestTerminateNamesRead(t *testing.T) {
 	l := s.Dial(q, 4)
 	const size = 3
 	for i := range uint64(3) {
-		q.Post(abi.SQE{WRID: i, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled, RKey: 7, RemoteAddr: 100 * i}, memory.SGE(0, size))
+		q.Post(abi.SQE{WRID: i, Opcode: abi.WRRDMARead, Flags: abi.SendSignaled, RKey: 7, RemoteAddr: 100 * i},
+			memory.SGE(0, size))
 	}
 	var request []byte
 	for i := range wire.MSN(3) {

@@ -317,7 +317,8 @@ func TestLongerPath(t *testing.T) {
 // timeout; one that becomes silent, after one death timeout.
 func TestHeardPeerLives(t *testing.T) {
 	const death = reliable.DefaultDeathTimeout
-	for _, c := range []struct{ heardFor, diesAt reliable.Time }{{0, death}, {death - 1*ms, 2*death - 1*ms}, {10 * death, 4 * death}} {
+	for _, c := range []struct{ heardFor, diesAt reliable.Time }{{0, death}, {death - 1*ms, 2*death - 1*ms},
+		{10 * death, 4 * death}} {
 		s := newSender(t, reliable.Config{})
 		s.send(3)
 		began, dead := s.now, error(nil)

@@ -212,7 +212,8 @@ func (c *Conn) SackRuns(dst []wire.SackRun) []wire.SackRun {
 // come first.
 func (r *receiver) appendOthers(dst []wire.SackRun, newest wire.SackRun, most int) []wire.SackRun {
 	from := r.next
-	if r.unreported.After(r.next) && r.unreported.Before(r.end) && !r.held.has(r.unreported.Add(^uint32(0))) { // false if merged
+	// false if merged
+	if r.unreported.After(r.next) && r.unreported.Before(r.end) && !r.held.has(r.unreported.Add(^uint32(0))) {
 		from = r.unreported
 	}
 	stop, wrapped := r.end, false

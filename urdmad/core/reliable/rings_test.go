@@ -15,7 +15,8 @@ func TestIdleHoldsLittle(t *testing.T) {
 	rings := new(reliable.Rings)
 	conn := func() *reliable.Conn {
 		c := new(reliable.Conn)
-		c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: 1024, RecvWindow: 1024, InitialCwnd: 1024, Rings: rings})
+		c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: 1024, RecvWindow: 1024, InitialCwnd: 1024,
+			Rings: rings})
 		return c
 	}
 	a, b := conn(), conn()
@@ -51,7 +52,8 @@ func TestIdleHoldsLittle(t *testing.T) {
 func TestWideIdleHoldsLittle(t *testing.T) {
 	const window = reliable.MaxWideWindow
 	c := new(reliable.Conn)
-	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window, Wide: true, Rings: new(reliable.Rings)})
+	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window, Wide: true,
+		Rings: new(reliable.Rings)})
 	if err := c.OnAck(1, 1000, window); err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +99,9 @@ func TestGrowingKeepsOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		c := new(reliable.Conn)
-		c.Init(reliable.Config{LocalISN: wire.PSN(r.Uint32()), Window: 256, RecvWindow: 256, PeerWindow: 256, InitialCwnd: 256,
-			Rings: new(reliable.Rings)})
+		c.Init(reliable.Config{LocalISN: wire.PSN(r.Uint32()), Window: 256, RecvWindow: 256, PeerWindow: 256,
+			InitialCwnd: 256,
+			Rings:       new(reliable.Rings)})
 		now, una := reliable.Time(1), c.Next()
 		for range 40 {
 			for n := min(r.IntN(40), c.CanSend(now)); n > 0; n-- {

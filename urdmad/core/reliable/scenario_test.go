@@ -70,7 +70,8 @@ func runScript(t *testing.T, file string) {
 		}
 		return
 	}
-	t.Errorf("%s differs from what happens now (go test -run Scenarios -update rewrites it):\n%s", file, firstDifference(string(want), got))
+	t.Errorf("%s differs from what happens now (go test -run Scenarios -update rewrites it):\n%s", file,
+		firstDifference(string(want), got))
 }
 
 func firstDifference(want, got string) string {
@@ -150,7 +151,8 @@ func (s *script) config(words []string) error {
 	}
 	b := a
 	b.LocalISN, b.PeerISN = a.PeerISN, a.LocalISN
-	*s = script{out: s.out, peers: [2]*reliabletest.Peer{reliabletest.NewPeer("a", a, 1, 2), reliabletest.NewPeer("b", b, 2, 1)}}
+	*s = script{out: s.out, peers: [2]*reliabletest.Peer{reliabletest.NewPeer("a", a, 1, 2),
+		reliabletest.NewPeer("b", b, 2, 1)}}
 	for i, p := range s.peers {
 		p.Emit = func(pkt *reliabletest.Packet) { s.emit(i, pkt) }
 		p.Log = func(format string, args ...any) { s.printf("%s: %s", p.Name, fmt.Sprintf(format, args...)) }

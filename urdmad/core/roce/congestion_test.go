@@ -60,7 +60,8 @@ func TestCongestion(t *testing.T) {
 func TestUnacknowledgedCongestion(t *testing.T) {
 	for name, o := range map[string]enginetest.Options{"IPv4": {RoCE: true}, "IPv6": {RoCE: true, IPv6: true}} {
 		t.Run(name, func(t *testing.T) {
-			pairs := map[string]*enginetest.DatagramPair{"UC": enginetest.NewUCPair(t, false, o), "UD": enginetest.NewUDPair(t, false, o)}
+			pairs := map[string]*enginetest.DatagramPair{"UC": enginetest.NewUCPair(t, false, o),
+				"UD": enginetest.NewUDPair(t, false, o)}
 			for kind, u := range pairs {
 				const size, count = 1000, 60
 				post := func() time.Duration {
@@ -146,7 +147,8 @@ func TestTrafficClass(t *testing.T) {
 		seen = map[byte]int{}
 		w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
 			var f wire.Frame
-			if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && roce.Opcode(frame[f.PayloadOff]).Transport() == transport {
+			if f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP &&
+				roce.Opcode(frame[f.PayloadOff]).Transport() == transport {
 				seen[frame[wire.EthernetLen+1]]++
 			}
 			return false
@@ -198,7 +200,8 @@ func TestTrafficClass(t *testing.T) {
 		if !local {
 			check("a datagram, by its address handle")
 		}
-		if room := u.MB.Bytes[wire.GRHLen-wire.IPv4Len:][:wire.IPv4Len]; room[1] != class|2 || !wire.VerifyIPv4Checksum(room) {
+		if room := u.MB.Bytes[wire.GRHLen-wire.IPv4Len:][:wire.IPv4Len]; room[1] != class|2 ||
+			!wire.VerifyIPv4Checksum(room) {
 			t.Errorf("local %t: the header room has % x", local, room)
 		}
 	}

@@ -157,7 +157,8 @@ func (c *Conn) resolve() {
 // reach makes packets leave by a link.
 func (c *Conn) reach(l netif.Link) {
 	c.open = true
-	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), roce.SourcePort(c.peer)), netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
+	c.path = c.port.If.Path(l, netip.AddrPortFrom(c.Local.Addr(), roce.SourcePort(c.peer)),
+		netip.AddrPortFrom(c.Peer.Addr(), roce.Port))
 	c.path.SetTrafficClass(c.class&^3 | capable)
 	c.path.Follow()
 	c.ready()

@@ -27,7 +27,8 @@ func TestDatagrams(t *testing.T) {
 				}
 				u.Send(w, size)
 				e := u.QB.Recv.Completions(1)[0]
-				if e.Status != 0 || int(e.ByteLen) != size+wire.GRHLen || e.SrcQP != u.QA.Q.QPN || e.WCFlags != flags || id%2 == 1 && e.ImmOrSTag != 0x04030201 {
+				if e.Status != 0 || int(e.ByteLen) != size+wire.GRHLen || e.SrcQP != u.QA.Q.QPN || e.WCFlags != flags ||
+					id%2 == 1 && e.ImmOrSTag != 0x04030201 {
 					t.Fatalf("%d bytes: %+v", size, e)
 				}
 				if !bytes.Equal(u.MB.Bytes[40:40+size], u.MA.Bytes[:size]) {
@@ -50,7 +51,8 @@ func TestGroups(t *testing.T) {
 	u.QB.Attach(enginetest.Group)
 	u.QB.PostRecv(1, u.MB.SGE(0, 100))
 	u.Send(enginetest.ToGroup(1), 33)
-	if e := u.QB.Recv.Completions(1)[0]; e.Status != 0 || int(e.ByteLen) != 33+wire.GRHLen || !bytes.Equal(u.MB.Bytes[40:73], u.MA.Bytes[:33]) {
+	if e := u.QB.Recv.Completions(1)[0]; e.Status != 0 || int(e.ByteLen) != 33+wire.GRHLen ||
+		!bytes.Equal(u.MB.Bytes[40:73], u.MA.Bytes[:33]) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -75,7 +77,8 @@ func TestUnreliableConnections(t *testing.T) {
 					u.QA.Post(w, u.MA.SGE(0, size))
 					u.QA.Send.Completions(1)
 					e := u.QB.Recv.Completions(1)[0]
-					if e.Status != 0 || int(e.ByteLen) != size || uint32(e.Opcode) != opcode || e.WCFlags&abi.WCWithImm != 0 && e.ImmOrSTag != 0x04030201 {
+					if e.Status != 0 || int(e.ByteLen) != size || uint32(e.Opcode) != opcode || e.WCFlags&abi.WCWithImm != 0 &&
+						e.ImmOrSTag != 0x04030201 {
 						t.Fatalf("%d bytes: %+v", size, e)
 					}
 					if !bytes.Equal(u.MB.Bytes[:size], u.MA.Bytes[:size]) {
@@ -107,16 +110,19 @@ func TestServices(t *testing.T) {
 			}
 			ask(7000)
 			ev := cb.Event(cm.EventConnectRequest, time.Second)
-			if got := string(ev.Param.PrivateData); strings.TrimRight(got, "\x00") != "may I" || len(got) != ibcm.MaxServicePrivate {
+			if got := string(ev.Param.PrivateData); strings.TrimRight(got, "\x00") != "may I" ||
+				len(got) != ibcm.MaxServicePrivate {
 				t.Errorf("asked: %+v", ev.Param)
 			}
 			cb.Host.Do(func() {
-				if err := cb.Host.CM.Accept(ev.Child, nil, &cm.Param{PrivateData: []byte("yes"), QPN: 5, QKey: 0x01234567}); err != nil {
+				if err := cb.Host.CM.Accept(ev.Child, nil,
+					&cm.Param{PrivateData: []byte("yes"), QPN: 5, QKey: 0x01234567}); err != nil {
 					t.Error(err)
 				}
 			})
 			got := ca.Event(cm.EventEstablished, time.Second)
-			if got.Param.QPN != 5 || got.Param.QKey != 0x01234567 || strings.TrimRight(string(got.Param.PrivateData), "\x00") != "yes" || got.Peer.Port() != 7000 {
+			if got.Param.QPN != 5 || got.Param.QKey != 0x01234567 ||
+				strings.TrimRight(string(got.Param.PrivateData), "\x00") != "yes" || got.Peer.Port() != 7000 {
 				t.Errorf("answered: %+v", got)
 			}
 			ask(7001)

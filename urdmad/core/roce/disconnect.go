@@ -47,10 +47,12 @@ func (c *Conn) Release() {
 	h := c.shake
 	switch h.state {
 	case requesting:
-		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.tid, Local: h.local, Refused: ibcm.RefusedNone, Reason: ibcm.TimedOut, GUID: c.port.guid()})
+		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.tid, Local: h.local, Refused: ibcm.RefusedNone, Reason: ibcm.TimedOut,
+			GUID: c.port.guid()})
 		c.forget()
 	case replied:
-		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Refused: ibcm.RefusedREP, Reason: ibcm.ConsumerDefined})
+		c.manage(&ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Refused: ibcm.RefusedREP,
+			Reason: ibcm.ConsumerDefined})
 		c.forget()
 	case opening:
 		c.forget()

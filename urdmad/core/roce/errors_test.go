@@ -132,7 +132,8 @@ func TestReceiverNotReady(t *testing.T) {
 	}
 	n.QB.PostRecv(7, n.MB.SGE(0, 4000))
 	n.QB.PostRecv(8, n.MB.SGE(0, 4000))
-	if got := n.QB.Recv.Completions(2); got[0].WRID != 7 || got[0].ByteLen != 3000 || got[1].WRID != 8 || got[1].ImmOrSTag != 0x1234 || got[1].ByteLen != 3000 {
+	if got := n.QB.Recv.Completions(2); got[0].WRID != 7 || got[0].ByteLen != 3000 || got[1].WRID != 8 ||
+		got[1].ImmOrSTag != 0x1234 || got[1].ByteLen != 3000 {
 		t.Errorf("%+v", got)
 	}
 	n.QA.Send.Completions(2)

@@ -91,7 +91,8 @@ func FuzzPackets(f *testing.F) {
 		return b[:1+n+payload]
 	}
 	for i := range 256 {
-		if h := (roce.Header{Opcode: roce.Opcode(i), PKey: roce.DefaultPKey, Length: 16, QKey: enginetest.QKey, AckReq: true}); h.Opcode.Traits() != 0 {
+		if h := (roce.Header{Opcode: roce.Opcode(i), PKey: roce.DefaultPKey, Length: 16, QKey: enginetest.QKey,
+			AckReq: true}); h.Opcode.Traits() != 0 {
 			for to := range 5 {
 				h.Dst = wire.QPN(to)
 				first := record(&h, 16)

@@ -126,9 +126,12 @@ func (c *Conn) Request(o Offer, l netif.Link) {
 		private := make([]byte, ibcm.HeaderLen, ibcm.HeaderLen+len(o.PrivateData))
 		(&ibcm.Addresses{Src: c.Local, Dst: c.Peer.Addr()}).Put(private)
 		c.mtu = uint32(MTUs[mtu-1])
-		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(o.QP.QPN), PSN: c.psn, Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD),
-			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service), Transport: transports[c.transport], PKey: roce.DefaultPKey,
-			PathMTU: uint8(mtu), Retries: tries, AckTimeout: peerTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(), TrafficClass: o.TrafficClass, HopLimit: 64,
+		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(o.QP.QPN), PSN: c.psn,
+			Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD),
+			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service),
+			Transport: transports[c.transport], PKey: roce.DefaultPKey,
+			PathMTU: uint8(mtu), Retries: tries, AckTimeout: peerTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(),
+			TrafficClass: o.TrafficClass, HopLimit: 64,
 			Private: append(private, o.PrivateData...)}
 		h.state = requesting
 	case requesting:
@@ -151,8 +154,10 @@ func (c *Conn) Accept(o Offer) {
 	h := c.shake
 	switch {
 	case h.state == requested && c.live():
-		h.ours = ibcm.Message{Kind: ibcm.REP, TID: h.theirs.TID, Local: h.local, Remote: h.remote, QPN: wire.QPN(c.QP.QPN), PSN: c.psn,
-			Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD), RNRRetry: o.RNRRetry, SRQ: c.QP.RQ.Shared() != nil, GUID: c.port.guid(), Private: o.PrivateData}
+		h.ours = ibcm.Message{Kind: ibcm.REP, TID: h.theirs.TID, Local: h.local, Remote: h.remote, QPN: wire.QPN(c.QP.QPN),
+			PSN:       c.psn,
+			Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD), RNRRetry: o.RNRRetry, SRQ: c.QP.RQ.Shared() != nil,
+			GUID: c.port.guid(), Private: o.PrivateData}
 		if c.transport == roce.XRC {
 			h.ours.QPN, h.ours.Target = 0, h.ours.QPN
 		}
@@ -181,7 +186,8 @@ func (c *Conn) Reject(private []byte, why ibcm.Reason) {
 	if h.state != requested {
 		return
 	}
-	h.ours = ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Reason: why, Private: private}
+	h.ours = ibcm.Message{Kind: ibcm.REJ, TID: h.theirs.TID, Local: h.local, Remote: h.remote, Reason: why,
+		Private: private}
 	h.state = rejected
 	c.manage(&h.ours)
 	c.s.rejected++

@@ -64,7 +64,8 @@ func TestDamaged(t *testing.T) {
 
 // TestDamagedDatagrams is TestDamaged of queue pairs of types UD and UC.
 func TestDamagedDatagrams(t *testing.T) {
-	for name, pair := range map[string]func(*testing.T, bool, enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
+	for name, pair := range map[string]func(*testing.T, bool,
+		enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
 		t.Run(name, func(t *testing.T) {
 			u := pair(t, false, enginetest.Options{RoCE: true})
 			guard := u.QB.Client.Register(1<<16, 0)
@@ -142,7 +143,8 @@ func TestForgedRequests(t *testing.T) {
 	s := w.Stranger()
 	stats := &w.A.Engine.RoCE.Stats.RC
 	send := func(ahead int) {
-		h := roce.Header{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, Dst: wire.QPN(a.Q.QPN), PSN: roce.PSN(a.Q.Attr.RQPSN).Add(uint32(ahead)), AckReq: true}
+		h := roce.Header{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, Dst: wire.QPN(a.Q.QPN),
+			PSN: roce.PSN(a.Q.Attr.RQPSN).Add(uint32(ahead)), AckReq: true}
 		buf := make([]byte, roce.MaxHeaderLen)
 		forge(w, s, buf[:h.Put(buf)])
 	}
@@ -166,7 +168,8 @@ func TestForgedRequests(t *testing.T) {
 // TestForgedAnswers: a stranger who guesses the ID of a connection request, but not its transaction ID, can
 // neither end nor accept the connection.
 func TestForgedAnswers(t *testing.T) {
-	for name, m := range map[string]ibcm.Message{"REJ": {Kind: ibcm.REJ, Reason: ibcm.ConsumerDefined}, "REP": {Kind: ibcm.REP, QPN: 7}, "MRA": {Kind: ibcm.MRA, Timeout: 31}} {
+	for name, m := range map[string]ibcm.Message{"REJ": {Kind: ibcm.REJ, Reason: ibcm.ConsumerDefined},
+		"REP": {Kind: ibcm.REP, QPN: 7}, "MRA": {Kind: ibcm.MRA, Timeout: 31}} {
 		t.Run(name, func(t *testing.T) {
 			w := enginetest.New(t, enginetest.Options{Seed: 9, RoCE: true})
 			ca := w.A.NewClient()
@@ -175,7 +178,8 @@ func TestForgedAnswers(t *testing.T) {
 			var asked ibcm.Message
 			const heads = roce.BTHLen + 8
 			w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
-				return len(frame) > wire.UDPHeaderLen+heads && asked.Kind == 0 && asked.Parse(frame[wire.UDPHeaderLen+heads:]) == nil
+				return len(frame) > wire.UDPHeaderLen+heads && asked.Kind == 0 &&
+					asked.Parse(frame[wire.UDPHeaderLen+heads:]) == nil
 			}})
 			ca.Connect(id, ca.NewQP(nil), enginetest.Param(4, ""))
 			w.Pass(time.Millisecond)
@@ -186,7 +190,8 @@ func TestForgedAnswers(t *testing.T) {
 			answer := func(tid uint64) {
 				m.TID = tid
 				b := make([]byte, heads+ibcm.Len)
-				h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
+				h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey,
+					Src: ibcm.QP}
 				if err := m.Put(b[h.Put(b):]); err != nil {
 					t.Fatal(err)
 				}
@@ -225,7 +230,8 @@ func TestAlternatePath(t *testing.T) {
 	s := w.Stranger()
 	payload := make([]byte, heads+ibcm.Len)
 	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
-	if err := (&ibcm.Message{Kind: ibcm.LAP, TID: 7, Local: reply.Local, Remote: reply.Remote}).Put(payload[h.Put(payload):]); err != nil {
+	if err := (&ibcm.Message{Kind: ibcm.LAP, TID: 7, Local: reply.Local,
+		Remote: reply.Remote}).Put(payload[h.Put(payload):]); err != nil {
 		t.Fatal(err)
 	}
 	forge(w, s, payload)
@@ -247,7 +253,8 @@ func TestProgramsManagement(t *testing.T) {
 		q, m := c.NewDatagramQP(qkey), c.Register(4096, enginetest.ReadWrite)
 		addresses := make([]byte, ibcm.HeaderLen, ibcm.MaxPrivate)
 		(&ibcm.Addresses{Src: netip.AddrPortFrom(w.A.Addr, 22), Dst: w.B.Addr}).Put(addresses) // a privileged port
-		req := ibcm.Message{Kind: ibcm.REQ, TID: 1, Local: 77, QPN: 99, PSN: 5, Service: ibcm.TCPService(7000), PKey: roce.DefaultPKey, PathMTU: 1, Responder: 1, Initiator: 1,
+		req := ibcm.Message{Kind: ibcm.REQ, TID: 1, Local: 77, QPN: 99, PSN: 5, Service: ibcm.TCPService(7000),
+			PKey: roce.DefaultPKey, PathMTU: 1, Responder: 1, Initiator: 1,
 			Src: w.A.Addr.As16(), Dst: w.B.Addr.As16(), Private: addresses}
 		if err := req.Put(m.Bytes[:ibcm.Len]); err != nil {
 			t.Fatal(err)
@@ -293,7 +300,8 @@ func TestNoQueuePairBehindService(t *testing.T) {
 	}
 	b := make([]byte, heads+ibcm.Len)
 	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}
-	if err := (&ibcm.Message{Kind: ibcm.SIDRReply, TID: asked.TID, Local: asked.Local, Status: 3}).Put(b[h.Put(b):]); err != nil {
+	if err := (&ibcm.Message{Kind: ibcm.SIDRReply, TID: asked.TID, Local: asked.Local,
+		Status: 3}).Put(b[h.Put(b):]); err != nil {
 		t.Fatal(err)
 	}
 	forge(w, s, b)
@@ -325,7 +333,8 @@ func TestReusedCommID(t *testing.T) {
 	ca.Accept(ca.Event(cm.EventConnectRequest, time.Second).Child, ca.NewQP(nil), enginetest.Param(4, ""))
 	cb.Event(cm.EventEstablished, time.Second)
 	s := w.Stranger()
-	for tid, want := range map[uint64]ibcm.Message{request.TID: {Kind: ibcm.REP}, request.TID ^ 1<<40: {Kind: ibcm.REJ, Reason: ibcm.StaleConnection}} {
+	for tid, want := range map[uint64]ibcm.Message{request.TID: {Kind: ibcm.REP},
+		request.TID ^ 1<<40: {Kind: ibcm.REJ, Reason: ibcm.StaleConnection}} {
 		request.TID, answer = tid, ibcm.Message{}
 		payload := make([]byte, heads+ibcm.Len)
 		h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, QKey: ibcm.QKey, Src: ibcm.QP}

@@ -38,7 +38,8 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 		case ibcm.DREQ:
 			p.answer(d, &ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: m.Remote, Remote: m.Local})
 		case ibcm.REP:
-			p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Local: m.Remote, Remote: m.Local, Refused: ibcm.RefusedREP, Reason: ibcm.InvalidCommID})
+			p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Local: m.Remote, Remote: m.Local, Refused: ibcm.RefusedREP,
+				Reason: ibcm.InvalidCommID})
 		}
 		return "it is of no connection"
 	}
@@ -70,7 +71,8 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 	case m.Kind == ibcm.RTU:
 		c.known()
 	case m.Kind == ibcm.LAP:
-		c.manage(&ibcm.Message{Kind: ibcm.APR, TID: m.TID, Local: h.local, Remote: h.remote, Status: ibcm.AlternateUnsupported})
+		c.manage(&ibcm.Message{Kind: ibcm.APR, TID: m.TID, Local: h.local, Remote: h.remote,
+			Status: ibcm.AlternateUnsupported})
 	case m.Kind == ibcm.DREQ && m.QPN == h.qpn:
 		c.manage(&ibcm.Message{Kind: ibcm.DREP, TID: m.TID, Local: h.local, Remote: h.remote})
 		if c.live() {
@@ -158,7 +160,8 @@ func (p *Port) manage(path *netif.Path, m *ibcm.Message) {
 		return
 	}
 	b := path.Payload(frame)
-	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, PSN: p.psn, QKey: ibcm.QKey, Src: ibcm.QP}
+	h := roce.Header{Opcode: roce.UD | roce.SendOnly, PKey: roce.DefaultPKey, Dst: ibcm.QP, PSN: p.psn, QKey: ibcm.QKey,
+		Src: ibcm.QP}
 	p.psn = p.psn.Add(1)
 	n := h.Put(b)
 	if err := m.Put(b[n:]); err != nil { // the connection manager has bounded the private data
@@ -171,5 +174,6 @@ func (p *Port) manage(path *netif.Path, m *ibcm.Message) {
 // guid returns the port's GUID as a channel adapter, from its Ethernet address (EUI-64).
 func (p *Port) guid() uint64 {
 	m := p.If.MAC()
-	return uint64(m[0]^2)<<56 | uint64(m[1])<<48 | uint64(m[2])<<40 | 0xfffe<<24 | uint64(m[3])<<16 | uint64(m[4])<<8 | uint64(m[5])
+	return uint64(m[0]^2)<<56 | uint64(m[1])<<48 | uint64(m[2])<<40 | 0xfffe<<24 | uint64(m[3])<<16 | uint64(m[4])<<8 |
+		uint64(m[5])
 }

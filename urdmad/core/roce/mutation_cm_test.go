@@ -63,7 +63,8 @@ func changes() (list []change) {
 	add("XRC", "", func(m *ibcm.Message) { m.Transport = ibcm.XRC })
 	add("SRQ", "", func(m *ibcm.Message) { m.SRQ = !m.SRQ })
 	add("partition", "", func(m *ibcm.Message) { m.PKey = 1 })
-	for _, s := range []ibcm.ServiceID{0, ibcm.TCPService(0), ibcm.TCPService(7001), ibcm.UDPService(7000), ibcm.TCPService(7000), 1 << 63} {
+	for _, s := range []ibcm.ServiceID{0, ibcm.TCPService(0), ibcm.TCPService(7001), ibcm.UDPService(7000),
+		ibcm.TCPService(7000), 1 << 63} {
 		add("service", s, func(m *ibcm.Message) { m.Service = s })
 	}
 	private := func(name string, do func(b []byte)) {
@@ -93,7 +94,8 @@ type management struct {
 }
 
 func newManagement(t *testing.T) *management {
-	m := &management{World: enginetest.New(t, enginetest.Options{Seed: 78, RoCE: true, NoCapture: true, ConnectTimeout: time.Second})}
+	m := &management{World: enginetest.New(t,
+		enginetest.Options{Seed: 78, RoCE: true, NoCapture: true, ConnectTimeout: time.Second})}
 	m.ca, m.cb, m.service = m.A.NewClient(), m.B.NewClient(), m.B.NewClient()
 	m.Intrude = func() {
 		for i, frame := range m.waiting {
@@ -113,7 +115,8 @@ func (m *management) inject(frame []byte, c *change) {
 		m.T.Fatal(err)
 	}
 	c.do(&msg)
-	room := map[ibcm.Kind]int{ibcm.REQ: ibcm.MaxPrivate + ibcm.HeaderLen, ibcm.REP: ibcm.MaxReply, ibcm.REJ: ibcm.MaxReject,
+	room := map[ibcm.Kind]int{ibcm.REQ: ibcm.MaxPrivate + ibcm.HeaderLen, ibcm.REP: ibcm.MaxReply,
+		ibcm.REJ:         ibcm.MaxReject,
 		ibcm.SIDRRequest: ibcm.MaxServicePrivate + ibcm.HeaderLen, ibcm.SIDRReply: ibcm.MaxServiceReply}
 	private := bytes.Clone(msg.Private)
 	msg.Private = private[:min(len(private), room[msg.Kind])]

@@ -36,12 +36,14 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 		}, moves})
 	}
 	length := func(name string, change func(data []byte) []byte) {
-		list = append(list, mutation{"payload " + name, func(_ *roce.Header, data []byte) []byte { return change(data) }, false})
+		list = append(list, mutation{"payload " + name, func(_ *roce.Header, data []byte) []byte { return change(data) },
+			false})
 	}
 	add("nothing", 0, false, func(*roce.Header) {})
 	for other := range roce.Opcode(32) {
 		if other.Traits() != 0 && other != op {
-			turned := other.Traits().Is(roce.Response) != op.Traits().Is(roce.Response) // it is about what the other side has asked for
+			// it is about what the other side has asked for
+			turned := other.Traits().Is(roce.Response) != op.Traits().Is(roce.Response)
 			add("opcode", uint8(other), turned, func(h *roce.Header) { h.Opcode = other })
 		}
 	}
@@ -59,12 +61,14 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 	length("longer by a word", func(b []byte) []byte { return append(b, 0x77, 0x77, 0x77, 0x77) })
 	switch {
 	case op == roce.WriteFirst, op == roce.WriteOnly, op == roce.WriteOnlyImmediate, op == roce.ReadRequest:
-		for _, n := range []uint32{0, 1, 999, 1000, 1024, 1025, 2999, 3001, 6000, 1 << 16, 1<<16 + 1, 1 << 31, 1<<31 + 1, math.MaxUint32} {
+		for _, n := range []uint32{0, 1, 999, 1000, 1024, 1025, 2999, 3001, 6000, 1 << 16, 1<<16 + 1, 1 << 31, 1<<31 + 1,
+			math.MaxUint32} {
 			add("length", n, false, func(h *roce.Header) { h.Length = n })
 		}
 		fallthrough
 	case op == roce.CompareSwap, op == roce.FetchAdd:
-		for _, by := range []uint64{1, 8, 1024, 1 << 15, 1<<16 - 8, 1 << 16, 1 << 32, 1 << 63, math.MaxUint64, math.MaxUint64 - 7} {
+		for _, by := range []uint64{1, 8, 1024, 1 << 15, 1<<16 - 8, 1 << 16, 1 << 32, 1 << 63, math.MaxUint64,
+			math.MaxUint64 - 7} {
 			add("address +", by, false, func(h *roce.Header) { h.VA += by })
 		}
 		for _, va := range []uint64{0, math.MaxUint64} {
@@ -78,8 +82,10 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 			add("key of region", i, false, func(h *roce.Header) { h.RKey = key })
 			add("address and key of region", i, false, func(h *roce.Header) { h.VA, h.RKey = r.Base(), key })
 		}
-	case op == roce.Acknowledge, op == roce.AtomicAcknowledge, op >= roce.ResponseFirst && op <= roce.ResponseOnly && op != roce.ResponseMiddle:
-		for _, s := range []roce.Syndrome{0, 1, 31, roce.RNR, roce.RNR | 31, 2 << 5, roce.NAKSequence, roce.NAKInvalid, roce.NAKAccess, roce.NAKOperational, roce.NAK | 4, roce.NAK | 31, 4 << 5, 7<<5 | 31} {
+	case op == roce.Acknowledge, op == roce.AtomicAcknowledge, op >= roce.ResponseFirst && op <= roce.ResponseOnly &&
+		op != roce.ResponseMiddle:
+		for _, s := range []roce.Syndrome{0, 1, 31, roce.RNR, roce.RNR | 31, 2 << 5, roce.NAKSequence, roce.NAKInvalid,
+			roce.NAKAccess, roce.NAKOperational, roce.NAK | 4, roce.NAK | 31, 4 << 5, 7<<5 | 31} {
 			add("syndrome", uint8(s), false, func(h *roce.Header) { h.AETH.Syndrome = s })
 		}
 		for _, n := range []uint32{0, 1, 1<<24 - 1} {
@@ -232,7 +238,8 @@ func (m *mutated) check() {
 			m.T.Fatalf("what A sends was written at %d", i)
 		}
 	}
-	for name, r := range map[string]*enginetest.Region{"what A reads": m.inbox, "what B receives": m.received, "what B reads": m.fetch} {
+	for name, r := range map[string]*enginetest.Region{"what A reads": m.inbox, "what B receives": m.received,
+		"what B reads": m.fetch} {
 		if bytes.Contains(r.Bytes, want[:8]) {
 			m.T.Errorf("%s has come from memory without rights", name)
 		}
@@ -278,7 +285,8 @@ func (m *mutated) right() {
 		"the atomic, what it got": m.inbox.Bytes[3000]+1 != to[32768],
 		"B's Read":                !bytes.Equal(m.fetch.Bytes[:3000], m.open[0].Bytes[:3000]),
 		"B's second Read":         !bytes.Equal(m.fetch.Bytes[3000:][:1000], m.open[0].Bytes[4096:][:1000]),
-		"between the Writes":      to[8192-1] != byte((8192-1)*3%256)%64+128 || to[8192+3000] != byte((8192+3000)*3%256)%64+128,
+		"between the Writes": to[8192-1] != byte((8192-1)*3%256)%64+128 ||
+			to[8192+3000] != byte((8192+3000)*3%256)%64+128,
 	} {
 		if differ {
 			m.T.Errorf("%s: wrong bytes", name)

@@ -21,7 +21,8 @@ func secondPort(w *enginetest.World, t *testing.T) (dev int, other *linked.Port)
 	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
 	network := linked.New(1)
 	w.Intrude = func() { network.Advance(int64(w.Now())) }
-	ours, other := network.Pair(linked.Options{Name: "c", Misuse: misuse}, linked.Options{Name: "d", Misuse: misuse}, linked.Path{}, linked.Path{})
+	ours, other := network.Pair(linked.Options{Name: "c", Misuse: misuse}, linked.Options{Name: "d", Misuse: misuse},
+		linked.Path{}, linked.Path{})
 	w.A.Do(func() {
 		dev = w.A.Engine.AddPort(ours, netif.Address{Prefix: netip.MustParsePrefix("10.0.0.77/8")})
 		w.A.Engine.SpeakRoCE(dev)
@@ -57,7 +58,8 @@ func TestSameAddressElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		var u wire.UDPHeader
-		u.Init(wire.MAC(other.Info().MAC), w.A.Engine.Interface(dev).MAC(), w.B.IP, wire.IPv4{10, 0, 0, 77}, roce.Port, roce.Port)
+		u.Init(wire.MAC(other.Info().MAC), w.A.Engine.Interface(dev).MAC(), w.B.IP, wire.IPv4{10, 0, 0, 77}, roce.Port,
+			roce.Port)
 		frame := make([]byte, wire.UDPHeaderLen+len(b))
 		u.Put(frame, len(b), 0)
 		copy(frame[wire.UDPHeaderLen:], b)

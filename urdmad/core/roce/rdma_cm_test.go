@@ -45,7 +45,8 @@ func TestPrivateData(t *testing.T) {
 	p.InitiatorDepth = 3
 	ca.Connect(id, a, p)
 	ev := cb.Event(cm.EventConnectRequest, time.Second)
-	if string(ev.Param.PrivateData) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 || ev.Param.QPN != a.Q.QPN {
+	if string(ev.Param.PrivateData) != long || ev.Param.ResponderResources != 3 || ev.Param.InitiatorDepth != 5 ||
+		ev.Param.QPN != a.Q.QPN {
 		t.Errorf("request: %+v", ev.Param)
 	}
 	if ev.Local.Port() != 7000 || ev.Peer.Addr() != w.A.Addr {
@@ -72,7 +73,8 @@ func TestTooMuchPrivateData(t *testing.T) {
 	try := func(c *enginetest.Client, most int, call func(private []byte) error) {
 		t.Helper()
 		c.Host.Do(func() {
-			if err := call(make([]byte, most+1)); !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), fmt.Sprint("at most ", most)) {
+			if err := call(make([]byte, most+1)); !errors.Is(err, syscall.EINVAL) ||
+				!strings.Contains(err.Error(), fmt.Sprint("at most ", most)) {
 				t.Errorf("%d bytes: %v", most+1, err)
 			}
 			if err := call(make([]byte, most)); err != nil {
@@ -102,7 +104,10 @@ func TestTooMuchPrivateData(t *testing.T) {
 	for accept, answer := range map[bool]cm.EventKind{true: cm.EventEstablished, false: cm.EventUnreachable} {
 		id := ca.Resolve(w.B.Addr, 7001)
 		id.Datagrams = true
-		try(ca, ibcm.MaxServicePrivate, func(private []byte) error { return w.A.CM.Connect(id, nil, &cm.Param{PrivateData: private}) })
+		try(ca, ibcm.MaxServicePrivate, func(private []byte) error {
+			return w.A.CM.Connect(id, nil,
+				&cm.Param{PrivateData: private})
+		})
 		child := cb.Event(cm.EventConnectRequest, time.Second).Child
 		try(cb, ibcm.MaxServiceReply, func(private []byte) error {
 			if accept {
@@ -190,7 +195,8 @@ func TestAcceptedTooLate(t *testing.T) {
 	w.Pass(time.Millisecond)
 	cb.Accept(child, b, enginetest.Param(1, ""))
 	cb.Event(cm.EventConnectError, 100*time.Millisecond)
-	if len(rejects) != 2 || rejects[1].Refused != ibcm.RefusedREP || rejects[1].Reason != ibcm.InvalidCommID || rejects[1].Remote == 0 {
+	if len(rejects) != 2 || rejects[1].Refused != ibcm.RefusedREP || rejects[1].Reason != ibcm.InvalidCommID ||
+		rejects[1].Remote == 0 {
 		t.Errorf("%+v", rejects)
 	}
 }
@@ -271,7 +277,8 @@ func lose(kind ibcm.Kind, n int) linked.Path {
 func managed(frame []byte) (m ibcm.Message, ok bool) {
 	var f wire.Frame
 	const heads = 20 // of the transport
-	ok = f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && f.PayloadLen >= heads && m.Parse(frame[f.PayloadOff+heads:]) == nil
+	ok = f.Parse(frame, len(frame)) == nil && f.Proto == wire.ProtoUDP && f.PayloadLen >= heads &&
+		m.Parse(frame[f.PayloadOff+heads:]) == nil
 	return m, ok
 }
 
@@ -311,7 +318,8 @@ func TestStartingPSN(t *testing.T) {
 
 // TestLostMessages: each message of the handshake may be lost, several times.
 func TestLostMessages(t *testing.T) {
-	for name, kind := range map[string]ibcm.Kind{"REQ": ibcm.REQ, "REP": ibcm.REP, "RTU": ibcm.RTU, "DREQ": ibcm.DREQ, "DREP": ibcm.DREP} {
+	for name, kind := range map[string]ibcm.Kind{"REQ": ibcm.REQ, "REP": ibcm.REP, "RTU": ibcm.RTU, "DREQ": ibcm.DREQ,
+		"DREP": ibcm.DREP} {
 		t.Run(name, func(t *testing.T) {
 			w := enginetest.New(t, enginetest.Options{Seed: 3, RoCE: true})
 			w.SetPath(lose(kind, 3))

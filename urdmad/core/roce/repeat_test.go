@@ -104,7 +104,8 @@ func TestRepeatedReadOfAPart(t *testing.T) {
 			got, answers := 0, 0
 			watch(n.World, func(_, payload []byte) bool {
 				var h roce.Header
-				if from, to, err := h.Payload(payload, len(payload)); err == nil && h.Opcode >= roce.ResponseFirst && h.Opcode <= roce.ResponseOnly {
+				if from, to, err := h.Payload(payload, len(payload)); err == nil && h.Opcode >= roce.ResponseFirst &&
+					h.Opcode <= roce.ResponseOnly {
 					got, answers = got+to-from, answers+1
 				}
 				return false

@@ -69,7 +69,8 @@ func (c *Conn) deliver(h *roce.Header, a *rc.Arrival, slot int, data []byte) (wh
 // refused counts a request that ends the connection; Transmit sends the NAK.
 func (c *Conn) refused() {
 	c.s.Stats.Refused++
-	c.s.log.Info("request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.Addr().String(), "peer_qpn", uint32(c.peer))
+	c.s.log.Info("request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "peer", c.Peer.Addr().String(),
+		"peer_qpn", uint32(c.peer))
 }
 
 // step makes the message core execute a request.
@@ -94,8 +95,9 @@ func (c *Conn) placeSend(h *roce.Header, t roce.Traits, data []byte) qp.Verdict 
 	}
 	v := q.PlaceSend(data, uint64(len(data)))
 	if v.Is == qp.Done && t.Is(roce.Last) {
-		v = q.EndSend(qp.Ending{HasImmediate: t.Is(roce.HasImmediate), Immediate: h.Immediate, Invalidates: t.Is(roce.HasInvalidate),
-			STag: mem.STag(h.Dead), Solicited: h.Solicited})
+		v = q.EndSend(qp.Ending{HasImmediate: t.Is(roce.HasImmediate), Immediate: h.Immediate,
+			Invalidates: t.Is(roce.HasInvalidate),
+			STag:        mem.STag(h.Dead), Solicited: h.Solicited})
 	}
 	if v.Is != qp.Done && v.Is != qp.Busy {
 		_, why := eventOf(nakOf(v))

@@ -46,7 +46,8 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 	if c == nil && h.Opcode == roce.CNP {
 		return p.noticed(d)
 	}
-	if c == nil || c.port != p || c.transport != h.Opcode.Transport() && h.Opcode != roce.CNP || c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
+	if c == nil || c.port != p || c.transport != h.Opcode.Transport() && h.Opcode != roce.CNP ||
+		c.Peer.Addr() != d.Src.Addr() || !qp.Receives(c.QP.State()) {
 		s.Stats.NoQueuePair++
 		return "no queue pair takes it"
 	}

@@ -45,19 +45,22 @@ func (s *Stack) Say(q *Question) {
 func (p *Port) asked(d *netif.Datagram, m *ibcm.Message) (why string) {
 	var a ibcm.Addresses
 	service, ok := m.Service.UDPPort()
-	if !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr() || m.PKey&0x7fff != roce.DefaultPKey&0x7fff {
+	if !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr() ||
+		m.PKey&0x7fff != roce.DefaultPKey&0x7fff {
 		const unsupported = 1
 		p.answer(d, &ibcm.Message{Kind: ibcm.SIDRReply, TID: m.TID, Local: m.Local, Status: unsupported, Service: m.Service})
 		return "no service of rdma_cm"
 	}
-	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), service), Peer: netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()),
-		ID: m.Local, TID: m.TID, Private: append([]byte(nil), m.Private[ibcm.HeaderLen:]...)})
+	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), service),
+		Peer: netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()),
+		ID:   m.Local, TID: m.TID, Private: append([]byte(nil), m.Private[ibcm.HeaderLen:]...)})
 	return ""
 }
 
 // answered handles an answer.
 func (p *Port) answered(d *netif.Datagram, m *ibcm.Message) {
 	asking, asked := ibcm.Numbers(m.TID)
-	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), asking), Peer: netip.AddrPortFrom(d.Src.Addr(), asked),
-		ID: m.Local, Answer: true, Status: m.Status, QPN: m.QPN, QKey: m.QKey, Private: append([]byte(nil), m.Private...)})
+	p.s.handler.Asked(&Question{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), asking),
+		Peer: netip.AddrPortFrom(d.Src.Addr(), asked),
+		ID:   m.Local, Answer: true, Status: m.Status, QPN: m.QPN, QKey: m.QKey, Private: append([]byte(nil), m.Private...)})
 }

@@ -59,7 +59,8 @@ type Port struct {
 
 // NewStack returns a Stack without ports.
 func NewStack(t *qp.Table, log *slog.Logger, r *rand.Rand) *Stack {
-	return &Stack{clock: t.Clock, table: t, log: log, rand: r, ports: map[int]*Port{}, conns: map[wire.QPN]*Conn{}, ids: map[uint32]*Conn{}, asked: map[requestKey]*Conn{}, peers: map[requestKey]*Conn{}}
+	return &Stack{clock: t.Clock, table: t, log: log, rand: r, ports: map[int]*Port{}, conns: map[wire.QPN]*Conn{},
+		ids: map[uint32]*Conn{}, asked: map[requestKey]*Conn{}, peers: map[requestKey]*Conn{}}
 }
 
 // AddPort makes an interface use RoCEv2; call it before the first Poll.

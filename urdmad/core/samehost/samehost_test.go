@@ -88,7 +88,8 @@ func TestCut(t *testing.T) {
 	n.QB.PostRecv(6, n.MB.SGE(0, 64))
 	n.QA.Post(enginetest.Write(20, n.MB, 0), n.MA.SGE(0, 64))
 	n.QA.Post(enginetest.Send(21), n.MA.SGE(0, 64))
-	if got, want := n.QA.Send.Statuses(20, 2), []uint32{abi.StatusRetryExcErr, abi.StatusWRFlushErr}; !slices.Equal(got, want) {
+	if got, want := n.QA.Send.Statuses(20, 2),
+		[]uint32{abi.StatusRetryExcErr, abi.StatusWRFlushErr}; !slices.Equal(got, want) {
 		t.Errorf("statuses %d, expected %d", got, want)
 	}
 	if n.QA.Q.State() != abi.QPSErr {

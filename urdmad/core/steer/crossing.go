@@ -52,7 +52,8 @@ func (q *queue) framed(at *Port, v port.Packet) (port.Packet, bool) {
 	if n := wire.UDP6HeaderLen + len(data); len(q.made) < n {
 		q.made = make([]byte, n)
 	}
-	v.Data = q.made[:wire.PutUDP(q.made, netip.AddrPortFrom(*q.p.addr.Load(), e.Src), netip.AddrPortFrom(*at.addr.Load(), e.Dst), data)]
+	v.Data = q.made[:wire.PutUDP(q.made, netip.AddrPortFrom(*q.p.addr.Load(), e.Src),
+		netip.AddrPortFrom(*at.addr.Load(), e.Dst), data)]
 	return v, true
 }
 

@@ -61,13 +61,15 @@ func TestCrossing(t *testing.T) {
 			frame := append([]byte(nil), there.Data...) // as from the sockets' port to that of frames: its sender is the first
 			back, ok := frames.queues[0].as(sockets, port.Packet{Data: frame})
 			if !ok || !bytes.Equal(back.Data, want) || back.Peer.Addr() != own[1] {
-				t.Errorf("a port of sockets gets % x from %v (%v), expected % x from %v", back.Data, back.Peer.Addr(), ok, want, own[1])
+				t.Errorf("a port of sockets gets % x from %v (%v), expected % x from %v", back.Data, back.Peer.Addr(), ok, want,
+					own[1])
 			}
 		}
 	}
 	h := NewHub(2, NewNumbers(2), func(int) {})
 	lo := loopback.Open("lo", [6]byte{}, 1500, ours)
-	frames, sockets, roce := h.Add(lo, ours, false), h.Add(payloads{lo}, theirs, false), h.Add(payloads{lo}, netip.MustParseAddr("10.0.0.3"), true)
+	frames, sockets, roce := h.Add(lo, ours, false), h.Add(payloads{lo}, theirs, false),
+		h.Add(payloads{lo}, netip.MustParseAddr("10.0.0.3"), true)
 	for what, v := range map[string]struct {
 		from, to *Port
 		b        []byte

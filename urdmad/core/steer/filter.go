@@ -13,12 +13,13 @@ import (
 // which passes them on. A load beyond the end of a datagram ends the filter with 0.
 func SocketFilter(workers int) []unix.SockFilter {
 	const (
-		half, byte1, word = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		equal             = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-		shift             = unix.BPF_ALU | unix.BPF_RSH | unix.BPF_K
-		constant          = unix.BPF_RET | unix.BPF_K
-		number            = 6 // of wire.Encap
-		op, pair          = wire.EncapLen + 8, wire.EncapLen + wire.TRPLen
+		half, byte1, word = unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, unix.BPF_LD | unix.BPF_B | unix.BPF_ABS,
+			unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+		equal    = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+		shift    = unix.BPF_ALU | unix.BPF_RSH | unix.BPF_K
+		constant = unix.BPF_RET | unix.BPF_K
+		number   = 6 // of wire.Encap
+		op, pair = wire.EncapLen + 8, wire.EncapLen + wire.TRPLen
 	)
 	return append([]unix.SockFilter{
 		{Code: half, K: number},

@@ -21,7 +21,8 @@ func TestPeerQueue(t *testing.T) {
 	toPair := make([]byte, 40)
 	toPair[7] = 13
 	options := packetTo(at(theirs, 9), at(ours, 50007))
-	options = append(append(append([]byte(nil), options[:wire.EthernetLen+20]...), 1, 1, 1, 1), options[wire.EthernetLen+20:]...)
+	options = append(append(append([]byte(nil), options[:wire.EthernetLen+20]...), 1, 1, 1, 1),
+		options[wire.EthernetLen+20:]...)
 	options[wire.EthernetLen] = 4<<4 | 6
 	hops := packetTo(at(theirs6, 9), at(ours6, 50007))
 	hops[wire.EthernetLen+6] = 0
@@ -37,9 +38,11 @@ func TestPeerQueue(t *testing.T) {
 		{"a connection with options", options, 50007, unknown},
 		{"a connection of IPv6", packetTo(at(theirs6, 9), at(ours6, 50006)), 50006, unknown},
 		{"a datagram", packetTo(at(theirs, 30034), at(ours, wire.DatagramPort), datagramFor(13)...), 13, unknown},
-		{"a management datagram", packetTo(at(theirs, 30034), at(ours, wire.DatagramPort), datagramFor(1)...), unknown, unknown},
+		{"a management datagram", packetTo(at(theirs, 30034), at(ours, wire.DatagramPort), datagramFor(1)...), unknown,
+			unknown},
 		{"an unreliable connection", packetTo(at(theirs, 30034), at(ours, wire.DatagramPort), uc...), 6, unknown},
-		{"a cut datagram", packetTo(at(theirs, 30034), at(ours, wire.DatagramPort), datagramFor(13)[:wire.TRPLen]...), unknown, unknown},
+		{"a cut datagram", packetTo(at(theirs, 30034), at(ours, wire.DatagramPort), datagramFor(13)[:wire.TRPLen]...),
+			unknown, unknown},
 		{"a packet of RoCEv2", packetTo(at(theirs, 50007), at(ours, roce.Port), toPair...), roce.Port, 13},
 		{"one of RoCEv2 over IPv6", packetTo(at(theirs6, 50007), at(ours6, roce.Port), toPair...), roce.Port, 13},
 		{"ARP", arp(wire.ARP{Op: wire.ARPRequest}), unknown, unknown},

@@ -91,7 +91,8 @@ func (q *queue) read(from int, p []port.Packet) (n int) {
 			break
 		}
 		s := &r.slots[i]
-		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Class: s.class, Peer: s.peer, Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
+		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Class: s.class, Peer: s.peer,
+			Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
 		n++
 	}
 	return n

@@ -50,7 +50,8 @@ func TestConformance(t *testing.T) {
 				a, b := overMemif(t, queues, queues)
 				_, sharedA := share(a, workers, ours)
 				_, sharedB := share(b, workers, theirs)
-				return &porttest.Pair{A: sharedA.For(0), B: sharedB.For(0), Interrupts: true, Step: func() { time.Sleep(50 * time.Microsecond) }}
+				return &porttest.Pair{A: sharedA.For(0), B: sharedB.For(0), Interrupts: true,
+					Step: func() { time.Sleep(50 * time.Microsecond) }}
 			})
 		})
 	}
@@ -61,14 +62,16 @@ func packetTo(src, dst netip.AddrPort, payload ...byte) []byte {
 	if dst.Addr().Is4() {
 		b := make([]byte, wire.UDPHeaderLen+len(payload))
 		var h wire.UDPHeader
-		h.Init(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
+		h.Init(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}, src.Addr().As4(), dst.Addr().As4(), src.Port(),
+			dst.Port())
 		h.Put(b, len(payload), 1)
 		copy(b[len(h):], payload)
 		return b
 	}
 	b := make([]byte, wire.UDP6HeaderLen+len(payload))
 	var h wire.UDP6Header
-	h.Init(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}, src.Addr().As16(), dst.Addr().As16(), src.Port(), dst.Port())
+	h.Init(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}, src.Addr().As16(), dst.Addr().As16(), src.Port(),
+		dst.Port())
 	h.Put(b, len(payload))
 	copy(b[len(h):], payload)
 	return b
@@ -211,8 +214,10 @@ func TestSocketFilter(t *testing.T) {
 	}
 	for _, b := range [][]byte{
 		encap(wire.EncapTRP, 50000, 1), encap(wire.EncapTRP, 50001, 1), encap(wire.EncapTRP, 50002, 1), padded,
-		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(7)...), encap(wire.EncapTRP, wire.DatagramPort, datagramFor(8)...),
-		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(1)...), encap(wire.EncapTRP, wire.DatagramPort, datagramFor(7)[:3]...),
+		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(7)...),
+		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(8)...),
+		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(1)...),
+		encap(wire.EncapTRP, wire.DatagramPort, datagramFor(7)[:3]...),
 		encap(wire.EncapTRP, wire.DatagramPort, uc...), encap(wire.EncapProbe, 0, 1), {1}, {1, 2, 3, 4, 5, 6, 7},
 	} {
 		if _, err := from.Write(b); err != nil {
@@ -231,7 +236,8 @@ func TestNothingAllocated(t *testing.T) {
 	uc := make([]byte, wire.MaxUCLen)
 	(&wire.UC{Dst: 7}).Put(uc)
 	at := func(number uint16) netip.AddrPort { return netip.AddrPortFrom(ours, number) }
-	for what, frame := range map[string][]byte{"a connection's": packetTo(netip.AddrPortFrom(theirs, 9), at(7174), 1), "a datagram": packetTo(at(9), at(wire.DatagramPort), datagramFor(8)...),
+	for what, frame := range map[string][]byte{"a connection's": packetTo(netip.AddrPortFrom(theirs, 9), at(7174), 1),
+		"a datagram":                 packetTo(at(9), at(wire.DatagramPort), datagramFor(8)...),
 		"an unreliable connection's": packetTo(at(9), at(wire.DatagramPort), uc...)} {
 		if n := testing.AllocsPerRun(100, func() { p.worker(frame) }); n != 0 {
 			t.Errorf("%s: %v allocations", what, n)
@@ -267,7 +273,8 @@ func whichQueue(t *testing.T, p port.Port, b []byte) int {
 func TestOwnQueues(t *testing.T) {
 	const workers = 2
 	under, at := overSockets(t, workers, SocketFilter(workers))
-	if _, err := udp.Open(udp.Options{Address: at, Sockets: workers, Filter: SocketFilter(workers)}); !errors.Is(err, unix.EADDRINUSE) {
+	if _, err := udp.Open(udp.Options{Address: at, Sockets: workers, Filter: SocketFilter(workers)}); !errors.Is(err,
+		unix.EADDRINUSE) {
 		t.Errorf("another port at %v: %v, expected EADDRINUSE", at, err)
 	}
 	peer, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
@@ -309,7 +316,8 @@ func TestOwnQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := [workers]int{}
-	for end := time.Now().Add(time.Minute); got != [workers]int{1, 1} && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); got != [workers]int{1, 1} &&
+		time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for w := range workers {
 			var burst [8]port.Packet
 			q := p.For(w).Queue(0)
@@ -457,7 +465,8 @@ func TestBetweenWorkers(t *testing.T) {
 					b := make([]byte, 8, 300)
 					binary.BigEndian.PutUint32(b, uint32(w))
 					binary.BigEndian.PutUint32(b[4:], i)
-					send(t, q, packetTo(netip.AddrPortFrom(ours, uint16(1000+w)), netip.AddrPortFrom(ours, uint16(1000+to)), b[:8+i%200]...))
+					send(t, q, packetTo(netip.AddrPortFrom(ours, uint16(1000+w)), netip.AddrPortFrom(ours, uint16(1000+to)),
+						b[:8+i%200]...))
 				}
 				n := q.Rx(burst[:])
 				for k := range burst[:n] {

@@ -40,7 +40,8 @@ func attackSeeds(t *testing.T, short uint64) (from, to uint64) {
 
 // attack is a world under attack, with a network derived from the seed.
 func attack(t *testing.T, seed uint64) *enginetest.World {
-	w := enginetest.New(t, enginetest.Options{Seed: seed, NearWrap: seed%3 == 0, Immediate: seed%5 == 0, IPv6: seed%7 < 3, MaxReads: 4})
+	w := enginetest.New(t, enginetest.Options{Seed: seed, NearWrap: seed%3 == 0, Immediate: seed%5 == 0, IPv6: seed%7 < 3,
+		MaxReads: 4})
 	for _, h := range []*enginetest.Host{w.A, w.B} {
 		h.NewClient().Listen(6000, 8) // flooded; nobody answers its requests
 	}
@@ -162,7 +163,8 @@ type victim struct {
 
 func newVictim(a, b *enginetest.QP) *victim {
 	a.Hostile, b.Hostile = true, true // lost and failed work comes in any order
-	v := &victim{a: a, b: b, mine: a.Client.Register(1<<16, enginetest.ReadWrite), theirs: b.Client.Register(1<<16, enginetest.ReadWrite)}
+	v := &victim{a: a, b: b, mine: a.Client.Register(1<<16, enginetest.ReadWrite),
+		theirs: b.Client.Register(1<<16, enginetest.ReadWrite)}
 	if b.Target != nil {
 		v.srq = b.Client.NewNamed(b.Q.Domain, 64, b.Client.NewCQ(256))
 	}
@@ -210,7 +212,8 @@ func (v *victim) post(n int) {
 // leave moves the second queue pair to another state.
 func (v *victim) leave(seed uint64) {
 	states := []uint32{abi.QPSSQD, abi.QPSErr, abi.QPSReset}
-	v.b.Client.Host.Do(func() { _ = v.b.Q.Modify(abi.QPMaskState, &abi.QPAttr{QPState: states[seed%3]}) }) // it may be in ERR already
+	// it may be in ERR already
+	v.b.Client.Host.Do(func() { _ = v.b.Q.Modify(abi.QPMaskState, &abi.QPAttr{QPState: states[seed%3]}) })
 }
 
 func (v *victim) check(t *testing.T) {

@@ -28,7 +28,8 @@ func claim(of *enginetest.Host) []byte {
 // nothing more is sent from the address.
 func TestDuplicateEndsConnections(t *testing.T) {
 	var log bytes.Buffer
-	w := enginetest.New(t, enginetest.Options{Seed: 31, IPv6: true, Path: linked.Path{Delay: 100 * time.Microsecond}, Log: slog.NewTextHandler(&log, nil)})
+	w := enginetest.New(t, enginetest.Options{Seed: 31, IPv6: true, Path: linked.Path{Delay: 100 * time.Microsecond},
+		Log: slog.NewTextHandler(&log, nil)})
 	busy, peer := w.Pair(false, nil)
 	idle, _ := w.Pair(false, nil)
 	mine, theirs := busy.Client.Register(1<<20, enginetest.ReadWrite), peer.Client.Register(1<<20, enginetest.ReadWrite)
@@ -61,7 +62,8 @@ func TestDuplicateEndsConnections(t *testing.T) {
 	if n := w.A.Port.Stats().TxPackets - sent; n != 0 {
 		t.Errorf("%d frames left after another host was found to have the address", n)
 	}
-	if said := strings.Count(log.String(), "another host has the port's IPv6 address"); said != 1 || !strings.Contains(log.String(), "connections=2") {
+	if said := strings.Count(log.String(), "another host has the port's IPv6 address"); said != 1 ||
+		!strings.Contains(log.String(), "connections=2") {
 		t.Errorf("said %d times:\n%s", said, log.String())
 	}
 }

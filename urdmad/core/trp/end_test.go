@@ -37,7 +37,8 @@ func TestDeath(t *testing.T) {
 			if took := time.Duration(w.Now() - start); took < 3900*time.Millisecond || took > 5*time.Second {
 				t.Errorf("given up after %v, expected about 4s", took)
 			}
-			enginetest.Expect(t, "sender", a.Send.Completions(len(want)), want, abi.StatusRetryExcErr, abi.StatusWRFlushErr, abi.StatusWRFlushErr)
+			enginetest.Expect(t, "sender", a.Send.Completions(len(want)), want, abi.StatusRetryExcErr, abi.StatusWRFlushErr,
+				abi.StatusWRFlushErr)
 			enginetest.Expect(t, "receive", a.Recv.Completions(1), []uint64{50}, abi.StatusWRFlushErr)
 			w.Pass(3 * time.Second)
 			if n := w.A.Engine.TRP.Port(0).Conn(a.Q.Connection().Local.Port()); n != nil {
@@ -114,7 +115,8 @@ func TestDisconnect(t *testing.T) {
 			}
 			got := b.Recv.Completions(10)
 			for i, e := range got {
-				if e.WRID != uint64(i) || i < 8 && sent[i].Status == 0 && e.Status != 0 || i >= 8 && e.Status != abi.StatusWRFlushErr {
+				if e.WRID != uint64(i) || i < 8 && sent[i].Status == 0 && e.Status != 0 || i >= 8 &&
+					e.Status != abi.StatusWRFlushErr {
 					t.Fatalf("seed %d: receiver: %+v", seed+1, got)
 				}
 			}

@@ -21,7 +21,8 @@ func TestTerminateWithoutSendQueue(t *testing.T) {
 		d := wire.DDP{Last: true, Op: wire.OpTerminate, QN: wire.QueueTerminate, MSN: 1}
 		b := make([]byte, wire.UntaggedLen+wire.MaxTerminateLen)
 		at := d.Put(b)
-		term := wire.Terminate{Code: wire.TermUntaggedTooLong, HasDDPLen: len(refused) > 0, SegmentLen: uint16(len(refused)), DDPHeader: refused}
+		term := wire.Terminate{Code: wire.TermUntaggedTooLong, HasDDPLen: len(refused) > 0, SegmentLen: uint16(len(refused)),
+			DDPHeader: refused}
 		return b[:at+term.Put(b[at:])]
 	}
 	header := func(d wire.DDP) []byte {
@@ -66,7 +67,10 @@ var hostileKinds = append([]qpKind{plainRC, plainRC, {"XRC_SEND", (*enginetest.C
 
 // silent are queue pairs without a send queue.
 var silent = []qpKind{
-	{"RC without a send queue", func(c *enginetest.Client) *enginetest.QP { return c.NewQP(&abi.QPCap{MaxRecvWR: 8, MaxRecvSGE: 1}) }},
+	{"RC without a send queue", func(c *enginetest.Client) *enginetest.QP {
+		return c.NewQP(&abi.QPCap{MaxRecvWR: 8,
+			MaxRecvSGE: 1})
+	}},
 	{"RC without queues", func(c *enginetest.Client) *enginetest.QP { return c.NewQP(&abi.QPCap{}) }},
 	{"XRC_RECV", func(c *enginetest.Client) *enginetest.QP { return c.NewTarget(qp.NewDomain()) }},
 }
@@ -208,8 +212,10 @@ func (h *hostile) segment(r *rand.Rand) []byte {
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
-	stags := []wire.STag{wire.STag(h.mine.STag), wire.STag(h.foreign.STag), wire.STag(h.secret.STag), wire.STag(r.Uint32()), wire.STag(h.q.Q.QPN<<8) ^ wire.STag(r.IntN(8)), wire.STag(h.srqn)}
-	tos := []uint64{h.mine.Base(), h.foreign.Base(), h.secret.Base(), 0, ^uint64(0) - uint64(r.IntN(100)), h.mine.Base() + 4090}
+	stags := []wire.STag{wire.STag(h.mine.STag), wire.STag(h.foreign.STag), wire.STag(h.secret.STag),
+		wire.STag(r.Uint32()), wire.STag(h.q.Q.QPN<<8) ^ wire.STag(r.IntN(8)), wire.STag(h.srqn)}
+	tos := []uint64{h.mine.Base(), h.foreign.Base(), h.secret.Base(), 0, ^uint64(0) - uint64(r.IntN(100)),
+		h.mine.Base() + 4090}
 	stag, to := stags[r.IntN(len(stags))], tos[r.IntN(len(tos))]
 	d := wire.DDP{Last: r.IntN(2) == 0, Op: wire.Opcode(r.IntN(16)), STag: stag, TO: to, QN: uint32(r.IntN(4)),
 		MSN: wire.MSN(r.IntN(4)), MO: uint32(r.IntN(2) * r.IntN(3000)), Tagged: r.IntN(2) == 0}

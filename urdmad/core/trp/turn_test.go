@@ -32,7 +32,8 @@ func TestKeptInParts(t *testing.T) {
 			write := func(i int) {
 				body := make([]byte, size)
 				body[0] = byte(i)
-				l.Segment(wire.DDP{Op: wire.OpWrite, Tagged: true, Last: true, STag: wire.STag(sink.STag), TO: sink.SGE(i*size, 0).Addr}, body...)
+				l.Segment(wire.DDP{Op: wire.OpWrite, Tagged: true, Last: true, STag: wire.STag(sink.STag),
+					TO: sink.SGE(i*size, 0).Addr}, body...)
 			}
 			if free == nil {
 				send()

@@ -25,11 +25,14 @@ func TestPolicyOnMachine(t *testing.T) {
 		{"the machine of docs/BENCHMARKS.md", Machine{Clock: 35, Yield: 305, Sleep: 3860, Wake: 1260}, usual},
 		{"the machine of bench/floor", Machine{Yield: 420, Sleep: 15500, Wake: 5500}, usual},
 		{"twice as slow", Machine{Yield: 500, Sleep: 31 * us, Wake: 26 * us}, usual},
-		{"a slow clock", Machine{Clock: 900, Yield: 2200, Sleep: 16 * us, Wake: 4 * us}, limits{6600, 200 * us, 20 * us, 200 * us, 8}},
-		{"Linux 6.1", Machine{Clock: 30, Yield: 400, Sleep: 16 * us, Wake: 4 * us, KeepsCore: true}, limits{us, 200 * us, 20 * us, 200 * us, 1}},
+		{"a slow clock", Machine{Clock: 900, Yield: 2200, Sleep: 16 * us, Wake: 4 * us},
+			limits{6600, 200 * us, 20 * us, 200 * us, 8}},
+		{"Linux 6.1", Machine{Clock: 30, Yield: 400, Sleep: 16 * us, Wake: 4 * us, KeepsCore: true},
+			limits{us, 200 * us, 20 * us, 200 * us, 1}},
 		{"emulated, Linux 6.1", Machine{Clock: 300, Yield: 3 * us, Sleep: 110 * us, Wake: 90 * us, KeepsCore: true},
 			limits{9 * us, 1100 * us, 110 * us, 1100 * us, 1}},
-		{"waking costs more than sleeping", Machine{Yield: 400, Sleep: 16 * us, Wake: 60 * us}, limits{us, 600 * us, 60 * us, 600 * us, 8}},
+		{"waking costs more than sleeping", Machine{Yield: 400, Sleep: 16 * us, Wake: 60 * us},
+			limits{us, 600 * us, 60 * us, 600 * us, 8}},
 		{"somebody had the core", Machine{Yield: 3 * ms, Sleep: 4 * ms}, limits{30 * us, 5 * ms, 500 * us, 5 * ms, 8}},
 	} {
 		p := DefaultPolicy()

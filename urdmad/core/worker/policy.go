@@ -81,7 +81,8 @@ func (p *Policy) validate() error {
 	case p.Hog > 0 && (p.HogPause <= 0 || p.HogPauseMost < p.HogPause):
 		return fmt.Errorf("%w: HogPause is %d ns, HogPauseMost %d ns; expected 0 < HogPause <= HogPauseMost",
 			ErrPolicy, p.HogPause, p.HogPauseMost)
-	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 || p.Slice < 0 || p.SleepSlice < 0 || p.Idle < 0 || p.IdleSleep < 0:
+	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 || p.Slice < 0 ||
+		p.SleepSlice < 0 || p.Idle < 0 || p.IdleSleep < 0:
 		return fmt.Errorf("%w: a duration is negative", ErrPolicy)
 	case p.Nice < -20 || p.Nice > 19:
 		return fmt.Errorf("%w: Nice is %d; expected -20 to 19", ErrPolicy, p.Nice)

@@ -34,7 +34,8 @@ func TestTimerSlackRefused(t *testing.T) {
 // refusePrctl has the kernel answer EPERM to an option of prctl(2) on this thread
 // (seccomp(2); offsets are those of struct seccomp_data).
 func refusePrctl(option uint32) error {
-	const load, equal, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, equal, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
 		{Code: load, K: 0}, // nr
 		{Code: equal, K: unix.SYS_PRCTL, Jf: 3},

@@ -318,7 +318,8 @@ func TestGarbageIsBounded(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		if most := max(m.HeapAlloc, mostGarbage) + 8<<20; m.NextGC-m.HeapAlloc > most {
-			t.Errorf("with %d MiB in use the next collection is at %d MiB, expected %d at most", m.HeapAlloc>>20, m.NextGC>>20, (m.HeapAlloc+most)>>20)
+			t.Errorf("with %d MiB in use the next collection is at %d MiB, expected %d at most", m.HeapAlloc>>20, m.NextGC>>20,
+				(m.HeapAlloc+most)>>20)
 		}
 		runtime.KeepAlive(buffers)
 	}

@@ -47,7 +47,8 @@ var OffPath = []func(*Attacker){(*Attacker).forge, (*Attacker).replay, (*Attacke
 
 // OnPath are attacks that use everything visible in a connection's packets. The attacked
 // connection may fail or carry wrong data.
-var OnPath = []func(*Attacker){(*Attacker).lie, (*Attacker).lie, (*Attacker).lie, (*Attacker).terminate, (*Attacker).replay, (*Attacker).request}
+var OnPath = []func(*Attacker){(*Attacker).lie, (*Attacker).lie, (*Attacker).lie, (*Attacker).terminate,
+	(*Attacker).replay, (*Attacker).request}
 
 // NewAttacker starts an attack with a number of frames.
 func (w *World) NewAttacker(frames int, kinds []func(*Attacker)) *Attacker {
@@ -235,8 +236,10 @@ func (a *Attacker) request() {
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.TRPOp(1 + a.r.IntN(3)*a.r.IntN(2)), PSN: wire.PSN(a.r.Uint32()), Ack: wire.PSN(a.r.Uint32())}
 	at := t.Put(b)
-	c := wire.TRPConnect{IRD: uint16(a.r.Uint32()), ORD: uint16(a.r.Uint32()), PrivateData: a.bytes(a.r.IntN(200)), HasExt: a.r.IntN(2) == 0,
-		Ext: wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: uint16(a.r.Uint32() >> a.r.IntN(32)), RecvWindow: uint16(a.r.Uint32() >> a.r.IntN(32))}}
+	c := wire.TRPConnect{IRD: uint16(a.r.Uint32()), ORD: uint16(a.r.Uint32()), PrivateData: a.bytes(a.r.IntN(200)),
+		HasExt: a.r.IntN(2) == 0,
+		Ext: wire.TRPExtension{Cookie: a.r.Uint32(), QPN: 5, MaxSegment: uint16(a.r.Uint32() >> a.r.IntN(32)),
+			RecvWindow: uint16(a.r.Uint32() >> a.r.IntN(32))}}
 	if n, err := c.Put(b[at:]); err == nil {
 		a.send(from, a.between(from, src, uint16(a.r.Uint32()), floodPorts+uint16(a.r.IntN(2)), b[:at+n]))
 	}
@@ -282,7 +285,8 @@ func (a *Attacker) arp() {
 	b := make([]byte, 64)
 	mac := wire.MAC(a.bytes(6))
 	at := wire.PutEthernet(b, wire.MAC(to.Port.Info().MAC), mac, wire.EtherTypeARP)
-	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.address().As4(), TargetMAC: wire.MAC(to.Port.Info().MAC), TargetIP: to.IP}
+	r := wire.ARP{Op: uint16(a.r.IntN(4)), SenderMAC: mac, SenderIP: a.address().As4(),
+		TargetMAC: wire.MAC(to.Port.Info().MAC), TargetIP: to.IP}
 	a.send(from, b[:at+r.Put(b[at:])])
 }
 
@@ -348,7 +352,8 @@ func (a *Attacker) terminate() {
 	at += d.Put(out[at:])
 	term := wire.Terminate{Code: wire.TermUntaggedNoBuffer}
 	if a.r.IntN(2) == 0 {
-		refused := wire.DDP{Last: true, Tagged: a.r.IntN(2) == 0, Op: wire.Opcode(a.r.IntN(12)), MSN: wire.MSN(a.r.IntN(4)), STag: wire.STag(a.r.Uint32())}
+		refused := wire.DDP{Last: true, Tagged: a.r.IntN(2) == 0, Op: wire.Opcode(a.r.IntN(12)), MSN: wire.MSN(a.r.IntN(4)),
+			STag: wire.STag(a.r.Uint32())}
 		header := make([]byte, wire.UntaggedLen)
 		term.DDPHeader = header[:refused.Put(header)]
 		term.HasDDPLen, term.SegmentLen = true, uint16(len(term.DDPHeader))

@@ -58,7 +58,8 @@ func (c *capture) check(s *tap.Sight) {
 		return
 	}
 	if f.PayloadOff+f.PayloadLen != len(s.Frame) {
-		c.t.Errorf("capture of host %s: a frame of %d bytes says that it has %d", c.host, len(s.Frame), f.PayloadOff+f.PayloadLen)
+		c.t.Errorf("capture of host %s: a frame of %d bytes says that it has %d", c.host, len(s.Frame),
+			f.PayloadOff+f.PayloadLen)
 	}
 	if f.Type == wire.EtherTypeIPv4 && !wire.VerifyIPv4Checksum(s.Frame[f.IPHeaderOff:f.IPHeaderOff+f.IPHeaderLen]) {
 		c.t.Errorf("capture of host %s: IPv4 checksum wrong in %+v", c.host, s)
@@ -71,8 +72,10 @@ func (c *capture) check(s *tap.Sight) {
 		c.t.Errorf("capture of host %s: a frame from %v to %v is said to be from %v to %v", c.host, src, dst, s.Our, s.Peer)
 	}
 	if payload := s.Frame[f.PayloadOff:]; f.DstPort == roce.Port && f.SrcPort != roce.Port { // not a socket's
-		if to := wire.QPN(binary.BigEndian.Uint32(payload[4:]) & uint32(wire.MulticastQPN)); to != wire.GeneralQPN && f.SrcPort != roce.SourcePort(to) {
-			c.t.Errorf("capture of host %s: a packet to queue pair %#x comes from port number %d, expected %d", c.host, to, f.SrcPort, roce.SourcePort(to))
+		if to := wire.QPN(binary.BigEndian.Uint32(payload[4:]) & uint32(wire.MulticastQPN)); to != wire.GeneralQPN &&
+			f.SrcPort != roce.SourcePort(to) {
+			c.t.Errorf("capture of host %s: a packet to queue pair %#x comes from port number %d, expected %d", c.host, to,
+				f.SrcPort, roce.SourcePort(to))
 		}
 	}
 	if f.UDPChecksum != 0 && !wire.VerifyUDPChecksum(&f, s.Frame[f.PayloadOff-wire.UDPLen:]) { // 0: left to the port

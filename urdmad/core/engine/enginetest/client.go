@@ -54,7 +54,8 @@ func (h *Host) NewClient() *Client {
 	space := mem.NewSpace(self)
 	t.Cleanup(space.Close)
 	file := newFile(t.Fatalf)
-	if c.shared, err = unix.Mmap(int(file.Fd()), 0, memBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if c.shared, err = unix.Mmap(int(file.Fd()), 0, memBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(c.shared) })
@@ -66,7 +67,8 @@ func (h *Host) NewClient() *Client {
 	}
 	c.Bells.Init(c.Section, 0)
 	c.Async = newEvents(t)
-	c.E = &engine.Client{Client: qp.Client{ID: uint64(h.clients), Name: fmt.Sprintf("%s%d", h.Name, h.clients), Space: space,
+	c.E = &engine.Client{Client: qp.Client{ID: uint64(h.clients), Name: fmt.Sprintf("%s%d", h.Name, h.clients),
+		Space: space,
 		Fault: func(err error) { c.Faults = append(c.Faults, err) }}}
 	h.Do(func() { h.Engine.AddClient(c.E, c.Section) })
 	return c
@@ -170,7 +172,8 @@ func (c *Client) RegisterFile(n int, access uint32) *Region {
 	if err := unix.Fstat(fd, &st); err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.E.Space.MapFile(file, mem.FileID{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev), Inode: st.Ino}, 0, uint64(n))
+	m, err := c.E.Space.MapFile(file, mem.FileID{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev), Inode: st.Ino}, 0,
+		uint64(n))
 	if err != nil {
 		t.Fatal(err)
 	}

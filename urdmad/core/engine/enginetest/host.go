@@ -64,7 +64,8 @@ func newHost(w *World, name string, p *linked.Port, n byte) *Host {
 }
 
 func (h *Host) addPort(p port.Port) {
-	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(h.Addr, h.Addr.BitLen()-8), Gateway: h.World.opt.Gateway, SocketPort: SocketPort})
+	dev := h.Engine.AddPort(p, netif.Address{Prefix: netip.PrefixFrom(h.Addr, h.Addr.BitLen()-8),
+		Gateway: h.World.opt.Gateway, SocketPort: SocketPort})
 	if h.World.opt.TCP {
 		h.Engine.CarryOverTCP(dev, nil, 0, h.World.opt.CRC)
 	}

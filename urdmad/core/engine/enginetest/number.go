@@ -69,18 +69,22 @@ func (n *NumberPair) Exchange(size int) {
 	if e := n.QB.Recv.Completions(1)[0]; e.Status != abi.StatusSuccess || int(e.ByteLen) != size {
 		n.T.Fatalf("receive: %+v", e)
 	}
-	if !bytes.Equal(n.MB.Bytes[:2*size], n.MA.Bytes[:2*size]) || !bytes.Equal(n.MA.Bytes[4*size:6*size], n.MA.Bytes[:2*size]) {
+	if !bytes.Equal(n.MB.Bytes[:2*size], n.MA.Bytes[:2*size]) ||
+		!bytes.Equal(n.MA.Bytes[4*size:6*size], n.MA.Bytes[:2*size]) {
 		n.T.Fatal("bytes differ")
 	}
 }
 
 // Attempt has the attributes for the moves to RTS. RTRMask and RTSMask select those of each move.
-var Attempt = abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7, IsGlobal: 1, AHPortNum: 1}
+var Attempt = abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7,
+	RNRRetry: 7, IsGlobal: 1, AHPortNum: 1}
 
 const (
-	RTRMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN | abi.QPMaskMaxDestRdAtomic |
+	RTRMask = abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+		abi.QPMaskMaxDestRdAtomic |
 		abi.QPMaskMinRNRTimer
-	RTSMask = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic | abi.QPMaskTimeout | abi.QPMaskRetryCnt | abi.QPMaskRNRRetry
+	RTSMask = abi.QPMaskState | abi.QPMaskSQPSN | abi.QPMaskMaxQPRdAtomic | abi.QPMaskTimeout | abi.QPMaskRetryCnt |
+		abi.QPMaskRNRRetry
 )
 
 // ReadyToReceive moves the queue pair to RTR with peer as its destination.

@@ -156,7 +156,8 @@ func (c *Client) newQP(kind uint32, want *abi.QPCap, send, recv *CQ, srq *SRQ) *
 	}
 	q.Mem = make([]byte, q.Layout.Bytes)
 	c.handles++
-	q.Q = qp.New(qp.Config{Handle: c.handles, Type: kind, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q, SRQ: shared, Async: c.Async.Engine,
+	q.Q = qp.New(qp.Config{Handle: c.handles, Type: kind, Client: &c.E.Client, PD: c.PD, SendCQ: send.Q, RecvCQ: recv.Q,
+		SRQ: shared, Async: c.Async.Engine,
 		MaxMessage: maxMessage(kind, c.Host), Cap: q.Layout.Cap, UserHandle: uint64(c.handles) << 32}, q.Mem, &q.Layout)
 	q.Q.QPN, c.NextQPN = c.NextQPN, 0
 	send.users[q.Q.UserHandle], recv.users[q.Q.UserHandle] = q, q
@@ -271,7 +272,8 @@ func Send(id uint64) abi.SQE {
 
 // Write makes a signaled RDMA Write to off of a region.
 func Write(id uint64, r *Region, off int) abi.SQE {
-	return abi.SQE{WRID: id, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled, RKey: uint32(r.STag), RemoteAddr: r.Base() + uint64(off)}
+	return abi.SQE{WRID: id, Opcode: abi.WRRDMAWrite, Flags: abi.SendSignaled, RKey: uint32(r.STag),
+		RemoteAddr: r.Base() + uint64(off)}
 }
 
 // Read makes a signaled RDMA Read from off of a region.

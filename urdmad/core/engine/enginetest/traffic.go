@@ -112,7 +112,8 @@ func (w *World) newSide(q *QP, l Load) *side {
 		return q.Client.Register(n, access)
 	}
 	room := min(l.Ops*l.MaxSize/3+4*l.MaxSize, memBytes/5)
-	s := &side{w: w, q: q, notReady: l.NotReady, lag: clock.Time(l.Lag), words: register(8*trafficWords, abi.AccessLocalWrite|abi.AccessRemoteAtomic), src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
+	s := &side{w: w, q: q, notReady: l.NotReady, lag: clock.Time(l.Lag), words: register(8*trafficWords,
+		abi.AccessLocalWrite|abi.AccessRemoteAtomic), src: register(2*l.MaxSize+1, abi.AccessRemoteRead),
 		sink:  register(room, abi.AccessLocalWrite|abi.AccessRemoteWrite),
 		inbox: register(2*room, abi.AccessLocalWrite)}
 	for i := range s.src.Bytes {

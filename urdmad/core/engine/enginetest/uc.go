@@ -36,8 +36,9 @@ func (c *Client) NewUCOn(send, recv *CQ) *QP {
 
 // ToRTR moves a UC queue pair to RTR with peer as its destination.
 func (q *QP) ToRTR(peer *QP, rqPSN uint32) {
-	q.MustModify(abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|abi.QPMaskRQPSN, abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 3,
-		DestQPNum: peer.Q.QPN, RQPSN: rqPSN, IsGlobal: 1, AHPortNum: 1, DGID: peer.Client.Host.Addr.As16()})
+	q.MustModify(abi.QPMaskState|abi.QPMaskAV|abi.QPMaskPathMTU|abi.QPMaskDestQPN|abi.QPMaskRQPSN,
+		abi.QPAttr{QPState: abi.QPSRTR, PathMTU: 3,
+			DestQPNum: peer.Q.QPN, RQPSN: rqPSN, IsGlobal: 1, AHPortNum: 1, DGID: peer.Client.Host.Addr.As16()})
 }
 
 // ToRTS moves the queue pair to RTS.

@@ -41,11 +41,12 @@ type Options struct {
 	IPv6           bool          // addresses
 	Loopback       netip.Addr    // address for pairs within a host; zero: the host's address
 	NoCapture      bool          // no capture of the frames
-	TCP            bool          // Datagrams, and rdma_cm connections over the kernel's TCP, which must have both addresses
-	CRC            bool          // with TCP: CRCs, whatever the peer asks for
-	RoCE           bool          // the ports speak RoCEv2
-	Workers        bool          // the hosts are two workers of one urdmad, at A's address, without a wire
-	Log            slog.Handler  // of both hosts; nil: discarded
+	// Datagrams, and rdma_cm connections over the kernel's TCP, which must have both addresses
+	TCP     bool
+	CRC     bool         // with TCP: CRCs, whatever the peer asks for
+	RoCE    bool         // the ports speak RoCEv2
+	Workers bool         // the hosts are two workers of one urdmad, at A's address, without a wire
+	Log     slog.Handler // of both hosts; nil: discarded
 	// Open makes the port of the host at an address, instead of the network's port.
 	Open func(netip.Addr) port.Port
 }
@@ -107,8 +108,10 @@ func New(t testing.TB, o Options) *World {
 	}
 	path := o.Path
 	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
-	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing, Retainable: o.Retainable},
-		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing, Retainable: o.Retainable}, path, path)
+	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing,
+		Retainable: o.Retainable},
+		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing,
+			Retainable: o.Retainable}, path, path)
 	w.A, w.B = newHost(w, "a", a, 1), newHost(w, "b", b, 2)
 	pa, pb := port.Port(a), port.Port(b)
 	if o.Pipe {

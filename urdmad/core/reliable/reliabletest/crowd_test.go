@@ -81,7 +81,8 @@ func TestCrowd(t *testing.T) {
 		{8, 4096, 25 * us, 0.35}, {8, 4096, 500 * us, 0.10}, {16, 1500, 25 * us, 0.30},
 	} {
 		for seed := range uint64(2) {
-			all := crowd(c.streams, Link{Rate: 1e9, Size: c.size, Delay: c.delay, Queue: 64 << 10, Jitter: reliable.Time(seed) * us}, 1+100*seed)
+			all := crowd(c.streams, Link{Rate: 1e9, Size: c.size, Delay: c.delay, Queue: 64 << 10,
+				Jitter: reliable.Time(seed) * us}, 1+100*seed)
 			if err := until(all, took); err != nil {
 				t.Fatalf("%d streams of %d bytes, %d µs: %v", c.streams, c.size, c.delay/us, err)
 			}

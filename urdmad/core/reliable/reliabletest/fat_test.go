@@ -15,7 +15,8 @@ func fatLink(size int, loss float64) Link {
 // newFatStream is newStream for peers with 20-bit credits, and with windows of that size.
 func newFatStream(seed uint64, link Link) *stream {
 	const window = reliable.MaxWideWindow
-	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Wide: true, Batches: true})
+	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Wide: true,
+		Batches: true})
 }
 
 // TestLongFatPath: a path that holds tens of thousands of segments is filled and stays filled, also with a
@@ -33,7 +34,8 @@ func TestLongFatPath(t *testing.T) {
 		{"9,000 bytes, a loss in 100,000", fatLink(9000, 1e-5), 1000 * ms, 0.9, false},
 		{"9,000 bytes, a loss in 1,000", fatLink(9000, 1e-3), 1500 * ms, 0.8, false},
 		{"1,500 bytes", fatLink(1500, 0), 1000 * ms, 0.9, false},
-		{"1,500 bytes, a loss in 100,000", fatLink(1500, 1e-5), 1500 * ms, 0.85, true}, // what waits for it and what is under way are more than a window
+		// what waits for it and what is under way are more than a window
+		{"1,500 bytes, a loss in 100,000", fatLink(1500, 1e-5), 1500 * ms, 0.85, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long && !long {
@@ -95,7 +97,8 @@ func TestFatPathShortQueue(t *testing.T) {
 	st := s.stats()
 	t.Logf("goodput %.3f, %+v", got, st)
 	if got < 0.8 || st.Resent-before.Resent > (st.Sent-before.Sent)/100 {
-		t.Errorf("goodput is %.2f of the link with %d of %d segments resent", got, st.Resent-before.Resent, st.Sent-before.Sent)
+		t.Errorf("goodput is %.2f of the link with %d of %d segments resent", got, st.Resent-before.Resent,
+			st.Sent-before.Sent)
 	}
 }
 

@@ -35,7 +35,8 @@ func TestOthersQueueIsNoPath(t *testing.T) {
 	}
 	for i, s := range all {
 		st := s.stats()
-		t.Logf("stream %d: round trip %d µs, least %d µs, window %d, %d segments", i, st.SRTT/us, st.MinRTT/us, st.Cwnd, s.Peers[1].Delivered)
+		t.Logf("stream %d: round trip %d µs, least %d µs, window %d, %d segments", i, st.SRTT/us, st.MinRTT/us, st.Cwnd,
+			s.Peers[1].Delivered)
 		if st.MinRTT > 1600*us {
 			t.Errorf("the least round trip is %d µs where the path takes 1,040", st.MinRTT/us)
 		}

@@ -59,7 +59,8 @@ func TestOverflowIsNoChance(t *testing.T) {
 		part, goodput := float64(resent)/float64(sent), float64(delivered)*1500*8/10e9/0.1
 		t.Logf("%d streams, a queue of %d bytes: %.3f resent, goodput %.2f", c.streams, c.queue, part, goodput)
 		if part > c.most || goodput < 0.95 {
-			t.Errorf("%d streams, a queue of %d bytes: %.3f resent, want %.3f at most; goodput %.2f", c.streams, c.queue, part, c.most, goodput)
+			t.Errorf("%d streams, a queue of %d bytes: %.3f resent, want %.3f at most; goodput %.2f", c.streams, c.queue, part,
+				c.most, goodput)
 		}
 	}
 }

@@ -79,7 +79,8 @@ func TestGoodput(t *testing.T) {
 		{"1 Gb/s, 5 % loss", Link{Rate: 1e9, Delay: 500 * us, Faults: Faults{Loss: 0.05}}, 0.70, 0.07},
 		{"10 Gb/s, short queue", Link{Rate: 10e9, Delay: 25 * us, Queue: 100_000}, 0.90, 0.02},
 		{"10 Gb/s, very short queue", Link{Rate: 10e9, Delay: 25 * us, Queue: 40_000}, 0.85, 0.07},
-		{"10 Gb/s, reordering", Link{Rate: 10e9, Delay: 25 * us, Faults: Faults{Reorder: 0.05, ReorderBy: 30 * us}}, 0.85, 0.01},
+		{"10 Gb/s, reordering", Link{Rate: 10e9, Delay: 25 * us, Faults: Faults{Reorder: 0.05, ReorderBy: 30 * us}}, 0.85,
+			0.01},
 		{"1 Gb/s, 10 ms", Link{Rate: 1e9, Delay: 5 * ms, Queue: 1 << 20}, 0.80, 0.001},
 	}
 	for _, tt := range tests {
@@ -200,7 +201,10 @@ func TestSparseAcks(t *testing.T) {
 		s.Peers[0].Queued = segments
 		for range 3 {
 			began := s.Now
-			if err := s.Run(reliable.Never, func() bool { return s.Peers[0].Conn.Acked() == s.Peers[0].Conn.Next() && s.Peers[0].Queued == 0 }); err != nil {
+			if err := s.Run(reliable.Never, func() bool {
+				return s.Peers[0].Conn.Acked() == s.Peers[0].Conn.Next() &&
+					s.Peers[0].Queued == 0
+			}); err != nil {
 				t.Fatal(err)
 			}
 			// There and back, and what the link takes for them; the congestion window of
