@@ -5,7 +5,8 @@
 // The well-behaved pair is test/bystander; client_test.go is a hostile client (a
 // process of its own: this test's program again), hostile_test.go starts, kills
 // and counts. network_test.go is a hostile host (another such process), ends_test.go
-// its places on a wire, roce_attacker_test.go what it sends where RoCEv2 is spoken, hostile_network_test.go what has to hold out against it.
+// its places on a wire, roce_attacker_test.go what it sends where RoCEv2 is spoken,
+// hostile_network_test.go what has to hold out against it.
 // stream_attacker_test.go is a host that speaks raw TCP to a tcp port,
 // hostile_stream_test.go what has to hold out against it. trespass_test.go is what
 // harms nobody but who does it, so that others would not show it: each deed and the answer that it is due.

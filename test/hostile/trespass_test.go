@@ -177,7 +177,8 @@ func (x *trespasser) connect(q, peer *verbs.QP) {
 	}{
 		{verbs.QPAttr{QPState: abi.QPSRTR, PathMTU: 5, DestQPNum: n.QPN, IsGlobal: 1, DGID: n.Addr.As16(), AHPortNum: 1,
 			HopLimit:        64,
-			MaxDestRdAtomic: 4, MinRNRTimer: 1}, abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN | abi.QPMaskRQPSN |
+			MaxDestRdAtomic: 4, MinRNRTimer: 1}, abi.QPMaskState | abi.QPMaskAV | abi.QPMaskPathMTU | abi.QPMaskDestQPN |
+			abi.QPMaskRQPSN |
 			abi.QPMaskMaxDestRdAtomic | abi.QPMaskMinRNRTimer},
 		{verbs.QPAttr{QPState: abi.QPSRTS, Timeout: 18, RetryCnt: 7, MaxRdAtomic: 4},
 			abi.QPMaskState | abi.QPMaskTimeout | abi.QPMaskRetryCnt |

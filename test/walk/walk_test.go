@@ -29,7 +29,8 @@ const page = root + "/docs/design/walks.md"
 const head = `# The ways of a message
 A message of 64 bytes over a connection that is in use: each visit of a package of the core, under the package
 that calls it. Counted are packages and returns from one to another between the ends of the way: ports, sockets,
-rings, memory look-ups, timers; and in all. Left out are formats, clocks, rings, and functions that only return an expression.
+rings, memory look-ups, timers; and in all. Left out are formats, clocks, rings, and functions that only return
+an expression.
 This page is written by ` + "`go test ./test/walk -update`" + `.
 `
 
