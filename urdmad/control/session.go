@@ -91,11 +91,11 @@ func (x *Session) serve() error {
 			err = x.request(buf[:n])
 		}
 		x.dropReceived()
+		if x.becomes != nil { // also if the answer is lost: what was taken is given back there
+			return errors.Join(err, x.becomes())
+		}
 		if err != nil {
 			return err
-		}
-		if x.becomes != nil {
-			return x.becomes()
 		}
 	}
 }
