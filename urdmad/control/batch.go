@@ -10,10 +10,10 @@ import (
 // batch carries out the requests of a BATCH, up to the first that is refused.
 func (x *Session) batch(b []byte, r *Reply) (err error) {
 	r.Done = func() {}
-	defer func() { x.made = nil }()
+	defer x.setMade(nil)
 	r.Body, err = runBatch(b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
 		var one Reply
-		x.made = made
+		x.setMade(made)
 		err := x.dispatch(t, request, &one)
 		if before, last := r.Done, one.Done; last != nil {
 			r.Done = func() { before(); last() }
@@ -26,6 +26,14 @@ func (x *Session) batch(b []byte, r *Reply) (err error) {
 		return one.Body, len(one.FDs), 0
 	})
 	return err
+}
+
+// setMade sets the handles made by the current batch: the worker's thread may look them up
+// meanwhile.
+func (x *Session) setMade(made []uint32) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.made = made
 }
 
 // runBatch calls do for the requests of b, in order, until one is refused, and returns the

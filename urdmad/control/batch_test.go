@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control"
 	"urdma/verbs/abi"
 )
 
@@ -269,4 +270,35 @@ func openDescriptors(t *testing.T) int {
 		}
 	}
 	return open
+}
+
+// TestBatchLookedAt: what a batch has made is looked up on the worker's thread, too, for
+// features that somebody else asks.
+func TestBatchLookedAt(t *testing.T) {
+	r, c := startEquipped(t)
+	w := r.server.Workers[0]
+	x := w.Clients()[0]
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				w.Do(func() { _, _ = control.Find[*control.PD](x, made(1)) })
+			}
+		}
+	}()
+	const ctx = 1
+	for range 200 {
+		resp, _, _ := callBatch(t, c, 4, part(abi.AllocPD, abi.HandleMessage{Handle: ctx}),
+			part(abi.AllocPD, abi.HandleMessage{Handle: ctx}), part(abi.DeallocPD, abi.HandleMessage{Handle: made(0)}),
+			part(abi.DeallocPD, abi.HandleMessage{Handle: made(1)}))
+		if resp.Done != 4 {
+			t.Fatalf("%d requests are done: %d", resp.Done, resp.Refused)
+		}
+	}
+	close(stop)
+	<-stopped
 }

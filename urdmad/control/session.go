@@ -35,7 +35,7 @@ type Session struct {
 	client *engine.Client
 	space  *mem.Space
 
-	mu      sync.Mutex // guards objects and next; see add
+	mu      sync.Mutex // guards objects, next and made; see add
 	objects map[uint32]Object
 	next    uint32
 	made    []uint32 // handles made by the current batch
