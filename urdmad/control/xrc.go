@@ -249,6 +249,9 @@ func (x *Session) removeQP(o *QP) {
 	if o.QP.References.Remove(o.target) {
 		pairs.Give(oldest)
 		x.w.Engine.QPs.Remove(o.QP)
+		if maker := x.w.SessionOf(o.QP.Client); maker != nil {
+			x.s.gone(maker, o.QP)
+		}
 	} else {
 		pairs.Pass(oldest, o.QP.References[0].UID)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/urdmad/control"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 
@@ -79,6 +81,53 @@ func TestXRCOutlives(t *testing.T) {
 		int(file.Fd())); err == nil {
 		t.Error("the domain outlives its last handle")
 	}
+}
+
+// TestTargetGone: a feature is told once that a queue pair for receiving is gone, as one of the
+// client that made it, whoever held it last.
+func TestTargetGone(t *testing.T) {
+	type told struct {
+		client uint64
+		qpn    uint32
+	}
+	var gone []told
+	hooks := control.Hooks{Gone: func(x *control.Session, v any) {
+		if q, ok := v.(*qp.QP); ok {
+			gone = append(gone, told{x.ID(), q.QPN})
+		}
+	}}
+	r, a := startEquipped(t, func(s *control.Server) { s.Attach(&hooks, nil) })
+	b, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.makeObjects(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "domain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	xrcd := inDomain(t, a, file, unix.O_CREAT)
+	q, err := call[abi.CreateQPRequest, abi.QPResponse](a, abi.CreateQP, abi.CreateQPRequest{QPType: abi.QPTypeXRCRecv,
+		PD: abi.NoHandle, SendCQ: abi.NoHandle, RecvCQ: abi.NoHandle, SRQ: abi.NoHandle, XRCD: xrcd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := call[abi.OpenQPRequest, abi.HandleMessage](b, abi.OpenQP,
+		abi.OpenQPRequest{XRCD: inDomain(t, b, file, 0), QPNum: q.QPN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.takes(t, abi.DestroyQP, q.Handle)
+	b.takes(t, abi.DestroyQP, opened.Handle)
+	w := r.server.Workers[0]
+	w.Do(func() {
+		if want := (told{w.Clients()[0].ID(), q.QPN}); len(gone) != 1 || gone[0] != want {
+			t.Errorf("told of %v, expected of %v", gone, want)
+		}
+	})
 }
 
 // TestOpenedTargets: however often a queue pair is opened, it is one queue pair of its
