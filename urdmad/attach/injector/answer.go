@@ -85,6 +85,7 @@ func fail(q *qp.QP, i, status uint32) {
 
 // Connected implements qp.Interceptor.
 func (c *client) Connected(q *qp.QP) {
+	delete(c.writes, q) // of an earlier connection
 	for i := q.SQ.Next(); i != q.SQ.Tail(); i++ {
 		c.checkFit(q, i)
 	}

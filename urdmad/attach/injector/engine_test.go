@@ -80,6 +80,20 @@ func TestWritesAreAskedOnce(t *testing.T) {
 	}
 }
 
+// TestWriteOfAnEarlierConnection: a Write that broke off with its connection is not taken for the
+// first of the next.
+func TestWriteOfAnEarlierConnection(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{})
+	_, b := w.Pair(false, nil)
+	c, writes := breaks(t, b.Client, "respond opcode=RDMA_WRITE answer=ACCESS nth=100")
+	c.Write(b.Q, nil, 0, nil)
+	c.Connected(b.Q)
+	c.Write(b.Q, nil, 0, nil)
+	if writes.Seen != 2 {
+		t.Errorf("%d Writes were counted, expected 2", writes.Seen)
+	}
+}
+
 // posts notes how many Reads are under way with each send that is posted.
 type posts struct {
 	*client
