@@ -277,7 +277,8 @@ func openDescriptors(t *testing.T) int {
 func TestBatchLookedAt(t *testing.T) {
 	r, c := startEquipped(t)
 	w := r.server.Workers[0]
-	x := w.Clients()[0]
+	var x *control.Session
+	w.Do(func() { x = w.Clients()[0] })
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
