@@ -13,6 +13,8 @@ type Links struct {
 	core *Core
 	down []atomic.Uint32 // Reasons, by port
 	show []func(dev int)
+
+	watched bool // Watch was called, and there is a control server; guarded by the lock
 }
 
 // Reason is a set of reasons why a link counts as down, whatever its port reports.
@@ -32,7 +34,9 @@ func (l *Links) Why(dev int) Reason { return Reason(l.down[dev].Load()) }
 // has changed or might have changed. A link that is up is announced now, others when they come
 // up.
 func (l *Links) Watch(show ...func(dev int)) {
-	l.show = show
+	l.Lock()
+	l.show, l.watched = show, true
+	l.Unlock()
 	for i, p := range l.core.Ports {
 		p.Watch(func(up bool) { l.changed(i, up) })
 		l.Lock()
@@ -102,6 +106,9 @@ func (c *Core) addressLost(dev int) {
 	c.Background.Go(func() {
 		l.Lock()
 		defer l.Unlock()
+		if !l.watched { // there are no clients yet, and Watch shows the link
+			return
+		}
 		l.Show(dev)
 		c.Server.LinkChanged(dev, false)
 	})
