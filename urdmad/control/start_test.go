@@ -1,7 +1,6 @@
 package control_test
 
 import (
-	"encoding/json"
 	"net"
 	"testing"
 
@@ -79,17 +78,4 @@ func fetch(socket string) ([]byte, error) {
 	}
 	defer s.Close()
 	return s.FetchJSON()
-}
-
-func snapshot(t *testing.T, socket string) *inspect.Snapshot {
-	t.Helper()
-	text, err := fetch(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := new(inspect.Snapshot)
-	if err := json.Unmarshal(text, s); err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
