@@ -284,7 +284,9 @@ static void act(void)
 void neighbour_run(void)
 {
 	seed = cell.seed ^ 0x6e656967;
+	pthread_mutex_lock(&cell.hole); /* memory of the end's must not lie in a hole */
 	end = end_new(&seed);
+	pthread_mutex_unlock(&cell.hole);
 	while (!cell.stop) {
 		pthread_mutex_lock(&cell.hole);
 		act();
