@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -104,30 +105,64 @@ static long copy_data(int fd, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* Pages that can't be copied become a hole. */
-static void copy_file(uint64_t from, uint64_t to)
-{
-	int fd = memfd_get();
-	while (fd >= 0 && from < to) {
-		long data = sys_seek(fd, from, SEEK_DATA);
-		long hole = sys_failed(data) ? 0 : sys_seek(fd, (uint64_t)data, SEEK_HOLE);
-		if (data == -ENXIO || (!sys_failed(data) && (uint64_t)data >= to))
-			return;
-		if (sys_failed(data) || sys_failed(hole))
-			data = (long)from, hole = (long)to;
-		uint64_t end = (uint64_t)hole < to ? (uint64_t)hole : to;
-		if (copy_data(fd, (uint64_t)data, end))
-			sys_munmap((uint64_t)data, end - (uint64_t)data);
-		from = end;
-	}
-}
-
 static bool is_zero(const uint64_t *page)
 {
 	for (unsigned i = 0; i < PAGE / sizeof *page; i++)
 		if (page[i])
 			return false;
 	return true;
+}
+
+/* Before Linux 6.4 a page of a file in memory counts as a hole while it is being collapsed into a huge one. */
+static bool holes_may_have_data(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+	if (sys6(SYS_uname, (long)&u, 0, 0, 0, 0, 0) != 0)
+		return true;
+	const char *c = u.release;
+	for (; *c >= '0' && *c <= '9'; c++)
+		major = major * 10 + (unsigned)(*c - '0');
+	for (c += *c == '.'; *c >= '0' && *c <= '9'; c++)
+		minor = minor * 10 + (unsigned)(*c - '0');
+	return major < 6 || (major == 6 && minor < 4);
+}
+
+/* Reads what the kernel says is a hole, and copies pages with data. */
+static void copy_hole(int fd, uint64_t from, uint64_t to)
+{
+	static uint64_t buffer[64 * PAGE / sizeof(uint64_t)];
+	for (uint64_t end; from < to; from = end) {
+		end = to - from < sizeof buffer ? to : from + sizeof buffer;
+		long n = sys_pread(fd, (uint64_t)buffer, end - from, from);
+		for (uint64_t at = 0; n > 0 && at < (uint64_t)n; at += PAGE) {
+			const uint64_t *data = buffer + at / sizeof *buffer;
+			uint64_t *copy = (uint64_t *)(from + at);
+			for (unsigned i = 0; !is_zero(data) && i < PAGE / sizeof *data; i++)
+				copy[i] = data[i];
+		}
+	}
+}
+
+/* Pages that can't be copied become a hole. */
+static void copy_file(uint64_t from, uint64_t to)
+{
+	bool read_holes = holes_may_have_data();
+	int fd = memfd_get();
+	while (fd >= 0 && from < to) {
+		long data = sys_seek(fd, from, SEEK_DATA);
+		long hole = sys_failed(data) ? 0 : sys_seek(fd, (uint64_t)data, SEEK_HOLE);
+		if (data == -ENXIO || (!sys_failed(data) && (uint64_t)data >= to))
+			data = hole = (long)to;
+		if (sys_failed(data) || sys_failed(hole))
+			data = (long)from, hole = (long)to;
+		if (read_holes)
+			copy_hole(fd, from, (uint64_t)data);
+		uint64_t end = (uint64_t)hole < to ? (uint64_t)hole : to;
+		if (copy_data(fd, (uint64_t)data, end))
+			sys_munmap((uint64_t)data, end - (uint64_t)data);
+		from = end;
+	}
 }
 
 /* Copies an inherited mapping, if the descriptor is not available. */
