@@ -159,6 +159,7 @@ type Totals struct {
 	LocalMessages     uint64            `json:"local_messages" metric:"urdma_host_messages_total" help:"Messages between two queue pairs of this urdmad, copied once without a packet."`
 	LocalBytes        uint64            `json:"local_bytes" metric:"urdma_host_message_bytes_total" help:"Bytes of messages between two queue pairs of this urdmad."`
 	ClientFaults      uint64            `json:"client_faults" metric:"urdma_client_faults_total" help:"Clients closed because their memory could not be touched."`
+	Panics            uint64            `json:"panics" metric:"urdma_panics_total" help:"Clients closed because serving them met a bug of urdmad."`
 	Injected          uint64            `json:"injected" metric:"urdma_injected_total" help:"Faults injected on purpose (urdma inject)."`
 	Warned            uint64            `json:"warned" metric:"urdma_warnings_total" help:"Mistakes that programs were warned of (urdma exec --warn)."`
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`

@@ -40,6 +40,7 @@ const (
 	NAKAccess   Number = 0x050e // RoCEv2: remote access error
 	NAKFailed   Number = 0x050f // RoCEv2: remote operational error
 	AddressGone Number = 0x0510 // our port lost the address
+	Bug         Number = 0x0511 // a panic of urdmad while it served the client
 )
 
 // Reasons why rdma_cm did not establish a connection.

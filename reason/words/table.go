@@ -148,6 +148,8 @@ var table = []Reason{
 	{reason.AddressGone, "the port has another address now, or none",
 		"the address was taken off the network interface that the kernel has on the port, or is another host's",
 		"connect again; urdma show port has the address", "ip-address(8), urdma.json(5)"},
+	{reason.Bug, "urdmad met a bug of its own while it served the program, and closed the program's devices",
+		"a packet or a request that urdmad handles wrongly", "urdmad's log has the place: please report it", "docs/design/trust.md"},
 
 	{reason.Rejected, "the peer rejected the connection", "its program called rdma_reject",
 		"the private data of the event may say why", "rdma_reject(3), rdma_get_cm_event(3)"},

@@ -71,6 +71,11 @@ func NewWorker(t testing.TB, p port.Port, ip netip.Prefix, mine func(number uint
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	e := engine.New(engine.Config{Log: log, Mine: mine})
+	t.Cleanup(func() {
+		if n := e.Stats.Panics; n > 0 { // the worker has stopped
+			t.Errorf("%d panics", n)
+		}
+	})
 	e.AddPort(p, netif.Address{Prefix: ip})
 	ids, numbers := connect.New(e, cm.Config{Log: log, Addrs: []netip.Addr{ip.Addr()}, Timeout: 4e9, MaxDepth: 16})
 	w, err := worker.New(e, worker.DefaultPolicy(), worker.Hooks{Moved: e.Moved})

@@ -21,6 +21,7 @@ func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (
 	if to == nil {
 		return whyNobody
 	}
+	s.table.Serving = to.QP
 	v := to.begin(&a)
 	if v.Is == qp.Done {
 		v = to.place(data)

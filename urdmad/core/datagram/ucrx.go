@@ -31,6 +31,7 @@ const Unstated = ^wire.QPN(0)
 func (p *Port) UC(dst wire.QPN, from netip.Addr, src wire.QPN) (c *UC, why string) {
 	p.s.Stats.Received++
 	if c = p.s.ucs[dst]; c != nil && (c.takes(p, from, src) || src == Unstated && c.takes(p, from, c.peerQPN)) {
+		p.s.table.Serving = c.QP
 		return c, ""
 	}
 	p.s.Stats.NoQueuePair++

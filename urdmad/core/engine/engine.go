@@ -64,6 +64,8 @@ type Engine struct {
 	core    uint32              // CPU the worker runs on
 	blocked int                 // consecutive turns in which nothing of the waiting work could be sent
 	single  []*qp.QP            // buffer of sendBetween
+
+	contained func(value any) bool // the method containPanic; a value made in each turn would be allocated
 }
 
 // ifPort is an interface with its connections.
@@ -82,6 +84,7 @@ type ifPort struct {
 type Stats struct {
 	Turns, BusyTurns uint64
 	ClientFaults     uint64 `counter:"client_faults"`
+	Panics           uint64 `counter:"panics"` // that ended a client instead of the process
 }
 
 // Counts has the counters of all stacks of the worker, without those of single connections.
@@ -114,6 +117,7 @@ func New(cfg Config) *Engine {
 		cfg.AckDelay = reliable.DefaultAckDelay
 	}
 	e := &Engine{cfg: cfg, log: cfg.Log, Streams: rdmap.NewStats()}
+	e.contained = e.containPanic
 	numbers := rand.New(cfg.Rand)
 	e.QPs = qp.NewTable(&e.Clock, cfg.Log, cfg.Rand, numbers, cfg.Wake)
 	e.QPs.SetShare(cfg.Mine)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"urdma/dpdk/port"
+	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/fault"
 	"urdma/urdmad/core/qp"
@@ -72,7 +73,7 @@ func (p *ifPort) idle(turn uint64) bool {
 // when the next timer is due.
 func (e *Engine) Visit(now clock.Time, fn func()) (work bool, deadline clock.Time) {
 	e.Clock.Now = now
-	if addr, faulted := fault.Guard(func() { fn(); e.Clock.RunSoon() }); faulted {
+	if addr, faulted := fault.Guard(func() { fn(); e.Clock.RunSoon() }, nil); faulted {
 		e.faulted(addr)
 		return true, 0
 	}
@@ -146,6 +147,7 @@ func (e *Engine) handle(p *ifPort, begun int) bool {
 		} else {
 			p.Receive(d)
 		}
+		e.QPs.Serving = nil
 		if e.QPs.Overspent(begun) {
 			return false
 		}
@@ -168,12 +170,12 @@ func (e *Engine) retryBlocked() clock.Time {
 }
 
 // guarded runs the stages of a turn. A fault in a client's memory ends that client instead of
-// urdmad. The interrupted stage's unfinished work belongs to that client's queue pairs; the other
-// stages run in the next turn.
+// urdmad, and so does a panic that concerns that client alone (panic.go). The interrupted stage's
+// unfinished work belongs to that client's queue pairs; the other stages run in the next turn.
 func (e *Engine) guarded() (n int) {
-	if addr, faulted := fault.Guard(func() { n = e.runStages() }); faulted {
+	n = 1 // if a panic ends the stages
+	if addr, faulted := fault.Guard(func() { n = e.runStages() }, e.contained); faulted {
 		e.faulted(addr)
-		return 1
 	}
 	return n
 }
@@ -183,7 +185,7 @@ func (e *Engine) faulted(addr uintptr) {
 	for _, c := range e.clients {
 		if c.Space.Contains(addr) {
 			e.Stats.ClientFaults++
-			e.endFaulty(c)
+			e.endFaulty(c, reason.Memory, errClientMemory)
 			e.QPs.Resume()
 			return
 		}
@@ -191,19 +193,20 @@ func (e *Engine) faulted(addr uintptr) {
 	panic(fmt.Sprintf("engine: fault at %#x, which is no client's memory", addr))
 }
 
-func (e *Engine) endFaulty(c *Client) {
-	e.QPs.FailClient(&c.Client)
+// endFaulty fails a client's queue pairs and tells its owner once, who then removes it.
+func (e *Engine) endFaulty(c *Client, why reason.Number, err error) {
+	e.QPs.FailClient(&c.Client, why)
 	if c.faulty {
 		return
 	}
 	c.faulty = true
-	e.log.Error("client memory cannot be touched; closing the client", "client", c.Name)
+	e.log.Error("closing a client", "client", c.Name, "error", err)
 	if c.Fault != nil {
-		c.Fault(errClientMemory)
+		c.Fault(err)
 	}
 }
 
-var errClientMemory = errors.New("engine: client memory cannot be touched")
+var errClientMemory = errors.New("engine: client memory cannot be accessed")
 
 // PrepareSleep tells clients that posts must use the kick socket from now on, and arms the ports'
 // interrupts. ok is false if work has appeared. out has the descriptors to wait for in addition

@@ -82,7 +82,7 @@ func TestManyFail(t *testing.T) {
 			return many(c, cq), overflow(t, c, cq)
 		},
 		"client": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
-			return many(c, c.NewCQ(1)), func() { w.A.Engine.QPs.FailClient(&c.E.Client) }
+			return many(c, c.NewCQ(1)), func() { w.A.Engine.QPs.FailClient(&c.E.Client, reason.Memory) }
 		},
 		"completion queue of an XRC domain": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			cq, d := c.NewCQ(1), qp.NewDomain()
@@ -94,7 +94,7 @@ func TestManyFail(t *testing.T) {
 		"client of an XRC domain": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			d := qp.NewDomain()
 			c.NewNamed(d, 1, c.NewCQ(1))
-			return targets(w.A.NewClient(), d, pairs), func() { w.A.Engine.QPs.FailClient(&c.E.Client) }
+			return targets(w.A.NewClient(), d, pairs), func() { w.A.Engine.QPs.FailClient(&c.E.Client, reason.Memory) }
 		},
 		"shared receive queue": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			d := qp.NewDomain()
@@ -304,7 +304,7 @@ func TestTurnsAtTheLimits(t *testing.T) {
 		{"events", 800, (*limits).armAll, (*limits).events, pairs / 4},
 		{"mistakes", 800, (*limits).failAll, (*limits).failed, pairs},
 		{"fault", 150, func(l *limits) {
-			l.w.A.Engine.Do(func() { l.w.A.Engine.QPs.FailClient(&l.a[0].Client.E.Client) })
+			l.w.A.Engine.Do(func() { l.w.A.Engine.QPs.FailClient(&l.a[0].Client.E.Client, reason.Memory) })
 		}, (*limits).failed, pairs},
 		{"dead peer", 300, func(l *limits) {
 			l.w.B.Stop()

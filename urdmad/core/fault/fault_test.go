@@ -39,14 +39,14 @@ func TestCatchesTruncation(t *testing.T) {
 	fd, memory := clientMemory(t, 4)
 	source := make([]byte, 2*page)
 	source[0] = 1
-	if _, faulted := fault.Guard(func() { copy(memory[page:], source) }); faulted {
+	if _, faulted := fault.Guard(func() { copy(memory[page:], source) }, nil); faulted {
 		t.Fatal("a copy into whole memory faulted")
 	}
 	if err := unix.Ftruncate(fd, int64(2*page)); err != nil {
 		t.Fatal(err)
 	}
 	for range 1000 {
-		addr, faulted := fault.Guard(func() { copy(memory[page:], source) })
+		addr, faulted := fault.Guard(func() { copy(memory[page:], source) }, nil)
 		first := addressOf(memory) + uintptr(2*page)
 		if !faulted || addr < first || addr >= first+uintptr(page) {
 			t.Fatalf("faulted=%v at %#x, want a fault in the page at %#x", faulted, addr, first)
@@ -68,13 +68,13 @@ func TestSurvivesPunchAndUnmap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read byte
-	if _, faulted := fault.Guard(func() { read = memory[page] }); faulted || read != 0 {
+	if _, faulted := fault.Guard(func() { read = memory[page] }, nil); faulted || read != 0 {
 		t.Errorf("a punched page: faulted=%v, read %d; want zeros and no fault", faulted, read)
 	}
 	if err := unix.Mprotect(memory, unix.PROT_NONE); err != nil {
 		t.Fatal(err)
 	}
-	if addr, faulted := fault.Guard(func() { memory[0] = 1 }); !faulted || addr != addressOf(memory) {
+	if addr, faulted := fault.Guard(func() { memory[0] = 1 }, nil); !faulted || addr != addressOf(memory) {
 		t.Errorf("SIGSEGV: faulted=%v at %#x, want %#x", faulted, addr, addressOf(memory))
 	}
 }
@@ -92,7 +92,7 @@ func TestLetsBugsThrough(t *testing.T) {
 					t.Errorf("%s: swallowed", name)
 				}
 			}()
-			fault.Guard(wrong)
+			fault.Guard(wrong, nil)
 		}()
 	}
 }
@@ -100,7 +100,7 @@ func TestLetsBugsThrough(t *testing.T) {
 func BenchmarkGuard(b *testing.B) {
 	n := 0
 	for b.Loop() {
-		fault.Guard(func() { n++ })
+		fault.Guard(func() { n++ }, nil)
 	}
 }
 
@@ -111,6 +111,6 @@ func BenchmarkGuardedFault(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		fault.Guard(func() { memory[0] = 1 })
+		fault.Guard(func() { memory[0] = 1 }, nil)
 	}
 }

@@ -249,7 +249,9 @@ func (s *Stack) Poll() (n int) {
 			n += s.accept(l)
 		} else if c := s.conns[e.Fd]; c != nil && c.number == e.Pad {
 			n++
+			s.table.Serving = c.QP
 			c.happened(e.Events)
+			s.table.Serving = nil
 		}
 	}
 	return n

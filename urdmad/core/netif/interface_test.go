@@ -276,10 +276,10 @@ func TestFaultInBurst(t *testing.T) {
 			}
 		}
 	}
-	if _, faulted := fault.Guard(turn); !faulted {
+	if _, faulted := fault.Guard(turn, nil); !faulted {
 		t.Fatal("no fault")
 	}
-	if _, faulted := fault.Guard(turn); faulted || len(got) != 5 || got[3] != "d" || got[4] != "e" {
+	if _, faulted := fault.Guard(turn, nil); faulted || len(got) != 5 || got[3] != "d" || got[4] != "e" {
 		t.Errorf("handled %q, faulted again: %v", got, faulted)
 	}
 	if out := r.n.rx; out.freeFrom != out.have || out.current != none {

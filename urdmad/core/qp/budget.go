@@ -51,7 +51,9 @@ func (t *Table) Rung(q *QP) {
 		return
 	}
 	before := t.spent
+	t.Serving = q
 	q.Post()
+	t.Serving = nil
 	q.Client.spent += t.spent - before
 }
 
@@ -69,7 +71,7 @@ func (t *Table) Transmit() (n int) {
 		}
 		n += t.serve(q)
 	}
-	t.sender = nil
+	t.Serving = nil
 	t.turn++
 	t.spent = 0
 	return n
@@ -78,10 +80,10 @@ func (t *Table) Transmit() (n int) {
 // serve fetches the posts of a queue pair, sends, and charges its client's budget.
 func (t *Table) serve(q *QP) int {
 	before := t.spent
+	t.Serving = q
 	if q.SQ.more {
 		q.Post()
 	}
-	t.sender = q
 	n := t.transmit(q)
 	t.spent += n * pieceCost
 	q.Client.spent += t.spent - before

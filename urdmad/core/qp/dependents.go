@@ -34,6 +34,9 @@ func (q *QP) brokenReason() reason.Number {
 	if n := q.ordinal; q.SendCQ != nil && q.SendCQ.brokenAt >= n || q.RecvCQ != nil && q.RecvCQ.brokenAt >= n {
 		return reason.Overrun
 	}
+	if q.Client.brokenBy != 0 {
+		return q.Client.brokenBy
+	}
 	return reason.Memory
 }
 
@@ -90,14 +93,15 @@ func (t *Table) BreakSRQ(r *RecvQueue) {
 // BreakClient fails all present queue pairs of a client.
 func (t *Table) BreakClient(c *Client) { t.markBroken(&c.brokenAt) }
 
-// FailClient fails the queue pairs of a client whose memory cannot be accessed. Queue pairs that
-// were accessing it fail at once, the others soon.
-func (t *Table) FailClient(c *Client) {
+// FailClient fails the queue pairs of a client that urdmad can't serve any more: its memory cannot be accessed, or
+// serving it met a bug of urdmad. Queue pairs that were accessing its memory fail at once, the others soon.
+func (t *Table) FailClient(c *Client, why reason.Number) {
 	for _, q := range t.order {
 		if (q.Client == c || c.domains[q.Domain] > 0) && q.carrier != nil && q.carrier.Faulted() {
-			q.Fail(EventFatal, reason.Memory)
+			q.Fail(EventFatal, why)
 		}
 	}
+	c.brokenBy = why
 	if c.brokenAt == 0 {
 		t.markBroken(&c.brokenAt)
 		for d := range c.domains {

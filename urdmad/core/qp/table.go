@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
+	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
@@ -18,6 +19,7 @@ type Table struct {
 	Regions *mem.Table
 	Events  *events.Sender
 	Stats   Stats
+	Serving *QP // whose packet, post or place in line is being handled; nil: nobody's. A panic meanwhile ends its client
 
 	log        *slog.Logger
 	traced     abi.TraceEvent // see event
@@ -27,7 +29,6 @@ type Table struct {
 	pairs      map[uint32]*QP
 	added      uint64 // number of queue pairs ever added
 	run        runQueue
-	sender     *QP // the queue pair being served, in Transmit
 	ended      mailbox.Box[endedJob]
 	unfinished []endedJob // taken from ended
 	submitted  int64      // see Submitted
@@ -83,6 +84,7 @@ type Client struct {
 
 	domains  map[*Domain]int // XRC domains, with the number of the client's shared receive queues there
 	brokenAt uint64          // see markBroken
+	brokenBy reason.Number   // given to FailClient
 }
 
 // NewTable returns an empty table. keys draws STags, numbers draws queue pair
@@ -128,14 +130,19 @@ func (t *Table) Wake(q *QP) {
 // Resume puts the queue pair back in line whose service ended with a fault in client memory. The
 // memory may have been another client's.
 func (t *Table) Resume() {
-	if q := t.sender; q != nil {
-		t.sender = nil
+	if q := t.Serving; q != nil {
+		t.Serving = nil
 		t.Wake(q)
 	}
 }
 
 // SendNow serves a queue pair out of its turn in line, and returns the number of pieces sent.
-func (t *Table) SendNow(q *QP) int { return t.transmit(q) }
+func (t *Table) SendNow(q *QP) int {
+	t.Serving = q
+	n := t.transmit(q)
+	t.Serving = nil
+	return n
+}
 
 // transmit sends for a queue pair, and returns the number of pieces sent.
 func (t *Table) transmit(q *QP) (n int) {

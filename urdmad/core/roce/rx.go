@@ -60,6 +60,7 @@ func (p *Port) receive(d *netif.Datagram) (why string) {
 		c.req.Congested()
 		return ""
 	}
+	s.table.Serving = c.QP
 	h.Opcode = h.Opcode.Operation()
 	if why = c.packet(h, d.Link, d.Data[from:to]); why == "" && from < to && p.If.Congested(d) {
 		c.congested(h)

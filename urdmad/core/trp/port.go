@@ -94,6 +94,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 		}
 		return
 	}
+	p.s.table.Serving = c.QP
 	c.packet(d)
 }
 

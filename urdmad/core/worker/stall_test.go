@@ -276,7 +276,7 @@ type faultyLoop struct {
 
 func (l *faultyLoop) Turn(Time) (bool, Time) {
 	l.turns.Add(1)
-	if _, faulted := fault.Guard(func() { copy(l.memory, l.source) }); faulted {
+	if _, faulted := fault.Guard(func() { copy(l.memory, l.source) }, nil); faulted {
 		l.faults.Add(1)
 	}
 	return true, clock.Never

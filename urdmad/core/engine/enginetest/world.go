@@ -45,6 +45,7 @@ type Options struct {
 	TCP     bool
 	CRC     bool         // with TCP: CRCs, whatever the peer asks for
 	RoCE    bool         // the ports speak RoCEv2
+	Panics  uint64       // panics that the hosts contain, all together; any other number fails the test
 	Workers bool         // the hosts are two workers of one urdmad, at A's address, without a wire
 	Log     slog.Handler // of both hosts; nil: discarded
 	// Open makes the port of the host at an address, instead of the network's port.
@@ -129,6 +130,11 @@ func New(t testing.TB, o Options) *World {
 		shared := hub.Add(loopback.Open("a", [6]byte{}, cmp.Or(o.MTU, 1500), w.A.Addr), w.A.Addr, false)
 		pa, pb = shared.For(0), shared.For(1)
 	}
+	t.Cleanup(func() {
+		if n := w.A.Engine.Stats.Panics + w.B.Engine.Stats.Panics; n != o.Panics {
+			t.Errorf("%d panics, expected %d; Options.Log has the stacks", n, o.Panics)
+		}
+	})
 	w.A.addPort(pa)
 	w.B.addPort(pb)
 	if _, measures := t.(*testing.B); !measures && !o.NoCapture {
