@@ -238,7 +238,7 @@ func TestRoCESegments(t *testing.T) {
 	}
 }
 
-// checkCRCs computes the invariant CRC of packets as annex A17.3.3 has it.
+// checkCRCs computes the invariant CRC of packets as annex A17 has it.
 func checkCRCs(t *testing.T, list []packet) {
 	t.Helper()
 	checked := 0

@@ -26,7 +26,7 @@ const (
 	APR         Kind = 0x1a // replies to LAP, with Status
 )
 
-// AlternateUnsupported is the status of an APR that refuses an alternate path (InfiniBand vol. 1, 12.8).
+// AlternateUnsupported is the status of an APR that refuses an alternate path (InfiniBand vol. 1).
 const AlternateUnsupported = 2
 
 // Reason says why a request or a reply was rejected (InfiniBand vol. 1).
@@ -45,7 +45,7 @@ const (
 	ConsumerDefined  Reason = 28
 )
 
-// Refused says which message a REJ rejects (InfiniBand vol. 1, 12.6.7).
+// Refused says which message a REJ rejects (InfiniBand vol. 1).
 type Refused uint8
 
 // Messages that a REJ can reject. RefusedNone: the sender of the REJ gives up its own request.

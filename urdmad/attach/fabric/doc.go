@@ -8,6 +8,5 @@
 // subnet manager, sa.go subnet administration; notices.go sends traps; fault.go adds errors to
 // counters.
 //
-// The package owns no clock, socket or goroutine and knows no client. Chapter and table numbers
-// are those of the InfiniBand Architecture Specification, volume 1 (IBA).
+// The package owns no clock, socket or goroutine and knows no client.
 package fabric

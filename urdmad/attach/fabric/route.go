@@ -84,8 +84,8 @@ func (s *Subnet) route(from *endpoint, lid uint16, subnet bool) *endpoint {
 	return nil
 }
 
-// directedRoute follows the path in the MAD and records the return path (IBA 14.2.2, as quoted in
-// Linux's mad.c). A LID-routed part may precede and follow it.
+// directedRoute follows the path in the MAD and records the return path (Linux's
+// drivers/infiniband/core/mad.c). A LID-routed part may precede and follow it.
 func (s *Subnet) directedRoute(from *endpoint, p *Packet) *endpoint {
 	m := p.MAD
 	hops := int(m[offHops])

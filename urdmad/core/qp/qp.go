@@ -164,10 +164,9 @@ func (q *QP) Connection() *Connection {
 }
 
 // abandon ends the queue pair's connection, and drops its work without completions: the work of a
-// queue pair that is destroyed or reset is outside the scope of the adapter (InfiniBand vol. 1,
-// 10.2.4.4 and 10.3.1). Another thread that polls or waits for an event could take such a
-// completion for one of a live queue pair, and ibv_destroy_cq would wait for its event to be
-// acknowledged.
+// queue pair that is destroyed or reset is outside the scope of the adapter (InfiniBand vol. 1).
+// Another thread that polls or waits for an event could take such a completion for one of a live
+// queue pair, and ibv_destroy_cq would wait for its event to be acknowledged.
 func (t *Table) abandon(q *QP) {
 	q.abandoned = true
 	if q.carrier != nil {

@@ -8,7 +8,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// This file implements congestion notification (annex A17.9): routers mark packets, the receiver tells the
+// This file implements congestion notification (annex A17): routers mark packets, the receiver tells the
 // sender by a congestion notification packet (CNP), and the sender reduces its rate (rc/window.go,
 // pace.go).
 

@@ -2,7 +2,7 @@ package roce
 
 import "urdma/urdmad/core/clock"
 
-// pace is the sending rate of a queue pair of type UD or UC after congestion notifications (annex A17.9).
+// pace is the sending rate of a queue pair of type UD or UC after congestion notifications (annex A17).
 // Nothing is acknowledged, so there is no window to shrink: a notification halves the rate. As with DCQCN,
 // each step without a notification restores half of the difference, a few times, and later steps add a
 // constant.
