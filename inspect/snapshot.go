@@ -243,7 +243,7 @@ type Port struct {
 	LinkUp    bool   `json:"link_up"`
 	Interface string `json:"interface"`   // the kernel's network interface under the port; "" for none
 	Vdev      string `json:"vdev"`        // or PCI address, as in urdma.json
-	GID       string `json:"gid"`         // GID table entry 0, in the form of an IPv6 address
+	GID       string `json:"gid"`         // last entry of the GID table, in the form of an IPv6 address
 	LID       uint16 `json:"lid"`         // 0: none
 	Rate      string `json:"rate"`        // in the form of sysfs
 	QPs       int    `json:"queue_pairs"` // queue pairs of the device

@@ -115,6 +115,19 @@ func byNumberOfPort(t *testing.T, a, b *lab.Node) {
 			})
 		}
 	}
+	for _, way := range []string{"ibv_rc_pingpong -n 100 -g %d", "ibv_ud_pingpong -n 100 -g %d", "ib_write_bw -F -n 100 -x %d",
+		"ib_send_lat -F -c UD -n 100 -x %d"} {
+		for index := range 4 { // a RoCE adapter's GID table
+			t.Run(fmt.Sprintf(way, index), func(t *testing.T) {
+				argv := strings.Fields(fmt.Sprintf(way, index))
+				need(t, argv[0])
+				port := freePort(t)
+				line := append([]string{"env", "URDMA_TRANSPORT=roce"}, append(argv, "-p", strconv.Itoa(port))...)
+				pass(t, lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: append(line[:len(line):len(line)], "-d", "hca0",
+					"-i", "2"), Client: append(line[:len(line):len(line)], "-d", "urdma0", "127.0.0.1")})
+			})
+		}
+	}
 	for _, port := range []string{"0", "3"} {
 		out, err := a.Run(lab.Patience, "ibv_rc_pingpong", "-d", "hca0", "-i", port, "-p", fmt.Sprint(freePort(t)),
 			"127.0.0.1")

@@ -225,7 +225,7 @@ struct urdma_abi_device {
 	uint32_t transport_type;   /* enum ibv_transport_type */
 	uint32_t link_layer;       /* IBV_LINK_LAYER_* */
 	uint32_t gid_type;         /* enum ibv_gid_type */
-	uint8_t gid[16];           /* entry 0 of the port's GID table, which has no others */
+	uint8_t gid[16];           /* the last entry of the port's GID table; the others are made of it */
 	uint32_t lid;              /* link layer InfiniBand: the LID, 0 if the address yields none; other link layers: 0 */
 	uint32_t link_up;          /* 0 or 1 */
 	uint32_t max_qp;

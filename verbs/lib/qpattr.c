@@ -102,8 +102,12 @@ static void complete_for_rnic(struct urdma_qp *qp, struct urdma_abi_modify_qp *r
 int urdma_qp_modification(struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask,
 	struct urdma_abi_modify_qp *request)
 {
+	const struct urdma_abi_device *port = urdma_port_info(ibv->context, attr->ah_attr.port_num);
+
 	if (names_alternate_path(attr, mask))
 		return EOPNOTSUPP;
+	if ((mask & IBV_QP_AV) && attr->ah_attr.is_global && port && attr->ah_attr.grh.sgid_index >= urdma_gids(port))
+		return EINVAL;
 	*request = (struct urdma_abi_modify_qp){ .handle = ibv->handle, .mask = (uint32_t)mask };
 	to_abi(attr, &request->attr);
 	if (ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)

@@ -25,7 +25,7 @@ type Personality struct {
 	NodeType      uint32 // enum ibv_node_type
 	TransportType uint32 // enum ibv_transport_type
 	LinkLayer     uint32 // IBV_LINK_LAYER_*
-	GIDType       uint32 // enum ibv_gid_type
+	GIDType       uint32 // enum ibv_gid_type of the last entry
 	NodeTypeText  string // in sysfs
 	LinkLayerText string // in sysfs
 	GIDTypeText   string // in sysfs
@@ -81,8 +81,38 @@ func Numbered(transport uint32) *Personality {
 	return nil
 }
 
-// GID returns entry 0 of the port's GID table.
-func (p *Personality) GID(port *Port) [16]byte { return p.gid(port) }
+// GID is an entry of a port's GID table.
+type GID struct {
+	Value    [16]byte
+	TypeText string // in sysfs
+}
+
+// GIDs returns the port's GID table. A RoCE port has each address twice, as of RoCE v1 and v2, the link-local one
+// first, as adapters have; verbs/lib/device/gid.c makes the same table. Peers find the port by the last entry.
+func (p *Personality) GIDs(port *Port) []GID {
+	last := GID{p.gid(port), p.GIDTypeText}
+	if p.GIDType != abi.GIDTypeRoCEV2 {
+		return []GID{last}
+	}
+	first := last
+	if port.Addr.Is4() {
+		copy(first.Value[:], linkLocal)
+	}
+	const v1 = "IB/RoCE v1"
+	return []GID{{first.Value, v1}, first, {last.Value, v1}, last}
+}
+
+// linkLocal is in front of an IPv4 address, the link-local form of it (RFC 5214 section 6.2).
+const linkLocal = "\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x5e\xfe"
+
+// OfLinkLocal returns the IPv4 address that a link-local GID of a RoCE port stands for.
+func OfLinkLocal(gid netip.Addr) (ip netip.Addr, ok bool) {
+	b := gid.As16()
+	if string(b[:len(linkLocal)]) != linkLocal {
+		return netip.Addr{}, false
+	}
+	return netip.AddrFrom4([4]byte(b[len(linkLocal):])), true
+}
 
 // LID returns the port's local identifier, the low 16 bits of its address; 0 if the personality has no LID or
 // these bits are not a unicast LID.
@@ -96,7 +126,7 @@ func (p *Personality) LID(port *Port) uint16 {
 // Describe fills in the fields of a device's description that depend on its personality.
 func (p *Personality) Describe(port *Port, d *abi.Device) {
 	d.Transport, d.NodeType, d.TransportType = p.Transport, p.NodeType, p.TransportType
-	d.LinkLayer, d.GIDType, d.LID, d.GID = p.LinkLayer, p.GIDType, uint32(p.LID(port)), p.GID(port)
+	d.LinkLayer, d.GIDType, d.LID, d.GID = p.LinkLayer, p.GIDType, uint32(p.LID(port)), p.gid(port)
 	d.NodeGUIDBE = GUID(port.MAC)
 }
 

@@ -54,7 +54,8 @@ func (g *Gathering) ports() {
 			p.Protocol = "rocev2"
 		}
 		shown := personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}
-		p.GID, p.LID = netip.AddrFrom16(d.Personality.GID(&shown)).String(), d.Personality.LID(&shown)
+		gids := d.Personality.GIDs(&shown)
+		p.GID, p.LID = netip.AddrFrom16(gids[len(gids)-1].Value).String(), d.Personality.LID(&shown)
 		if d.Link != nil {
 			p.LinkUp = d.Link()
 		}

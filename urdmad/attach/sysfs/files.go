@@ -1,6 +1,7 @@
 package sysfs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -115,28 +116,28 @@ func bus(dir string) map[string]string {
 
 func (d *Device) ports() map[string]string {
 	port := d.dir()
-	gid := d.Personality.GID(&d.Is)
 	lid := fmt.Sprintf("%#x", d.Personality.LID(&d.Is))
 	capabilities := uint32(canConnect)
 	if d.Personality.Name == personality.RoCE {
 		capabilities |= ipGIDs
 	}
 	files := map[string]string{
-		port + "link_layer":        d.Personality.LinkLayerText,
-		port + "rate":              Rate,
-		port + "lid":               lid,
-		port + "sm_lid":            lid,
-		port + "sm_sl":             "0",
-		port + "lid_mask_count":    "0",
-		port + "cap_mask":          fmt.Sprintf("0x%08x", capabilities),
-		port + "has_smi":           "0",
-		port + "gids/0":            groups(gid[:]),
-		port + "gid_attrs/types/0": d.Personality.GIDTypeText,
-		port + "gid_attrs/ndevs/0": d.Port.Device,
-		port + "pkeys/0":           "0xffff",
+		port + "link_layer":     d.Personality.LinkLayerText,
+		port + "rate":           Rate,
+		port + "lid":            lid,
+		port + "sm_lid":         lid,
+		port + "sm_sl":          "0",
+		port + "lid_mask_count": "0",
+		port + "cap_mask":       fmt.Sprintf("0x%08x", capabilities),
+		port + "has_smi":        "0",
+		port + "pkeys/0":        "0xffff",
+	}
+	for i, gid := range d.Personality.GIDs(&d.Is) {
+		files[fmt.Sprint(port, "gids/", i)] = groups(gid.Value[:])
+		files[fmt.Sprint(port, "gid_attrs/types/", i)] = gid.TypeText
+		files[fmt.Sprint(port, "gid_attrs/ndevs/", i)] = cmp.Or(d.Interface, d.Port.Device)
 	}
 	if d.Interface != "" {
-		files[port+"gid_attrs/ndevs/0"] = d.Interface
 		files["class/infiniband/"+d.Port.Device+"/device/net/"+d.Interface+
 			"/address"] = net.HardwareAddr(d.Is.MAC[:]).String()
 	}

@@ -126,9 +126,10 @@ func SetAddress(dir string, d Device) error {
 		if sub != "" {
 			d.Personality = personality.Named(filepath.Base(sub))
 		}
-		gid := d.Personality.GID(&d.Is)
-		if err := put(filepath.Join(dir, sub), d.dir()+"gids/0", groups(gid[:])); err != nil {
-			return err
+		for i, gid := range d.Personality.GIDs(&d.Is) {
+			if err := put(filepath.Join(dir, sub), fmt.Sprint(d.dir(), "gids/", i), groups(gid.Value[:])); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package sysfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -18,24 +19,37 @@ func TestTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
 	d := Device{Port: Port{"urdma0", 1}, GUID: [8]byte{3: 0xff, 4: 0xfe, 7: 1}, Firmware: "1.2.3",
 		Is: personality.Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("10.9.0.1")}}
-	for transport, want := range map[string]struct{ node, link, gid, lid string }{
-		"iwarp": {"4: RNIC", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
-		"roce":  {"1: CA", "Ethernet", "0000:0000:0000:0000:0000:ffff:0a09:0001", "0x0"},
-		"ib":    {"1: CA", "InfiniBand", "fe80:0000:0000:0000:0000:00ff:fe00:0001", "0x1"},
+	const mapped, linkLocal = "0000:0000:0000:0000:0000:ffff:0a09:0001", "fe80:0000:0000:0000:0000:5efe:0a09:0001"
+	for transport, want := range map[string]struct {
+		node, link, lid string
+		gids, types     []string
+	}{
+		"iwarp": {"4: RNIC", "Ethernet", "0x0", []string{mapped}, []string{"IB/RoCE v1"}},
+		"roce": {"1: CA", "Ethernet", "0x0", []string{linkLocal, linkLocal, mapped, mapped},
+			[]string{"IB/RoCE v1", "RoCE v2", "IB/RoCE v1", "RoCE v2"}},
+		"ib": {"1: CA", "InfiniBand", "0x1", []string{"fe80:0000:0000:0000:0000:00ff:fe00:0001"},
+			[]string{"IB/RoCE v1"}},
 	} {
 		d.Personality = personality.Named(transport)
 		if err := Write(dir, []Device{d}); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{
+		files := map[string]string{
 			"class/infiniband/urdma0/node_type":          want.node,
 			"class/infiniband/urdma0/ports/1/link_layer": want.link,
-			"class/infiniband/urdma0/ports/1/gids/0":     want.gid,
 			"class/infiniband/urdma0/ports/1/lid":        want.lid,
 			"class/infiniband/urdma0/node_guid":          "0000:00ff:fe00:0001",
 			"class/infiniband_verbs/uverbs0/ibdev":       "urdma0",
 			"class/infiniband_verbs/abi_version":         "6",
-		} {
+		}
+		for i, gid := range want.gids {
+			files[fmt.Sprint("class/infiniband/urdma0/ports/1/gids/", i)] = gid
+			files[fmt.Sprint("class/infiniband/urdma0/ports/1/gid_attrs/types/", i)] = want.types[i]
+		}
+		if n, err := os.ReadDir(filepath.Join(dir, "class/infiniband/urdma0/ports/1/gids")); len(n) != len(want.gids) {
+			t.Errorf("%s: %d GIDs (%v), expected %d", transport, len(n), err, len(want.gids))
+		}
+		for name, text := range files {
 			b, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil || string(b) != text+"\n" {
 				t.Errorf("%s: %s is %q (%v), expected %q", transport, name, b, err, text)
@@ -214,7 +228,7 @@ func TestTransports(t *testing.T) {
 			"../../infiniband_mad/umad1/port":  "1",
 			"../../infiniband_mad/umad1/dev":   "231:1", "../../infiniband_mad/issm1/dev": "231:65",
 			"../../../dev/infiniband/issm0": ""},
-		Shown("roce"): {"node_type": "1: CA", "ports/1/gid_attrs/types/0": "RoCE v2", "ports/1/cap_mask": "0x04010000"},
+		Shown("roce"): {"node_type": "1: CA", "ports/1/gid_attrs/types/3": "RoCE v2", "ports/1/cap_mask": "0x04010000"},
 	} {
 		for name, text := range map[string]string{"board_id": "urdma-memif", "hca_type": "urdma", "device/numa_node": "-1",
 			"ports/1/state":                     "4: ACTIVE",

@@ -111,6 +111,9 @@ func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
 	if a.IsGlobal != 0 && gid.Is4In6() {
 		return gid.Unmap(), true
 	}
+	if ip, ok := personality.OfLinkLocal(gid); ok && a.IsGlobal != 0 && x.addrs[dev].Is4() {
+		return ip, true
+	}
 	if a.DLID >= personality.MinLID && a.DLID <= personality.MaxLID {
 		peer := x.addrs[dev].As16()
 		peer[14], peer[15] = byte(a.DLID>>8), byte(a.DLID)

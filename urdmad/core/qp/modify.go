@@ -85,7 +85,8 @@ var limits = []struct {
 	{abi.QPMaskMaxQPRdAtomic, "max_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxRdAtomic }, 0, 255},
 	{abi.QPMaskMaxDestRdAtomic, "max_dest_rd_atomic", func(a *abi.QPAttr) uint32 { return a.MaxDestRdAtomic }, 0, 255},
 	{abi.QPMaskAV, "ah_attr.port_num", func(a *abi.QPAttr) uint32 { return a.AHPortNum }, 1, anyPort},
-	{abi.QPMaskAV, "ah_attr.grh.sgid_index", func(a *abi.QPAttr) uint32 { return a.SGIDIndex * a.IsGlobal }, 0, 0},
+	{abi.QPMaskAV, "ah_attr.grh.sgid_index", func(a *abi.QPAttr) uint32 { return a.SGIDIndex * a.IsGlobal }, 0,
+		3}, // a RoCE port has the most entries in its GID table; the client library knows the others
 }
 
 // anyPort stands for the number of ports of the device.

@@ -205,7 +205,7 @@ func TestValues(t *testing.T) {
 		func(a *abi.QPAttr) { a.MinRNRTimer = 32 }, func(a *abi.QPAttr) { a.MaxDestRdAtomic = 256 },
 		func(a *abi.QPAttr) { a.AHPortNum = 2 },
 		func(a *abi.QPAttr) { a.AHPortNum = 0 },
-		func(a *abi.QPAttr) { a.IsGlobal, a.SGIDIndex = 1, 1 },
+		func(a *abi.QPAttr) { a.IsGlobal, a.SGIDIndex = 1, 4 },
 	} {
 		a := good
 		spoil(&a)

@@ -72,9 +72,12 @@ static bool is_host(const union ibv_gid *gid)
 
 int urdma_ah_address(const struct urdma_abi_device *info, const struct ibv_ah_attr *attr, uint8_t address[16])
 {
-	const union ibv_gid *gid = &attr->grh.dgid;
+	union ibv_gid there = attr->grh.dgid;
+	const union ibv_gid *gid = &there;
 	bool ipv6 = info->addr.family == AF_INET6;
 
+	if (!ipv6)
+		urdma_gid_map_link_local(&there);
 	if (attr->is_global && !urdma_ah_group(info, gid, address))
 		return 0;
 	/* If there is a LID, an IPv6 GID is made from a GUID, as in InfiniBand, and is no address. */
@@ -96,7 +99,7 @@ URDMA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
 
 	if (!ah)
 		return NULL;
-	if (!port || (attr->is_global && attr->grh.sgid_index)) /* the GID table has a single entry, 0 */
+	if (!port || (attr->is_global && attr->grh.sgid_index >= urdma_gids(port)))
 		status = EINVAL;
 	else
 		status = urdma_ah_address(port, attr, ah->address);

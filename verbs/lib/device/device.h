@@ -21,4 +21,15 @@ static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
  * such port. */
 const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
 
+/* query.c: asks urdmad for a port's present attributes: the link may change, and with a kernel_interface the
+ * addresses. Returns an errno value. */
+struct urdma_context;
+int urdma_port_ask(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now);
+
+/* gid.c: the number of entries in a port's GID table. */
+uint32_t urdma_gids(const struct urdma_abi_device *port);
+
+/* gid.c: makes the link-local GID of an IPv4 address the IPv4-mapped one; other GIDs stay as they are. */
+void urdma_gid_map_link_local(union ibv_gid *gid);
+
 #endif /* URDMA_DEVICE_H */

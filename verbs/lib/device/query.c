@@ -9,7 +9,6 @@
 
 #undef ibv_query_port
 
-#define URDMA_GIDS 1u  /* entries of a port's GID table */
 #define URDMA_PKEYS 1u /* entries of a port's P_Key table */
 
 /*
@@ -125,7 +124,7 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	memset(a, 0, sizeof(*a));
 	a->state = i->link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	a->max_mtu = a->active_mtu = mtu_number(i->max_datagram);
-	a->gid_tbl_len = URDMA_GIDS;
+	a->gid_tbl_len = (int)urdma_gids(i);
 	a->port_cap_flags = IBV_PORT_CM_SUP;
 	if (i->gid_type == IBV_GID_TYPE_ROCE_V2)
 		a->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
@@ -140,8 +139,7 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->link_layer = (uint8_t)i->link_layer;
 }
 
-/* Returns the port's present attributes: the link may change, and with a kernel_interface the addresses. */
-static int ask_again(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now)
+int urdma_port_ask(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now)
 {
 	struct urdma_abi_query_device request = { .device = c->device + port - 1, .transport = c->info->transport };
 
@@ -156,7 +154,7 @@ int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_
 
 	if (!urdma_port_info(context, port))
 		return urdma_status(EINVAL);
-	status = ask_again(urdma_context_of(context), port, &now);
+	status = urdma_port_ask(urdma_context_of(context), port, &now);
 	if (status)
 		return status;
 	fill_port(&now, &all);
@@ -170,64 +168,6 @@ URDMA_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struc
 {
 	return urdma_query_port(context, port, (struct ibv_port_attr *)attr,
 				offsetof(struct ibv_port_attr, port_cap_flags2));
-}
-
-/* Returns the present entry or, if urdmad has ended, the earlier one. */
-static int present_gid(const struct ibv_context *context, uint32_t port, uint32_t index, union ibv_gid *gid)
-{
-	const struct urdma_abi_device *info = urdma_port_info(context, port);
-	struct urdma_abi_device now;
-
-	if (!info || index >= URDMA_GIDS)
-		return urdma_status(EINVAL);
-	if (!ask_again(urdma_context_of(context), port, &now))
-		info = &now;
-	memcpy(gid->raw, info->gid, sizeof(gid->raw));
-	return 0;
-}
-
-URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
-{
-	if (index < 0 || present_gid(context, port, (uint32_t)index, gid))
-		return urdma_fail(EINVAL);
-	return 0;
-}
-
-URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-				   struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
-{
-	struct ibv_gid_entry e = { .gid_index = index, .port_num = port,
-		.gid_type = urdma_context_of(context)->info->gid_type };
-
-	if (flags || entry_size < sizeof(e) || present_gid(context, port, index, &e.gid))
-		return urdma_status(EINVAL);
-	memset(entry, 0, entry_size);
-	memcpy(entry, &e, sizeof(e));
-	return 0;
-}
-
-/* Returns the number of entries written, for all ports, or a negative errno value. */
-URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
-					  uint32_t flags, size_t entry_size)
-{
-	uint32_t ports = urdma_context_of(context)->info->num_ports;
-	int status = max < ports * URDMA_GIDS ? EINVAL : 0;
-
-	for (uint32_t i = 0; !status && i < ports; i++)
-		status = _ibv_query_gid_ex(context, i + 1, 0, (struct ibv_gid_entry *)((char *)entries + i * entry_size), flags,
-			entry_size);
-	return status ? -status : (ssize_t)(ports * URDMA_GIDS);
-}
-
-/* Private to rdma-core, but ibv_devinfo imports it. 1: RoCE v2. 0: all others. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
-
-URDMA_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
-{
-	if (!urdma_port_info(context, port) || index >= URDMA_GIDS)
-		return urdma_fail(EINVAL);
-	*type = urdma_context_of(context)->info->gid_type == IBV_GID_TYPE_ROCE_V2;
-	return 0;
 }
 
 URDMA_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)

@@ -92,10 +92,11 @@ func TestCases(t *testing.T) {
 func TestPersonalities(t *testing.T) {
 	binary := program(t)
 	for transport, want := range map[string]string{
-		// node type, transport type, link layer, LID, GID
-		"iwarp": "4 1 2 0x0 00000000000000000000ffff0a010203",
-		"roce":  "1 0 2 0x0 00000000000000000000ffff0a010203",
-		"ib":    "1 0 1 0x203 fe80000000000000000000fffe010203",
+		// node type, transport type, link layer, LID, types (enum ibv_gid_type) and GIDs
+		"iwarp": "4 1 2 0x0 0 00000000000000000000ffff0a010203",
+		"roce": "1 0 2 0x0 1 fe8000000000000000005efe0a010203 2 fe8000000000000000005efe0a010203" +
+			" 1 00000000000000000000ffff0a010203 2 00000000000000000000ffff0a010203",
+		"ib": "1 0 1 0x203 0 fe80000000000000000000fffe010203",
 	} {
 		out, err := run(t, startUrdmad(t), []string{"URDMA_TRANSPORT=" + transport}, binary, "gids")
 		if err != nil || strings.TrimSpace(out) != want {

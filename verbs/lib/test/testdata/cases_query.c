@@ -93,22 +93,26 @@ void case_gids(void)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_port_attr port;
-	struct ibv_gid_entry entry;
+	struct ibv_gid_entry entries[8], entry;
 	union ibv_gid gid;
 	__be16 pkey;
 
 	CHECK_RETURNS(ibv_query_port(context, 1, &port), 0);
-	CHECK_RETURNS(ibv_query_gid(context, 1, 0, &gid), 0);
-	CHECK_RETURNS(ibv_query_gid(context, 1, 1, &gid), -1);
-	CHECK_RETURNS(ibv_query_gid_ex(context, 1, 0, &entry, 0), 0);
-	CHECK(memcmp(&gid, &entry.gid, sizeof(gid)) == 0 || errno == EINVAL);
-	CHECK_RETURNS(ibv_query_gid_ex(context, 1, 7, &entry, 0), EINVAL);
-	CHECK_RETURNS((int)ibv_query_gid_table(context, &entry, 1, 0), 1);
+	CHECK_RETURNS((int)ibv_query_gid_table(context, entries, 8, 0), port.gid_tbl_len);
+	CHECK_RETURNS((int)ibv_query_gid_table(context, entries, (size_t)port.gid_tbl_len - 1, 0), -EINVAL);
+	CHECK_RETURNS(ibv_query_gid(context, 1, port.gid_tbl_len, &gid), -1);
+	CHECK_RETURNS(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len, &entry, 0), EINVAL);
 	CHECK_RETURNS(ibv_query_pkey(context, 1, 0, &pkey), 0);
 	CHECK(pkey == htons(0xffff) && ibv_get_pkey_index(context, 1, pkey) == 0);
-	printf("%d %d %d 0x%x ", context->device->node_type, context->device->transport_type, port.link_layer, port.lid);
-	for (int i = 0; i < 16; i++)
-		printf("%02x", entry.gid.raw[i]);
+	printf("%d %d %d 0x%x", context->device->node_type, context->device->transport_type, port.link_layer, port.lid);
+	for (int index = 0; index < port.gid_tbl_len; index++) {
+		CHECK_RETURNS(ibv_query_gid(context, 1, index, &gid), 0);
+		CHECK_RETURNS(ibv_query_gid_ex(context, 1, (uint32_t)index, &entry, 0), 0);
+		CHECK(memcmp(&gid, &entry.gid, sizeof(gid)) == 0 && memcmp(&entry, &entries[index], sizeof(entry)) == 0);
+		printf(" %u ", entry.gid_type);
+		for (int i = 0; i < 16; i++)
+			printf("%02x", entry.gid.raw[i]);
+	}
 	printf("\n");
 }
 
