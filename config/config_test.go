@@ -154,7 +154,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		p.Transport != personality.RoCE || p.Placement != PlacementImmediate {
 		t.Errorf("port 0: %+v", p)
 	}
-	if q := c.Ports[1]; q.Transport != personality.IB || q.Placement != PlacementOrdered || q.MTU != defaultMemifMTU ||
+	if q := c.Ports[1]; q.Transport != personality.IB || q.Placement != PlacementOrdered || q.MTU != defaultWithinMTU ||
 		q.Gateway.IsValid() {
 		t.Errorf("port 1 does not follow the top level: %+v", q)
 	}

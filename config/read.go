@@ -209,11 +209,11 @@ func (p *Port) fittingTransport(at string) (transport, from string) {
 }
 
 // A port without a network interface under it, if DPDK drives it, may be a NIC and has an Ethernet's MTU. A memif
-// has no wire: its cost is per packet, not per byte, until the buffers of a burst outgrow the cache (bench/suite,
-// "memif with its default MTU").
+// or loopback has no wire: its cost is per packet, not per byte, until the buffers of a burst outgrow the cache
+// (bench/suite, "memif with its default MTU"). Datagrams (UD) can then have 4,096 bytes, as on hardware.
 const (
-	defaultMTU      = 1500
-	defaultMemifMTU = 9000
+	defaultMTU       = 1500
+	defaultWithinMTU = 9000
 )
 
 // mtu returns 0 for the MTU of the network interface, which is not known yet.
@@ -226,8 +226,8 @@ func (r *reader) mtu(path, vdev string) int {
 	case err != nil: // refused elsewhere
 	case v.OnInterface() || v.Kind == VdevUDP:
 		return 0
-	case v.Kind == VdevMemif:
-		mtu = defaultMemifMTU
+	case v.Kind == VdevMemif, v.Kind == VdevLoopback:
+		mtu = defaultWithinMTU
 	}
 	r.note(path, strconv.Itoa(mtu), "default")
 	return mtu
