@@ -199,9 +199,10 @@ var table = []Reason{
 	{reason.Refused | 99, "a request was refused: EADDRNOTAVAIL, no port of urdmad has the address", "",
 		"urdma show port lists the addresses", "rdma_bind_addr(3)"},
 	{reason.Refused | 101, "a request was refused: ENETUNREACH, no port of urdmad leads to the address",
-		"the address is in no port's network, and no port has a gateway",
+		"the address is in no port's network and no port has a gateway, or it is in the network of a loopback port, on " +
+			"which only programs of this urdmad are",
 		"compare with the networks that urdma show port lists; a port in its network or \"gateway\" in urdma.json leads " +
-			"there", "rdma_resolve_addr(3), urdma.json(5)"},
+			"there, and from a loopback port another vdev", "rdma_resolve_addr(3), urdma.json(5)"},
 	{reason.Refused | 122, "a request was refused: EDQUOT, a limit of urdmad is reached",
 		"there are as many programs as limits.clients of urdma.json allows, of all users or of this one (limits.user_share)",
 		"urdma show client lists them; raise limits.clients", "urdma.json(5)"},

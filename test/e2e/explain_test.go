@@ -58,6 +58,23 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainNoRoute: rping with --explain and urdma ping give the same cause for an address that no port reaches.
+func TestExplainNoRoute(t *testing.T) {
+	whole(t)
+	n, _ := labtest.Join(t, lab.Loopback, nil)
+	for to, want := range map[string]string{
+		"198.18.0.222": "nobody has 198.18.0.222: its network is that of the loopback port",
+		"203.0.113.9":  "no route to 203.0.113.9: urdmad has urdma0",
+	} {
+		for _, command := range [][]string{{"ping", "--socket", n.Socket(), to},
+			{"exec", "--socket", n.Socket(), "--explain", "--", "rping", "-c", "-a", to}} {
+			if out, err := n.Urdma(command...); err == nil || !strings.Contains(out, want) {
+				t.Errorf("%v says %q, expected %q", command, out, want)
+			}
+		}
+	}
+}
+
 // TestWhyAQueuePairFailed: of a local protection error urdmad's log and urdma show qp name
 // the reason, with the queue pair's number in the same form.
 func TestWhyAQueuePairFailed(t *testing.T) {

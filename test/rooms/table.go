@@ -158,7 +158,7 @@ var rules = ruleBook{
 		"urdma/trace":      {"event", "urdma/capture", "verbs/abi", "wire", "wire/roce"},
 		"urdma/doctor":     {"config", "inspect", "verbs/probe"},
 		"urdma/private":    {"inspect"},
-		"urdma/measure":    {"inspect", "urdma/report", "verbs", "verbs/probe"},
+		"urdma/measure":    {"inspect", "reason/words", "urdma/report", "verbs", "verbs/probe"},
 		"wireshark":        {},
 		"urdma": {"config", "event", "inject", "inspect", "reason", "reason/words", "urdma/capture",
 			"urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi",

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
-	"strings"
 	"syscall"
 
 	"urdma/inspect"
+	"urdma/reason/words"
 	"urdma/verbs"
 	"urdma/verbs/probe"
 )
@@ -19,13 +20,8 @@ func explain(o *Options, err error) error {
 	switch {
 	case errors.As(err, &rejected):
 		return explainReject(o, rejected)
-	case errors.Is(err, syscall.ENETUNREACH) && onLoopback(snapshotOf(o), o.Peer) != "":
-		return fmt.Errorf("nobody has %s: its network is that of the loopback port %s, on which only programs of this "+
-			"urdmad are; another vdev reaches other hosts (%w)",
-			o.Peer, onLoopback(snapshotOf(o), o.Peer), err)
 	case errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("no route to %s: %s; a port in its network, or \"gateway\" in urdma.json, is needed (%w)", o.Peer,
-			ownPorts(o), err)
+		return explainNoRoute(snapshotOf(o), o.Peer, err)
 	case errors.Is(err, verbs.ErrNoWay):
 		return fmt.Errorf("nobody answers ARP or neighbour discovery for %s: the host is down, in another network, or has "+
 			"not this address (%w)", o.Peer, err)
@@ -74,21 +70,6 @@ func byTCP(snap *inspect.Snapshot, address string) bool {
 	return all
 }
 
-// onLoopback is the name of the loopback port whose network contains the address, or "".
-func onLoopback(snap *inspect.Snapshot, address string) string {
-	peer, err := netip.ParseAddr(address)
-	if snap == nil || err != nil {
-		return ""
-	}
-	for i := range snap.Ports {
-		p := &snap.Ports[i]
-		if own, err := netip.ParsePrefix(p.Address); p.Driver == "loopback" && err == nil && own.Contains(peer) {
-			return p.Name + " " + p.Address
-		}
-	}
-	return ""
-}
-
 // snapshotOf is nil if the local urdmad can't be asked.
 func snapshotOf(o *Options) *inspect.Snapshot {
 	s, err := inspect.Open(o.Socket)
@@ -103,17 +84,19 @@ func snapshotOf(o *Options) *inspect.Snapshot {
 	return snap
 }
 
-// ownPorts lists the networks of the local ports.
-func ownPorts(o *Options) string {
-	snap := snapshotOf(o)
-	if snap == nil {
-		return "the urdmad here can't be asked for its ports"
+// explainNoRoute says why no port leads to the peer, an address or a host's name.
+func explainNoRoute(snap *inspect.Snapshot, peer string, err error) error {
+	to, unknown := net.DefaultResolver.LookupNetIP(context.Background(), "ip", peer)
+	if snap == nil || unknown != nil {
+		return err
 	}
-	var list []string
+	var ports []words.Port
 	for i := range snap.Ports {
-		list = append(list, snap.Ports[i].Name+" "+snap.Ports[i].Address)
+		if own, err := netip.ParsePrefix(snap.Ports[i].Address); err == nil {
+			ports = append(ports, words.Port{Name: snap.Ports[i].Name, Network: own})
+		}
 	}
-	return "the urdmad here has " + strings.Join(list, ", ")
+	return fmt.Errorf("%s (%w)", words.NoRoute(to[0].Unmap(), ports), err)
 }
 
 // checkMTU reads as many bytes as fit into one packet of the port, over a new connection. It returns "" if the peer

@@ -223,9 +223,22 @@ func (o *ID) resolveAddr(m *abi.CMResolveAddrRequest, r *Reply) error {
 	return o.Do(func() error {
 		err := o.x.w.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
 		o.boundReply(r)
+		if errors.Is(err, syscall.ENETUNREACH) {
+			_, dev := o.Bound()
+			return &NoRoute{To: dst.Addr(), From: dev}
+		}
 		return err
 	})
 }
+
+// NoRoute is the error for an address to which no port leads.
+type NoRoute struct {
+	To   netip.Addr
+	From int // the only port that the program allows; -1: any
+}
+
+func (*NoRoute) Error() string { return syscall.ENETUNREACH.Error() }
+func (*NoRoute) Unwrap() error { return syscall.ENETUNREACH }
 
 func (o *ID) resolveRoute(*abi.CMValueRequest, *Reply) error {
 	return o.Do(func() error { return o.x.w.CM.ResolveRoute(o.ID) })

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,10 +133,24 @@ func (v *Watch) refused(x *control.Session, t abi.Type, qpn uint32, err error) {
 	errno := control.ErrnoOf(err)
 	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: qpn, Code: uint32(reason.OfErrno(errno))}
 	text := t.Call()
+	var lost *control.NoRoute
+	if errors.As(err, &lost) {
+		text += ": " + words.NoRoute(lost.To, v.ports(lost.From))
+	}
 	if why := strings.TrimSuffix(err.Error(), ": "+errno.Error()); why != errno.Error() {
 		text += ": " + why
 	}
 	v.Because(x, &e, text)
+}
+
+// ports returns port dev, or all ports if it is -1.
+func (v *Watch) ports(dev int) (list []words.Port) {
+	for i := range v.s.Devices {
+		if d := &v.s.Devices[i]; dev < 0 || i == dev {
+			list = append(list, words.Port{Name: d.Name, Network: d.At().Address})
+		}
+	}
+	return list
 }
 
 // cmReasons are the reasons of events that tell of no connection.
