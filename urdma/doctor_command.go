@@ -17,6 +17,7 @@ import (
 type doctorOptions struct {
 	lookOptions
 	config, lib string
+	cards       bool
 }
 
 func newDoctor() *cobra.Command {
@@ -26,11 +27,12 @@ func newDoctor() *cobra.Command {
 		Short: "say why something might not work here, and what to do",
 		Long: "Check everything that RDMA through urdmad depends on: the running urdmad and its version, its ports " +
 			"and their links; the capabilities, interfaces and MTUs that the configuration's ports need; network " +
-			"cards, with the commands that bind them; the kernel; limits; and, with PROGRAM, whether the library " +
+			"cards; the kernel; limits; and, with PROGRAM, whether the library " +
 			"can be preloaded into it. A problem prevents something from working; a note is information. The " +
 			"configuration is the one of --config, or of the running urdmad. Exits with status 1 if there is a " +
-			"problem.",
-		Example: "  urdma doctor\n  urdma doctor --config urdma.json\n  urdma doctor -- ib_send_bw",
+			"problem.\n\n--cards adds, for each network card of the kernel, the command that hands it to urdmad. The kernel " +
+			"then has the card no longer: connections through it end, and if it is the machine's only one so does ssh.",
+		Example: "  urdma doctor\n  urdma doctor --cards\n  urdma doctor --config urdma.json\n  urdma doctor -- ib_send_bw",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			facts, err := o.facts(args)
@@ -54,12 +56,13 @@ func newDoctor() *cobra.Command {
 	f.StringVarP(&o.config, "config", "c", "",
 		"configuration `FILE` to hold against this machine (default: that of the urdmad that runs)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of liburdma.so (default: as urdma exec finds it)")
+	f.BoolVar(&o.cards, "cards", false, "print the commands that take network cards away from the kernel for urdmad")
 	f.BoolVar(&o.json, "json", false, "print the findings as a JSON array")
 	return cmd
 }
 
 func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
-	f := &doctor.Facts{Version: version, Places: config.SocketPlaces(), Socket: config.FindSocket()}
+	f := &doctor.Facts{Version: version, Commands: o.cards, Places: config.SocketPlaces(), Socket: config.FindSocket()}
 	if o.socket != "" {
 		f.Socket, f.Places = o.socket, []string{o.socket}
 	}

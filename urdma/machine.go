@@ -75,9 +75,9 @@ func (m machine) ports(interfaces []string) (ports []startingPort, notes []strin
 func unusedNote(c doctor.Card) string {
 	driver, loss := "no driver", ""
 	if c.Driver != "" {
-		driver, loss = "driver "+c.Driver, " (the kernel then loses it)"
+		driver, loss = "driver "+c.Driver, " (the kernel then loses it: connections through it end, ssh too)"
 	}
-	note := fmt.Sprintf("Not used: NIC %s (%s): urdma doctor has the command that binds it to vfio-pci%s", c.Address,
+	note := fmt.Sprintf("Not used: NIC %s (%s): urdma doctor --cards has the command that binds it to vfio-pci%s", c.Address,
 		driver, loss)
 	if c.Interface != "" {
 		note += fmt.Sprintf(", or share it with the kernel: urdma config init --interface %s", c.Interface)

@@ -186,7 +186,7 @@ func pci(i int) string { return fmt.Sprintf("0000:00:%02x.0", 0x10+i) }
 // command is the one that urdma doctor gives for a card.
 func (m *cardMachine) command(i int, after string) string {
 	m.t.Helper()
-	out, err := m.try(20, "urdma doctor")
+	out, err := m.try(20, "urdma doctor --cards")
 	_, line, found := strings.Cut(out, "card "+pci(i)+": ")
 	line, _, _ = strings.Cut(line, "\n")
 	_, command, found2 := strings.Cut(line, after)

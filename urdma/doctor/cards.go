@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,11 +152,14 @@ func (c *Card) spare(f *Facts) Finding {
 		return ok(about, "%s, driver %s, which DPDK and the kernel use together: \"pci_address\": \"%s\" is all", c.ID,
 			c.Driver, c.Address)
 	}
+	if !f.Commands {
+		return ok(about, "%s, %s; urdma doctor --cards has the command that hands it to urdmad", c.ID, c.holder(f))
+	}
 	return ok(about, "%s, %s; for urdmad, as root: %s", c.ID, c.kernels(f), c.bind())
 }
 
-// kernels describes the driver and interface of a card in the kernel.
-func (c *Card) kernels(f *Facts) string {
+// holder describes the driver and interface of a card in the kernel.
+func (c *Card) holder(f *Facts) string {
 	if c.Driver == "" {
 		return "bound to no driver"
 	}
@@ -164,15 +168,44 @@ func (c *Card) kernels(f *Facts) string {
 		return text
 	}
 	text += ", interface " + c.Interface
+	for _, a := range f.addresses(c.Interface) {
+		text += " " + a.String()
+	}
+	return text
+}
+
+// kernels describes the same, with what the kernel loses if urdmad gets the card.
+func (c *Card) kernels(f *Facts) string {
+	text := c.holder(f)
+	if c.Driver == "" || c.Interface == "" {
+		return text
+	}
+	text += ", which the kernel loses"
+	if len(f.addresses(c.Interface)) == 0 {
+		return text
+	}
+	text += ": connections through it end, ssh too"
 	for _, i := range f.Interfaces {
-		if i.Name != c.Interface {
-			continue
-		}
-		for _, a := range i.Addresses {
-			text += " " + a.String()
+		if i.Name != c.Interface && slices.ContainsFunc(i.Addresses, isOfNetwork) {
+			return text
 		}
 	}
-	return text + ", which the kernel loses"
+	return text + ", and nothing else connects this machine"
+}
+
+// isOfNetwork reports whether other hosts may reach an address.
+func isOfNetwork(p netip.Prefix) bool {
+	return !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast()
+}
+
+// addresses returns those of an interface.
+func (f *Facts) addresses(name string) []netip.Prefix {
+	for _, i := range f.Interfaces {
+		if i.Name == name {
+			return i.Addresses
+		}
+	}
+	return nil
 }
 
 // asPort examines a card that a port of the configuration uses.

@@ -153,7 +153,7 @@ func TestCards(t *testing.T) {
 			""},
 		{"no such card", func(f *Facts, _ *Card) { f.Cards = nil }, Problem, "no network card " + address, "lspci"},
 		{"the kernel's", func(_ *Facts, c *Card) { c.Driver, c.Interface = "e1000e", "eth1" }, Problem,
-			"driver e1000e, interface eth1 198.18.0.1/24, which the kernel loses",
+			"driver e1000e, interface eth1 198.18.0.1/24, which the kernel loses: connections through it end, ssh too",
 			"as root: modprobe vfio-pci; echo vfio-pci >/sys/bus/pci/devices/0000:3b:00.0/driver_override; "},
 		{"nobody's", func(_ *Facts, c *Card) { c.Driver = "" }, Problem, "bound to no driver", "vfio-pci"},
 		{"shared with the kernel", func(_ *Facts, c *Card) { c.Driver = "mlx5_core" }, OK, "driver mlx5_core", ""},
@@ -173,6 +173,9 @@ func TestCards(t *testing.T) {
 		}, OK, `bound to vfio-pci: "pci_address": "0000:3b:00.0"`, ""},
 		{"a spare one of the kernel's", func(f *Facts, c *Card) {
 			f.Config.Ports[0].PCIAddress, f.Config.Ports[0].Vdev, c.Driver = "", "loopback", "igb"
+		}, OK, "driver igb; urdma doctor --cards has the command", ""},
+		{"the same with its command", func(f *Facts, c *Card) {
+			f.Config.Ports[0].PCIAddress, f.Config.Ports[0].Vdev, c.Driver, f.Commands = "", "loopback", "igb", true
 		}, OK, "driver igb; for urdmad, as root: modprobe vfio-pci; ", ""},
 	} {
 		f := healthy(t, "loopback")
@@ -185,6 +188,23 @@ func TestCards(t *testing.T) {
 			!strings.Contains(found[0].Remedy, c.remedy) {
 			t.Errorf("%s: found %+v", c.name, found)
 		}
+	}
+}
+
+// TestOnlyCard: no command that cuts the machine off is printed unasked, and none without the warning.
+func TestOnlyCard(t *testing.T) {
+	f := healthy(t, "loopback")
+	f.Interfaces[0].Addresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}
+	f.Interfaces[1].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.2.15/24")}
+	f.Cards = []Card{{Address: "0000:00:03.0", ID: "1af4:1000", Driver: "virtio-pci", Interface: "eth1", Node: -1}}
+	if text := cards(f)[0].Text; strings.Contains(text, "driver_override") || strings.Contains(text, "loses") {
+		t.Errorf("unasked: %s", text)
+	}
+	f.Commands = true
+	const warning = "eth1 10.0.2.15/24, which the kernel loses: connections through it end, ssh too, and nothing else " +
+		"connects this machine; for urdmad, as root: modprobe"
+	if text := cards(f)[0].Text; !strings.Contains(text, warning) {
+		t.Errorf("asked: %s", text)
 	}
 }
 

@@ -44,6 +44,7 @@ type Facts struct {
 	OpenFiles    uint64
 	HugePages    int
 	Cards        []Card
+	Commands     bool        // the user wants the commands that take cards from the kernel
 	Nodes        map[int]int // NUMA node of each core
 	Library      string      // path of liburdma.so
 	LibraryError error
