@@ -13,7 +13,7 @@ import (
 // same name elsewhere in the file.
 func suggest(parent, name string) string {
 	siblings := childrenOf(schema.Generic(parent))
-	if best := nearest(name, siblings); best != "" {
+	if best := Nearest(name, siblings); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	for _, p := range schema.Properties() {
@@ -36,7 +36,7 @@ func suggestVdev(text string) string {
 	if given {
 		args = "," + args
 	}
-	best := nearest(base, append([]string{"loopback", "memif", "udp", "tcp"}, drivers...))
+	best := Nearest(base, append([]string{"loopback", "memif", "udp", "tcp"}, drivers...))
 	if slices.Contains(drivers[:3], "net_"+base) {
 		best = "net_" + base
 	}
@@ -80,8 +80,8 @@ func childrenOf(generic string) []string {
 
 func lastStep(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// nearest returns the candidate at the least edit distance, or "" if none is within a third of the name's length.
-func nearest(name string, candidates []string) string {
+// Nearest returns the candidate at the least edit distance, or "" if none is within a third of the name's length.
+func Nearest(name string, candidates []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, c := range candidates {

@@ -62,8 +62,10 @@ func TestShowRefuses(t *testing.T) {
 		status int
 		stderr string
 	}{
-		{[]string{"show"}, exitUsage, "urdma show: accepts between 1 and 2 arg(s), received 0; use: urdma show OBJECT " +
-			"[NAME] [flags]\n"},
+		{[]string{"show"}, exitUsage, "urdma show: OBJECT is missing, allowed: port, worker, client, pd, mr, mw, cq, " +
+			"qp, srq, ah, connection, listener, peer, neighbour, group, limit, inject, warning\n"},
+		{[]string{"show", "qp", "7e", "7f"}, exitUsage,
+			"urdma show: too many arguments, the last is \"7f\"; use: urdma show OBJECT [NAME] [flags]\n"},
 		{[]string{"show", "queue"}, exitUsage,
 			"urdma show: \"queue\" is no kind of object, allowed: port, worker, client, pd, mr, mw, cq, qp, srq, ah, " +
 				"connection, listener, peer, neighbour, group, limit, inject, warning\n"},

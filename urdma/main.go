@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"urdma/config"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // version and libDir are set by the build: -ldflags "-X main.version=…
@@ -103,7 +105,7 @@ func newRoot() *cobra.Command {
 		if startsPrograms(cmd) {
 			status = exitExec
 		}
-		return withStatus(status, fmt.Errorf("%w (%s --help tells more)", err, cmd.CommandPath()))
+		return withStatus(status, fmt.Errorf("%w%s (%s --help tells more)", err, nearestFlag(cmd, err), cmd.CommandPath()))
 	})
 	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newBench(), newShow(), newTop(), newMonitor(),
 		newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(), newReport(),
@@ -111,10 +113,27 @@ func newRoot() *cobra.Command {
 	return root
 }
 
+// nearestFlag asks whether a similar flag was meant; "" if none is similar or the error is another.
+func nearestFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := config.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return fmt.Sprintf("; did you mean --%s?", near)
+	}
+	return ""
+}
+
 // usage reports a wrong number of arguments with exitUsage.
 func usage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := args(cmd, given); err != nil {
+			if !cmd.HasSubCommands() {
+				err = wrongCount(cmd, given)
+			}
 			cmd.SuggestionsMinimumDistance = 2
 			if near := cmd.SuggestionsFor(first(given)); cmd.HasSubCommands() && len(near) > 0 {
 				err = fmt.Errorf("%w; did you mean %q?", err, near[0])
@@ -123,6 +142,19 @@ func usage(args cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// wrongCount says which argument is missing, by its name in the command's usage, or that there are too many.
+func wrongCount(cmd *cobra.Command, given []string) error {
+	for i, name := range strings.Fields(cmd.Use)[1:] {
+		if name[0] == '[' || name[0] == '-' {
+			break // from here on arguments may be left out
+		}
+		if i >= len(given) {
+			return fmt.Errorf("%s is missing", name)
+		}
+	}
+	return fmt.Errorf("too many arguments, the last is %q", given[len(given)-1])
 }
 
 func first(list []string) string {

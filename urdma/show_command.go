@@ -52,7 +52,12 @@ func newShow() *cobra.Command {
 			"only in their programs; urdmad has none to show.",
 		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns " +
 			"qpn,state,peer --watch",
-		Args: usage(cobra.RangeArgs(1, 2)),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return withStatus(exitUsage, errors.New("OBJECT is missing, allowed: "+all))
+			}
+			return usage(cobra.MaximumNArgs(2))(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args, all); err != nil {
 				return err
