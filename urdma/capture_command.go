@@ -129,8 +129,11 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 	if err != nil && counts.Frames == 0 && !errors.Is(err, capture.ErrGone) {
 		return err
 	}
-	tell("%d %s, %d more were lost for want of time to write them; urdmad's worker spent %v on them", counts.Frames, what,
-		counts.Lost, counts.Spent.Round(time.Microsecond))
+	lost := ""
+	if counts.Lost > 0 {
+		lost = fmt.Sprintf(", %d more were lost for want of time to write them", counts.Lost)
+	}
+	tell("%d %s%s; urdmad's worker spent %v on them", counts.Frames, what, lost, counts.Spent.Round(time.Microsecond))
 	return err
 }
 
