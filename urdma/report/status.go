@@ -16,6 +16,7 @@ import (
 // Status prints a summary of a urdmad; with details also its measurements of the machine and the state of its poll
 // loop.
 func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
+	s = withoutOwn(s)
 	d := &s.Daemon
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "urdmad\t%s, pid %d, uid %d, up %s\n", d.Version, d.PID, d.UID, Span(s.Taken.Sub(d.Started)))
@@ -70,6 +71,20 @@ func Status(w io.Writer, s *inspect.Snapshot, details bool) error {
 		return err
 	}
 	return nil
+}
+
+// withoutOwn returns a snapshot without the client that urdmad itself is while its responder answers urdma ping; it
+// has a line of its own.
+func withoutOwn(s *inspect.Snapshot) *inspect.Snapshot {
+	out := *s
+	others := func(o *inspect.Object) bool { return o.PID != s.Daemon.PID }
+	out.Clients = keep(s.Clients, func(c *inspect.Client) bool { return c.PID != s.Daemon.PID })
+	out.Domains = keep(s.Domains, func(d *inspect.Domain) bool { return others(&d.Object) })
+	out.CQs = keep(s.CQs, func(c *inspect.CQ) bool { return others(&c.Object) })
+	out.QPs = keep(s.QPs, func(q *inspect.QP) bool { return others(&q.Object) })
+	out.Connections = keep(s.Connections, func(c *inspect.Connection) bool { return others(&c.Object) })
+	out.Listeners = keep(s.Listeners, func(l *inspect.Listener) bool { return others(&l.Object) })
+	return &out
 }
 
 var brief = []column[inspect.Port]{
