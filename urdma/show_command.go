@@ -23,6 +23,7 @@ type showOptions struct {
 	filter  report.Filter
 	qp      string
 	columns []string
+	wide    bool
 	every   time.Duration // interval of --watch; 0: print once
 
 	kind *report.Kind
@@ -42,7 +43,7 @@ func newShow() *cobra.Command {
 		Long: "List the objects of one kind: " +
 			all +
 			". With NAME, a value of the list's QPN, NAME, PID, PD, LKEY or HANDLE column, show everything about " +
-			"one object.\n\nThe last columns name the process that owns the object. SEND and RECV are posted work " +
+			"one object. --wide prints all columns; without it, the table fits a terminal of 80 columns as a rule.\n\nThe last columns name the process that owns the object. SEND and RECV are posted work " +
 			"requests and the queue's slots, FILL completions not yet polled, WINDOW segments in flight and the " +
 			"congestion window, READS the Reads that we may have outstanding and those that we serve. PATH of a " +
 			"region is how urdmad accesses it: shared pages, or the fallback path through /proc. PATH of a " +
@@ -79,6 +80,7 @@ func newShow() *cobra.Command {
 	f.StringVar(&o.filter.Port, "port", "", "only objects of the port `NAME`")
 	f.StringVar(&o.qp, "qp", "", "only objects that the queue pair `QPN` uses, or that use it")
 	f.StringSliceVar(&o.columns, "columns", nil, "`HEADS` of the columns to print, in this order")
+	f.BoolVarP(&o.wide, "wide", "w", false, "print all columns, which need a wide terminal")
 	f.DurationVar(&o.every, "watch", 0, "print again every `TIME` until interrupted")
 	f.Lookup("watch").NoOptDefVal = "1s"
 	o.complete(cmd, names)
@@ -104,6 +106,9 @@ func (o *showOptions) check(args []string, all string) error {
 		if !slices.ContainsFunc(o.kind.Heads(), func(h string) bool { return strings.EqualFold(h, c) }) {
 			return withStatus(exitUsage, fmt.Errorf("--columns: %q is none of %s", c, strings.Join(o.kind.Heads(), ",")))
 		}
+	}
+	if o.columns == nil && !o.wide {
+		o.columns = o.kind.Brief
 	}
 	if o.qp == "" {
 		return nil

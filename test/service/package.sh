@@ -107,7 +107,7 @@ step() {
 		;;
 	"urdma show qp")
 		did+=" show"
-		[ "$(awk 'NR > 1 && / urdma0 / && / RTS / && $NF == "rping"' "$typed" | wc -l)" = 2 ] && [ "$(wc -l <"$typed")" = 3 ] ||
+		[ "$(awk 'NR > 1 && / RTS / && $NF == "rping"' "$typed" | wc -l)" = 2 ] && [ "$(wc -l <"$typed")" = 3 ] ||
 			fail "these are not two connected queue pairs of rping"
 		;;
 	"curl http"*)

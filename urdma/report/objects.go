@@ -17,7 +17,9 @@ type Kind struct {
 	// Missing says why there are no such objects; "" if there can be some.
 	Missing string
 	// ID says what identifies an object: a queue pair number, a port's name.
-	ID    string
+	ID string
+	// Brief has the headings of the columns that fit a terminal of 80 columns; nil: all do.
+	Brief []string
 	table func(w io.Writer, s *inspect.Snapshot, columns []string) error
 	list  func(*inspect.Snapshot) any
 	heads []string
@@ -49,6 +51,19 @@ var Kinds = []Kind{
 	kind("limit", "LIMIT", limits, func(s *inspect.Snapshot) []inspect.Limit { return s.Limits }),
 	kind("inject", "NUMBER", injections, func(s *inspect.Snapshot) []inspect.Injection { return s.Injections }),
 	kind("warning", "NUMBER", warnings, func(s *inspect.Snapshot) []inspect.Warning { return s.Warnings }),
+}
+
+// brief80 has the brief columns of those kinds whose whole table is wider than 80 columns.
+var brief80 = map[string][]string{
+	"port":       {"NAME", "DRIVER", "ADDRESS", "MTU", "TRANSPORT", "LINK", "RX-BYTES", "TX-BYTES"},
+	"client":     {"CLIENT", "PID", "UID", "MR", "QP", "SHARED", "FALLBACK", "COMMAND"},
+	"mr":         {"LKEY", "LENGTH", "ACCESS", "PATH", "REASON", "PID", "COMMAND"},
+	"mw":         {"RKEY", "MR", "LENGTH", "ACCESS", "QPN", "PID", "COMMAND"},
+	"cq":         {"HANDLE", "DEVICE", "STATE", "FILL", "CHANNEL", "ARMED", "PID", "COMMAND"},
+	"qp":         {"QPN", "TYPE", "STATE", "ERROR", "PEER", "OUT", "IN", "PID", "COMMAND"},
+	"srq":        {"HANDLE", "DEVICE", "FILL", "LIMIT", "QPS", "PID", "COMMAND"},
+	"connection": {"ID", "STATE", "LOCAL", "PEER", "QPN", "PID", "COMMAND"},
+	"peer":       {"ADDRESS", "PORT", "PROTOCOL", "QPS", "HEARD", "RTT", "RESENT"},
 }
 
 // withInside adds a row to the ports for messages that do not leave urdmad.
@@ -89,7 +104,7 @@ func kind[T any](name, id string, columns []column[T], list func(*inspect.Snapsh
 			idOf = c.cell
 		}
 	}
-	return Kind{Name: name, ID: id, heads: heads,
+	return Kind{Name: name, ID: id, Brief: brief80[name], heads: heads,
 		table: func(w io.Writer, s *inspect.Snapshot, wanted []string) error {
 			return write(w, choose(columns, wanted), list(s))
 		},

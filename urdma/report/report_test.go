@@ -7,9 +7,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"urdma/inspect"
 )
@@ -69,6 +71,49 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: %v", k.Name, err)
 		}
 		golden(t, k.Name+".txt", b.String())
+	}
+}
+
+// TestBriefTables: what urdma show prints by default fits a terminal of 80 columns.
+func TestBriefTables(t *testing.T) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		if k.Brief == nil {
+			continue
+		}
+		var b strings.Builder
+		if err := k.Table(&b, sample(t), k.Brief...); err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(b.String(), "\n")
+		if got := strings.Fields(head); !slices.Equal(got, k.Brief) {
+			t.Errorf("%s has the columns %q, expected %q", k.Name, got, k.Brief)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+				t.Errorf("%s has %d columns: %s", k.Name, n, line)
+			}
+		}
+	}
+}
+
+// TestStatusLeavesOutTheResponder: urdmad's own client and its objects are not counted as the user's.
+func TestStatusLeavesOutTheResponder(t *testing.T) {
+	s := sample(t)
+	own := s.Daemon.PID
+	object := inspect.Object{PID: own}
+	s.Clients = append(s.Clients, inspect.Client{PID: own, Command: "urdmad", SharedRegions: 1, SharedBytes: 4096})
+	s.Connections = append(s.Connections, inspect.Connection{Object: object})
+	s.Listeners = append(s.Listeners, inspect.Listener{Object: object})
+	s.Domains = append(s.Domains, inspect.Domain{Object: object})
+	s.CQs = append(s.CQs, inspect.CQ{Object: object})
+	s.QPs = append(s.QPs, inspect.QP{Object: object, State: "RTS", Work: inspect.Work{MessagesSent: 7, BytesSent: 7}})
+	for file, details := range map[string]bool{"status.txt": false, "status-verbose.txt": true} {
+		var b strings.Builder
+		if err := Status(&b, s, details); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, file, b.String())
 	}
 }
 
