@@ -300,7 +300,11 @@ func parse(file string, src []byte, unknown func(*Error) error) (*Config, error)
 		return nil, errs.orNil()
 	}
 	c := read(d)
-	errs = append(errs, checkRules(d, c)...)
+	for _, e := range checkRules(d, c) {
+		if !errs.has(e.Path) {
+			errs = append(errs, e)
+		}
+	}
 	if err := errs.orNil(); err != nil {
 		return nil, err
 	}
@@ -310,7 +314,7 @@ func parse(file string, src []byte, unknown func(*Error) error) (*Config, error)
 // wrongForm reports whether values are missing or of the wrong type, so that they cannot be read.
 func wrongForm(found Errors) bool {
 	for _, e := range found {
-		if !e.Unknown {
+		if !e.Unknown && !e.value {
 			return true
 		}
 	}

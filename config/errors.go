@@ -21,6 +21,8 @@ type Error struct {
 	Hint string
 	// Unknown marks a property that the schema doesn't have: an error for Check, a warning for Load.
 	Unknown bool
+	// value marks a value of the right type that is out of range: all others can be read and checked.
+	value bool
 	// Err is the underlying error of a system call, if any.
 	Err error
 }
@@ -81,9 +83,21 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
+// has reports whether a value is refused already.
+func (es Errors) has(path string) bool {
+	return slices.ContainsFunc(es, func(e *Error) bool { return e.Path == path && !e.Unknown })
+}
+
+// sort puts a misspelt property, of the errors in a line, before the property that is missing for that reason.
 func (es Errors) sort() {
+	missed := func(e *Error) int {
+		if e.Unknown {
+			return 0
+		}
+		return 1
+	}
 	slices.SortStableFunc(es, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(missed(a), missed(b)), cmp.Compare(a.Path, b.Path))
 	})
 }
 

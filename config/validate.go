@@ -56,12 +56,17 @@ func (d *document) schemaError(r gojsonschema.ResultError) *Error {
 			return nil // invalid_property_name reports it, too
 		}
 		e := d.wrong(path)
+		e.value = true
 		switch step := lastStep(path); {
 		case step == "vdev":
 			e.Hint = suggestVdev(d.at[path].text)
 		case strings.HasPrefix(step, "allow[") || strings.HasPrefix(step, "responder_allow["):
 			e.Hint = suggestNetwork(d.at[path].text)
 		}
+		return e
+	case "enum", "number_gte", "number_lte", "string_gte", "string_lte":
+		e := d.wrong(path)
+		e.value = true
 		return e
 	case "unique":
 		e := d.wrong(path)
