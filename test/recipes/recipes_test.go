@@ -34,7 +34,7 @@ var recipe = map[string]struct {
 	"Open MPI":  {[]string{"mpirun", "mpicc"}, []string{""}, []string{"the sum is 3"}},
 	"Python": {[]string{"/usr/lib/python3/dist-packages/pyverbs/device.cpython-*.so"}, []string{""},
 		[]string{"urdma0 active hello"}},
-	"Go":       {nil, []string{"ping"}, []string{"OK: all data was right"}},
+	"Go":       {nil, []string{"ping", ""}, []string{"OK: all data was right", "-listen"}},
 	"valgrind": {[]string{"valgrind", "rping"}, []string{"rping"}, []string{"ping data: rdma-ping-2"}},
 	"Sanitizers": {[]string{"gcc", "/usr/lib/gcc/*/*/libtsan.so"}, []string{""},
 		[]string{"1 MiB is registered"}},
