@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,12 @@ func fakeDaemon(t *testing.T, answers int) (socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fakeAnswers(t, slices.Repeat([][]byte{text}, answers)...)
+}
+
+// fakeAnswers replies to snapshot requests with these texts, one after the other.
+func fakeAnswers(t *testing.T, texts ...[]byte) (socket string) {
+	t.Helper()
 	socket = filepath.Join(t.TempDir(), "urdmad.sock")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
 	if err != nil {
@@ -31,8 +38,8 @@ func fakeDaemon(t *testing.T, answers int) (socket string) {
 			if err != nil {
 				return
 			}
-			for answers > 0 && answer(c, text) {
-				answers--
+			for len(texts) > 0 && answer(c, texts[0]) {
+				texts = texts[1:]
 			}
 			c.Close()
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,12 +47,16 @@ func (o *lookOptions) open() (*inspect.Source, error) {
 
 // addWait adds --wait to a command.
 func addWait(cmd *cobra.Command, wait *time.Duration) {
-	cmd.Flags().DurationVar(wait, "wait", 0, "wait until urdmad is ready, 30 s or another `TIME` (--wait=TIME)")
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait until urdmad is ready, 30 s or another `TIME` (--wait=TIME), and up to 5 s of it for its links")
 	cmd.Flags().Lookup("wait").NoOptDefVal = "30s"
 }
 
-// await waits until a urdmad answers. Any error other than a missing urdmad ends it at once, and so does a systemd
-// unit that fails meanwhile or failed just before.
+// linkTime is how long await waits for links that are down while urdmad already answers: a memif joins its other side,
+// an interface comes up. Some links stay down, of a memif for example whose other side does not run.
+const linkTime = 5 * time.Second
+
+// await waits until a urdmad answers and, for a short time, until its links are up. Any error other than a missing
+// urdmad ends it at once, and so does a systemd unit that fails meanwhile or failed just before.
 func (o *lookOptions) await() error {
 	socket := o.socket
 	if socket == "" {
@@ -59,9 +64,9 @@ func (o *lookOptions) await() error {
 	}
 	since, end := monotonic()-2*time.Second, time.Now().Add(o.wait)
 	for turn := 1; ; turn++ {
-		_, err := o.fetch()
+		s, err := o.fetch()
 		if err == nil {
-			return nil
+			return o.awaitLinks(s, time.Now().Add(min(linkTime, time.Until(end))))
 		}
 		none := errors.Is(err, inspect.ErrNotRunning)
 		if !none || turn%30 == 0 {
@@ -77,6 +82,23 @@ func (o *lookOptions) await() error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// awaitLinks waits until all links are up; at the end it only warns of those that are down.
+func (o *lookOptions) awaitLinks(s *inspect.Snapshot, end time.Time) (err error) {
+	isDown := func(p inspect.Port) bool { return !p.LinkUp }
+	for slices.ContainsFunc(s.Ports, isDown) {
+		if time.Now().After(end) {
+			at := slices.IndexFunc(s.Ports, isDown)
+			fmt.Fprintf(os.Stderr, "urdma: warning: the link of port %s is down\n", s.Ports[at].Name)
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+		if s, err = o.fetch(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // coloured adds colours if standard output is a terminal, unless the user wants none (no-color.org).

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,6 +54,23 @@ func TestLookSaysWhere(t *testing.T) {
 	if r := run(t, []string{"URDMA_SOCKET=" + dir + "/none.sock"}, "status", "--all"); !strings.Contains(r.stderr,
 		"no urdmad is running in any default place") && r.stdout == "" {
 		t.Errorf("--all: %+v", r)
+	}
+}
+
+// TestStatusWaitsForLinks: --wait goes on while a link is down, and returns once it is up.
+func TestStatusWaitsForLinks(t *testing.T) {
+	down, err := os.ReadFile("report/testdata/snapshot.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := bytes.ReplaceAll(down, []byte(`"link_up": false`), []byte(`"link_up": true`))
+	if bytes.Equal(up, down) {
+		t.Fatal("no link of the sample is down")
+	}
+	socket := fakeAnswers(t, down, down, up, up)
+	r := run(t, nil, "status", "--wait", "--socket", socket)
+	if r.status.ExitStatus() != 0 || strings.Contains(r.stdout, "down") || r.stderr != "" {
+		t.Errorf("%+v", r)
 	}
 }
 
