@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"urdma/config"
 )
@@ -47,6 +49,18 @@ func (s *source) setVdev(udp, tcp string, configured bool) error {
 	return nil
 }
 
+// notRead warns of the file that the user's unit would read: urdmad by itself reads only what --config names. A urdmad
+// with a socket of its own (urdma run) has nothing to do with that file.
+func (s source) notRead(warnings []string) []string {
+	dir, err := os.UserConfigDir()
+	file := filepath.Join(dir, "urdma/urdma.json")
+	if _, none := os.Stat(file); err != nil || none != nil || s.socket != "" {
+		return warnings
+	}
+	return append(warnings, fmt.Sprintf("%s is not read: only systemd's unit reads it by itself; use urdmad --config %s",
+		file, file))
+}
+
 // load reads the configuration and its warnings.
 func (s source) load() (cfg *config.Config, warnings []string, err error) {
 	switch {
@@ -54,6 +68,7 @@ func (s source) load() (cfg *config.Config, warnings []string, err error) {
 		cfg = config.DefaultSockets(s.vdev)
 	case s.file == "":
 		cfg = config.Default()
+		warnings = s.notRead(warnings)
 	default:
 		cfg, err = config.Load(s.file, func(w string) { warnings = append(warnings, w) })
 		if s.optional && errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 // TestSockets: --udp and --tcp are configurations of one port, each in place of a file.
 func TestSockets(t *testing.T) {
@@ -26,6 +31,34 @@ func TestSockets(t *testing.T) {
 		var s source
 		if err := s.setVdev(c.udp, c.tcp, c.file); err == nil {
 			t.Errorf("udp, tcp, a file: %v: accepted", c)
+		}
+	}
+}
+
+// TestFileThatIsNotRead: a urdmad without --config warns of the file that its unit would read.
+func TestFileThatIsNotRead(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	file := filepath.Join(home, "urdma/urdma.json")
+	for _, c := range []struct {
+		source
+		there, warns bool
+	}{
+		{source{}, false, false}, {source{}, true, true}, {source{socket: "/run/own.sock"}, true, false},
+		{source{file: file}, true, false}, {source{vdev: "udp"}, true, false},
+	} {
+		_ = os.RemoveAll(filepath.Dir(file))
+		if c.there {
+			if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(`{"ports":[{"vdev":"loopback","ipv4_address":"10.0.0.1"}]}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, warnings, err := c.load()
+		if got := strings.Contains(strings.Join(warnings, "\n"), file+" is not read"); err != nil || got != c.warns {
+			t.Errorf("%+v: warnings %q, error %v", c, warnings, err)
 		}
 	}
 }
