@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os"
 
 	"urdma/config"
 	"urdma/inspect"
@@ -18,6 +20,7 @@ type doctorOptions struct {
 	lookOptions
 	config, lib string
 	cards       bool
+	unitConfig  string // file of the unit that has failed; "" if none has
 }
 
 func newDoctor() *cobra.Command {
@@ -29,7 +32,7 @@ func newDoctor() *cobra.Command {
 			"and their links; the capabilities, interfaces and MTUs that the configuration's ports need; network " +
 			"cards; the kernel; limits; and, with PROGRAM, whether the library " +
 			"can be preloaded into it. A problem prevents something from working; a note is information. The " +
-			"configuration is the one of --config, or of the running urdmad. Exits with status 1 if there is a " +
+			"configuration is the one of --config, of the running urdmad, or of a systemd unit that has failed. Exits with status 1 if there is a " +
 			"problem.\n\n--cards adds, for each network card of the kernel, the command that hands it to urdmad. The kernel " +
 			"then has the card no longer: connections through it end, and if it is the machine's only one so does ssh.",
 		Example: "  urdma doctor\n  urdma doctor --cards\n  urdma doctor --config urdma.json\n  urdma doctor -- ib_send_bw",
@@ -62,7 +65,7 @@ func newDoctor() *cobra.Command {
 }
 
 func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
-	f := &doctor.Facts{Version: version, Commands: o.cards, Places: config.SocketPlaces(), Socket: config.FindSocket()}
+	f := &doctor.Facts{Version: version, Commands: o.cards, Machine: os.Geteuid() == 0, Places: config.SocketPlaces(), Socket: config.FindSocket()}
 	if o.socket != "" {
 		f.Socket, f.Places = o.socket, []string{o.socket}
 	}
@@ -72,6 +75,11 @@ func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
 		f.NoDaemon = fmt.Errorf("%w; %w", inspect.ErrNotRunning, inspect.ErrStale)
 	case errors.Is(err, inspect.ErrNotRunning):
 		f.NoDaemon = inspect.ErrNotRunning
+	}
+	if f.Daemon == nil {
+		if failed := failedUnit(cmp.Or(o.socket, os.Getenv("URDMA_SOCKET")), 0); failed != nil {
+			f.Unit, f.Machine, o.unitConfig = failed, !failed.user, failed.config()
+		}
 	}
 	o.readConfig(f)
 	f.Library, f.LibraryError = findLibrary(o.lib)
@@ -93,6 +101,9 @@ func (o *doctorOptions) readConfig(f *doctor.Facts) {
 	f.Planned = file != ""
 	if file == "" && f.Daemon != nil && f.Daemon.Daemon.Config != config.Default().Source {
 		file = f.Daemon.Daemon.Config
+	}
+	if file == "" {
+		file = o.unitConfig
 	}
 	if file == "" {
 		f.Config = config.Default()

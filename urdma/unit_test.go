@@ -55,3 +55,27 @@ func TestFailedUnit(t *testing.T) {
 		}
 	})
 }
+
+// TestDoctorOnFailedUnit: doctor has the unit's reason, from the journal if systemd has none, and reads the unit's file.
+func TestDoctorOnFailedUnit(t *testing.T) {
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"systemctl": "[ $1 = --user ] && echo ActiveState=failed || echo ActiveState=inactive\n" +
+			"echo InactiveEnterTimestampMonotonic=5\n",
+		"journalctl": "echo 'the last line of the log'\n",
+	} {
+		write(t, filepath.Join(dir, name), "#!/bin/sh\n"+script, 0o755)
+	}
+	file := filepath.Join(dir, "urdma/urdma.json")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, `{"ports":[{"vdev":"loopback","ipv4_address":"10.0.0.999"}]}`, 0o600)
+	r := run(t, []string{"PATH=" + dir, "XDG_CONFIG_HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "URDMA_SOCKET="}, "doctor")
+	for _, want := range []string{"programs find none: systemd's urdmad.service did not start: the last line of the log",
+		"correct that, then systemctl --user restart urdmad", file + ":1: ports[0].ipv4_address: found"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in\n%s%s", want, r.stdout, r.stderr)
+		}
+	}
+}

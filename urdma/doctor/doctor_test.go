@@ -53,6 +53,11 @@ func TestExamine(t *testing.T) {
 		{"all is well", packet, func(*Facts) {}, OK, "", ""},
 		{"no urdmad", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon = nil, errors.New("no urdmad is running") }, Problem,
 			"looked at /run/urdma/urdmad.sock", "start it"},
+		{"no urdmad of root's", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon, f.Machine = nil, inspect.ErrNotRunning, true },
+			Problem, "looked at /run/urdma/urdmad.sock", "start it: systemctl start urdmad"},
+		{"a unit that failed", "loopback", func(f *Facts) {
+			f.Daemon, f.NoDaemon, f.Unit = nil, errors.New("it has ended"), errors.New("failed: urdma.json:1: wrong")
+		}, Problem, "programs find none: failed: urdma.json:1: wrong", "correct that, then systemctl --user restart urdmad"},
 		{"no urdmad yet", "loopback", func(f *Facts) { f.Daemon, f.NoDaemon, f.Planned = nil, inspect.ErrNotRunning, true },
 			Note, "none runs yet", "urdmad --config"},
 		{"MTU lowered", packet, func(f *Facts) {

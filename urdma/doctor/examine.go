@@ -33,12 +33,14 @@ func daemon(f *Facts) []Finding {
 	case errors.Is(f.NoDaemon, fs.ErrPermission):
 		return []Finding{problem("urdmad", "have the administrator let you in, or run one of your own: urdmad, urdma run",
 			"%v", f.NoDaemon)}
+	case f.Unit != nil:
+		return []Finding{problem("urdmad", "correct that, then "+f.start("restart"), "programs find none: %v", f.Unit)}
 	case f.Planned && errors.Is(f.NoDaemon, inspect.ErrNotRunning):
 		return []Finding{note("urdmad", "start it with this configuration: urdmad --config FILE, or the service",
 			"none runs yet: programs find none; looked at %s", strings.Join(f.Places, ", "))}
 	case f.Daemon == nil:
 		return []Finding{problem("urdmad",
-			"start it: systemctl --user start urdmad, or urdmad; or name its socket by URDMA_SOCKET",
+			"start it: "+f.start("start")+", or urdmad; or name its socket by URDMA_SOCKET",
 			"programs find none: %v; looked at %s", f.NoDaemon, strings.Join(f.Places, ", "))}
 	}
 	d := &f.Daemon.Daemon
@@ -52,6 +54,14 @@ func daemon(f *Facts) []Finding {
 			"urdmad belongs to user %d, so only your own objects are seen here", d.UID))
 	}
 	return out
+}
+
+// start is the command that starts or restarts the service.
+func (f *Facts) start(verb string) string {
+	if f.Machine {
+		return "systemctl " + verb + " urdmad"
+	}
+	return "systemctl --user " + verb + " urdmad"
 }
 
 func configuration(f *Facts) []Finding {

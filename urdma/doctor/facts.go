@@ -28,6 +28,8 @@ type Facts struct {
 	Places   []string          // the places where programs look
 	Daemon   *inspect.Snapshot // nil: no urdmad answers
 	NoDaemon error             // the reason why none answers
+	Unit     error             // why systemd's unit of urdmad has failed; nil: it has not
+	Machine  bool              // the service in question is the machine's, as for root, not the user's
 
 	Config      *config.Config // configuration that urdmad runs or would run with
 	ConfigError error
