@@ -205,7 +205,8 @@ kill -0 $client || { cat "$work/client.out"; fail "the reload broke a connection
 pass "reload applies what it can, names ports[0].mtu for a restart, and breaks no connection"
 
 echo '{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24" } ], "log_level": "loud" }' | config
-ctl reload urdmad.service || fail "reload"
+ctl reload urdmad.service && fail "the reload of a wrong file succeeds"
+logged "found \"loud\"" _COMM=urdma || fail "the command that reloads does not say why it failed"
 await "the refusal in the status line" says "reload refused: $HOME/.config/urdma/urdma.json:1: log_level: found \"loud\""
 is ActiveState active || fail "after a refused reload: $(show ActiveState)"
 kill -0 $client || fail "the refused reload broke a connection"
