@@ -59,18 +59,21 @@ func (t *Table) Rung(q *QP) {
 
 // Transmit serves the queue pairs in line, each once, within the budgets, and returns the number
 // of pieces sent. Queue pairs that the turn's budget did not reach are first in the next turn.
-// Queue pairs of a client that has used up its own budget go to the end of the line.
+// Queue pairs of a client that has used up its own budget follow them.
 func (t *Table) Transmit() (n int) {
 	n = t.failDependents()
-	t.spent = 0 // the work of receiving must not keep answers from being sent
-	for count := t.run.len(); count > 0 && t.spent < turnBudget; count-- {
+	t.spent = 0      // the work of receiving must not keep answers from being sent
+	t.run.readmit(0) // a fault in client memory may have ended the last Transmit
+	count := t.run.len()
+	for ; count > 0 && t.spent < turnBudget; count-- {
 		q := t.run.take()
 		if !t.affords(q.Client, 1) {
-			t.run.add(q)
+			t.run.passOver(q)
 			continue
 		}
 		n += t.serve(q)
 	}
+	t.run.readmit(count)
 	t.Serving = nil
 	t.turn++
 	t.spent = 0

@@ -1,12 +1,15 @@
 package qp
 
+import "slices"
+
 // runQueue is a FIFO of the queue pairs that may have something to send.
 type runQueue struct {
-	q    []*QP
-	head int
+	q      []*QP
+	head   int
+	passed []*QP // passed over in this turn, see passOver
 }
 
-func (r *runQueue) len() int { return len(r.q) - r.head }
+func (r *runQueue) len() int { return len(r.q) - r.head + len(r.passed) }
 
 func (r *runQueue) add(q *QP) {
 	if q == nil || q.inRun {
@@ -30,15 +33,28 @@ func (r *runQueue) take() *QP {
 	return q
 }
 
+// passOver keeps a queue pair that was taken but may not be served in this turn; see readmit.
+func (r *runQueue) passOver(q *QP) {
+	q.inRun = true
+	r.passed = append(r.passed, q)
+}
+
+// readmit puts the queue pairs that were passed over back in line behind the first n. Those that were served and
+// have more to send got in line meanwhile and are behind: otherwise they would be served again and again.
+func (r *runQueue) readmit(n int) {
+	if len(r.passed) > 0 {
+		r.q = slices.Insert(r.q, r.head+n, r.passed...)
+		clear(r.passed)
+		r.passed = r.passed[:0]
+	}
+}
+
 func (r *runQueue) remove(q *QP) {
 	if !q.inRun {
 		return
 	}
-	for i := r.head; i < len(r.q); i++ {
-		if r.q[i] == q {
-			r.q = append(r.q[:i], r.q[i+1:]...)
-			break
-		}
-	}
+	r.readmit(0)
+	at := r.head + slices.Index(r.q[r.head:], q)
+	r.q = slices.Delete(r.q, at, at+1)
 	q.inRun = false
 }
