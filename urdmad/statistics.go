@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"urdma/inspect"
+	"urdma/urdmad/attach/snapshot"
 )
 
 func (d *daemon) logStatistics(ctx context.Context) {
@@ -19,14 +19,14 @@ func (d *daemon) logStatistics(ctx context.Context) {
 func (d *daemon) keepStatistics(ctx context.Context) {
 	t := time.NewTicker(d.Config.StatsInterval)
 	defer t.Stop()
-	last, _ := d.snapshotWithin(ctx, d.Config.StatsInterval) // on an error the first line comes one interval later
+	last, _ := d.statisticsWithin(ctx, d.Config.StatsInterval) // on an error the first line comes one interval later
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
-		now, err := d.snapshotWithin(ctx, d.Config.StatsInterval)
+		now, err := d.statisticsWithin(ctx, d.Config.StatsInterval)
 		if err != nil {
 			if ctx.Err() == nil {
 				d.log.Warn("no statistics", "error", err)
@@ -38,21 +38,20 @@ func (d *daemon) keepStatistics(ctx context.Context) {
 	}
 }
 
-func (d *daemon) snapshotWithin(ctx context.Context, limit time.Duration) (*inspect.Snapshot, error) {
+func (d *daemon) statisticsWithin(ctx context.Context, limit time.Duration) (*snapshot.Statistics, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(limit, answerTime))
 	defer cancel()
-	return d.snapshots.Snapshot(ctx)
+	return d.snapshots.Statistics(ctx)
 }
 
 // logDifference logs a line for each port and one for the poll loop about the activity between
-// two snapshots; nothing for a port without packets and messages. The lines are at debug level,
+// last and now; nothing for a port without packets and messages. The lines are at debug level,
 // except for a port that has lost packets.
-func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
+func logDifference(log *slog.Logger, last, now *snapshot.Statistics) {
 	if last == nil || last.Loop == nil || now.Loop == nil {
 		return
 	}
 	seconds := now.Taken.Sub(last.Taken).Seconds()
-	before, after := last.AllTraffic(), now.AllTraffic()
 	quiet := true
 	for i := range now.Ports {
 		p, q := &now.Ports[i], &last.Ports[i]
@@ -60,7 +59,7 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 			continue
 		}
 		quiet = false
-		t, u := &after[i], &before[i]
+		t, u := &now.Traffic[i], &last.Traffic[i]
 		level := slog.LevelDebug
 		if p.RxDropped+p.TxDropped+p.RxErrors+p.NoBuffer > q.RxDropped+q.TxDropped+q.RxErrors+q.NoBuffer || t.Lost > u.Lost {
 			level = slog.LevelInfo
@@ -73,7 +72,7 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 			"resent", grown(t.Resent, u.Resent), "lost", grown(t.Lost, u.Lost), "timeouts", grown(t.Timeouts, u.Timeouts),
 			"out_of_order", grown(t.Reordered, u.Reordered), "duplicates", grown(t.Duplicates, u.Duplicates))
 	}
-	work, was := now.AllWork(), last.AllWork()
+	work, was := now.Work, last.Work
 	if quiet && work == was {
 		return
 	}
@@ -83,7 +82,7 @@ func logDifference(log *slog.Logger, last, now *inspect.Snapshot) {
 		"asleep_seconds", round(float64(l.AsleepNs-m.AsleepNs)/1e9), "yields", l.Yields-m.Yields, "sleeps", l.Sleeps-m.Sleeps,
 		"messages_out", grown(work.MessagesSent, was.MessagesSent), "messages_in", grown(work.MessagesRecv, was.MessagesRecv),
 		"bytes_out", grown(work.BytesSent, was.BytesSent), "bytes_in", grown(work.BytesRecv, was.BytesRecv),
-		"queue_pairs", len(now.QPs))
+		"queue_pairs", now.QueuePairs)
 }
 
 // grown returns the growth of a counter, 0 if the sum misses objects removed while it was taken.

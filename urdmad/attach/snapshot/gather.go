@@ -81,8 +81,11 @@ func (t *Taker) inspect(x *control.Session, _ *abi.Header, r *control.Reply) err
 
 // Snapshot gathers everything; it may be called from any goroutine except a worker's.
 func (t *Taker) Snapshot(ctx context.Context) (*inspect.Snapshot, error) {
-	return t.take(ctx, &account.Owner{UID: os.Getuid(), Admin: true})
+	return t.take(ctx, owner())
 }
+
+// owner returns urdmad's own user, who sees everything.
+func owner() *account.Owner { return &account.Owner{UID: os.Getuid(), Admin: true} }
 
 // slice is the number of objects copied in one turn of the poll loop, which takes some tens of
 // microseconds.
@@ -121,6 +124,11 @@ type wallClock struct {
 
 func (c wallClock) time(t clock.Time) time.Time { return c.wall.Add(time.Duration(t - c.at)) }
 
+// gathering returns the beginning of a snapshot.
+func (t *Taker) gathering(ctx context.Context, viewer *account.Owner, s *inspect.Snapshot) *Gathering {
+	return &Gathering{ctx: ctx, t: t, s: t.server, Worker: t.server.Workers[0], Viewer: viewer, Snapshot: s}
+}
+
 func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
 	snap := &inspect.Snapshot{Format: inspect.Format, Daemon: t.Daemon, Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
@@ -129,7 +137,7 @@ func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snaps
 		Connections: []inspect.Connection{}, Listeners: []inspect.Listener{}, Limits: []inspect.Limit{},
 		Neighbours: []inspect.Neighbour{}, Groups: []inspect.Group{}, Injections: []inspect.Injection{},
 		Warnings: []inspect.Warning{}}
-	g := &Gathering{ctx: ctx, t: t, s: t.server, Worker: t.server.Workers[0], Viewer: viewer, Snapshot: snap}
+	g := t.gathering(ctx, viewer, snap)
 	g.ports()
 	if t.Responder != nil {
 		snap.Responder = t.Responder()
@@ -147,17 +155,7 @@ func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snaps
 // worker adds the state of a worker.
 func (g *Gathering) worker() error {
 	g.before.neighbours, g.before.groups = g.Snapshot.Neighbours, g.Snapshot.Groups
-	err := g.Ask(func() (more bool) {
-		g.clock = wallClock{time.Now(), g.Worker.Engine.Now()}
-		g.engine()
-		g.Clients = nil
-		for _, x := range g.Worker.Clients() {
-			if g.Viewer.Sees(&x.Owner) {
-				g.Clients = append(g.Clients, x)
-			}
-		}
-		return false
-	})
+	err := g.begin()
 	for _, add := range g.t.Parts {
 		if err == nil {
 			err = add(g)
@@ -172,6 +170,21 @@ func (g *Gathering) worker() error {
 		err = g.links()
 	}
 	return err
+}
+
+// begin copies the state of the worker that belongs to no client, and finds the clients.
+func (g *Gathering) begin() error {
+	return g.Ask(func() (more bool) {
+		g.clock = wallClock{time.Now(), g.Worker.Engine.Now()}
+		g.engine()
+		g.Clients = nil
+		for _, x := range g.Worker.Clients() {
+			if g.Viewer.Sees(&x.Owner) {
+				g.Clients = append(g.Clients, x)
+			}
+		}
+		return false
+	})
 }
 
 // Ask runs fn on the worker's thread, once per turn until it returns false, and waits for it with

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -145,6 +146,29 @@ func TestInspectShowsEveryObject(t *testing.T) {
 		}
 	}
 	t.Error("the client is still there after it has gone")
+}
+
+// TestStatisticsAreSums: the statistics are the sums of a snapshot's lists.
+func TestStatisticsAreSums(t *testing.T) {
+	var taker *snapshot.Taker
+	r, c := controltest.StartEquipped(t, func(r *controltest.Running) {
+		taker = snapshot.Attach(r.Server, snapshot.Config{Loop: func(int) inspect.Loop { return inspect.Loop{Turns: 7} }})
+	})
+	defer c.Close()
+	w := r.Server.Workers[0]
+	w.Do(func() { w.Engine.QPs.At(0).Stats.MessagesSent = 5 })
+	all, err := taker.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := taker.Statistics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.QueuePairs != len(all.QPs) || s.Work != all.AllWork() || s.Work.MessagesSent != 5 ||
+		!slices.Equal(s.Traffic, all.AllTraffic()) || *s.Loop != *all.Loop || len(s.Ports) != len(all.Ports) {
+		t.Errorf("statistics: %+v; a snapshot: %+v", s, all)
+	}
 }
 
 // TestInspectIsPrivate has another user look: it sees its own objects alone.

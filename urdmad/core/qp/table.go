@@ -110,6 +110,9 @@ func (t *Table) Pair(n uint32) *QP { return t.pairs[n] }
 // Len returns the number of queue pairs.
 func (t *Table) Len() int { return len(t.pairs) }
 
+// At returns the queue pair at index i, below Len. When a queue pair is removed, the last one takes its index.
+func (t *Table) At(i int) *QP { return t.order[i] }
+
 // Past returns the sums of the counters of removed queue pairs.
 func (t *Table) Past() Counters { return t.past }
 
