@@ -232,13 +232,13 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 	return nil
 }
 
-// most returns the limits for the client that are the same on all devices.
-func (x *Session) most() abi.Device {
-	d := abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE,
+// most returns the limits for the client that are the same on all devices, until its next call.
+func (x *Session) most() *abi.Device {
+	x.limits = abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE,
 		MaxRdAtom: uint32(x.s.MaxReads),
 		MaxSRQWR:  maxQPWR, MaxSRQSGE: qp.MaxSGE}
-	x.s.limit(x, &d)
-	return d
+	x.s.limit(x, &x.limits)
+	return &x.limits
 }
 
 // mapped returns how many objects that need a mapping a client can have if it has others mappings

@@ -103,7 +103,7 @@ func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
 	return o.CQ, nil
 }
 
-func checkPair(m *abi.CreateQPRequest, most abi.Device) error {
+func checkPair(m *abi.CreateQPRequest, most *abi.Device) error {
 	c := &m.Cap
 	switch {
 	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD &&

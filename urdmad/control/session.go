@@ -52,6 +52,7 @@ type Session struct {
 	contexts []*Context    // also in objects; engine thread
 	unread   events.Quota  // events that the client has not read; engine thread
 	becomes  func() error  // serves the connection after this request; nil: the session goes on
+	limits   abi.Device    // see most; here because each request asks for them
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
