@@ -11,7 +11,7 @@ import (
 func (x *Session) batch(b []byte, r *Reply) (err error) {
 	r.Done = func() {}
 	defer x.setMade(nil)
-	r.Body, err = runBatch(b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
+	r.Body, err = runBatch(x.batched[:0], b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
 		var one Reply
 		x.setMade(made)
 		err := x.dispatch(t, request, &one)
@@ -25,6 +25,7 @@ func (x *Session) batch(b []byte, r *Reply) (err error) {
 		r.FDs = append(r.FDs, one.FDs...)
 		return one.Body, len(one.FDs), 0
 	})
+	x.batched = r.Body
 	return err
 }
 
@@ -37,19 +38,19 @@ func (x *Session) setMade(made []uint32) {
 }
 
 // runBatch calls do for the requests of b, in order, until one is refused, and returns the
-// response to the batch. made has the handles that earlier requests returned. do returns the
+// response to the batch, appended to out, which is empty. made has the handles that earlier requests returned. do returns the
 // answer, with room for its header, or nil for a bare header; the number of descriptors that come
 // with it; and the errno value of a refusal, or 0. runBatch returns an error if the batch is
 // malformed; no request of it was carried out.
-func runBatch(b []byte, do func(t abi.Type, request []byte, made []uint32) (answer []byte, fds int,
+func runBatch(out, b []byte, do func(t abi.Type, request []byte, made []uint32) (answer []byte, fds int,
 	refused syscall.Errno)) ([]byte, error) {
 	requests, err := splitBatch(b)
 	if err != nil {
 		return nil, err
 	}
 	var resp abi.BatchResponse
-	var made []uint32
-	out := append(make([]byte, 0, abi.MaxMessage), abi.Bytes(&resp)...)
+	made := make([]uint32, 0, len(requests))
+	out = append(out, abi.Bytes(&resp)...)
 	for i, request := range requests {
 		h := headerOf(request)
 		if h.Type.Way() != abi.Batched {
@@ -93,6 +94,7 @@ func splitBatch(b []byte) (requests [][]byte, err error) {
 			syscall.EINVAL)
 	}
 	b = b[least:]
+	requests = make([][]byte, 0, m.Count)
 	for i := range m.Count {
 		if len(b) < abi.Size[abi.Header]() {
 			return nil, fmt.Errorf("control: request %d of a batch is cut off: %w", i, syscall.EINVAL)

@@ -42,7 +42,7 @@ func FuzzBatch(f *testing.F) {
 		}
 		var done int
 		var parts []byte
-		out, err := runBatch(b, func(kind abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
+		out, err := runBatch(nil, b, func(kind abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
 			if kind.Way() != abi.Batched || len(made) != done || int(headerOf(request).Length) != len(request) {
 				t.Fatalf("carried out: type %d, %d bytes", kind, len(request))
 			}

@@ -53,6 +53,7 @@ type Session struct {
 	unread   events.Quota  // events that the client has not read; engine thread
 	becomes  func() error  // serves the connection after this request; nil: the session goes on
 	limits   abi.Device    // see most; here because each request asks for them
+	batched  []byte        // memory for the response to a batch
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
