@@ -1,19 +1,13 @@
 package roce_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
 	"testing"
 	"time"
 
-	"urdma/test/linked"
-	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/engine/enginetest"
-	"urdma/urdmad/core/mem"
-	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
@@ -77,7 +71,7 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 		for _, key := range []wire.STag{0, math.MaxUint32} {
 			add("key", uint32(key), false, func(h *roce.Header) { h.RKey = key })
 		}
-		for i, r := range []*enginetest.Region{m.guards[0], m.guards[1], m.source, m.inbox, m.received, m.fetch} {
+		for i, r := range []*enginetest.Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Received, m.Fetch} {
 			key := wire.STag(r.STag)
 			add("key of region", i, false, func(h *roce.Header) { h.RKey = key })
 			add("address and key of region", i, false, func(h *roce.Header) { h.VA, h.RKey = r.Base(), key })
@@ -95,87 +89,16 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 	return list
 }
 
-// mutated is a pair of queue pairs whose programs exchange messages of all kinds, and a change to one of
-// the packets.
-type mutated struct {
-	*enginetest.NumberPair
-	source, inbox   *enginetest.Region    // of A's program, that B has no right to
-	open            [2]*enginetest.Region // by program: the other may read and write it
-	guards          [2]*enginetest.Region // nobody may
-	received, fetch *enginetest.Region    // where B's receives and B's Read go
-	done            [2][]abi.CQE          // of sends
-	got             [2][]abi.CQE          // of receives
-	waiting         [][]byte              // frames to be injected, and by whom they seem to be sent
-	from            []*linked.Port
+// mutated is a pair of queue pairs, and a change to one of their packets.
+type mutated struct{ *enginetest.Mutated }
+
+func newMutated(t *testing.T) *mutated {
+	return &mutated{enginetest.NewMutated(t, enginetest.Options{Seed: 77, RoCE: true, NoCapture: true})}
 }
 
 // mutationStride is of how many mutations a short test tries one; a prime number, so that each kind
 // of them has its turn.
 const mutationStride = 11
-
-const (
-	sendsOfA, sendsOfB = 7, 3
-	mutationReceives   = 6
-)
-
-func newMutated(t *testing.T) *mutated {
-	w := enginetest.New(t, enginetest.Options{Seed: 77, RoCE: true, NoCapture: true})
-	m := &mutated{NumberPair: enginetest.ConnectedPairIn(w, false, 2)}
-	a, b := m.QA.Client, m.QB.Client
-	m.source, m.inbox = a.Register(1<<14, 0), a.Register(1<<14, mem.LocalWrite)
-	m.received, m.fetch = b.Register(1<<14, mem.LocalWrite), b.Register(1<<14, mem.LocalWrite)
-	for i, c := range []*enginetest.Client{a, b} {
-		m.open[i] = c.Register(1<<16, enginetest.ReadWrite|mem.RemoteAtomic)
-		m.guards[i] = c.Register(1<<12, 0)
-		copy(m.guards[i].Bytes, bytes.Repeat([]byte{0x5e}, 1<<12))
-	}
-	for i := range m.source.Bytes {
-		m.source.Bytes[i] = byte(i*7)%64 + 1
-	}
-	for i := range m.open[0].Bytes {
-		m.open[0].Bytes[i], m.open[1].Bytes[i] = byte(i*5)%64+65, byte(i*3)%64+128
-	}
-	w.Intrude = func() {
-		for i, frame := range m.waiting {
-			m.from[i].Inject(frame)
-		}
-		m.waiting, m.from = m.waiting[:0], m.from[:0]
-	}
-	return m
-}
-
-// exchange has both programs post their messages, and waits until all have completed.
-func (m *mutated) exchange() {
-	for i := range mutationReceives {
-		m.QA.PostRecv(uint64(i), m.inbox.SGE(8192, 4096))
-		m.QB.PostRecv(uint64(i), m.received.SGE(0, 4096))
-	}
-	to := m.open[1]
-	m.QA.Post(enginetest.Send(0), m.source.SGE(0, 3000))
-	m.QA.Post(enginetest.Write(1, to, 8192), m.source.SGE(3000, 3000))
-	m.QA.Post(enginetest.WithImmediate(enginetest.Write(2, to, 16384), 9), m.source.SGE(0, 900))
-	m.QA.Post(enginetest.Read(3, to, 0), m.inbox.SGE(0, 3000))
-	m.QA.Post(enginetest.FetchAdd(4, to, 32768, 1), m.inbox.SGE(3000, 8))
-	m.QA.Post(enginetest.CmpSwap(5, to, 32776, 0, 7), m.inbox.SGE(3008, 8))
-	m.QA.Post(enginetest.Send(6), m.source.SGE(0, 10))
-	m.QB.Post(enginetest.Read(0, m.open[0], 0), m.fetch.SGE(0, 3000))
-	m.QB.Post(enginetest.Send(1), m.fetch.SGE(4096, 2000))
-	m.QB.Post(enginetest.Read(2, m.open[0], 4096), m.fetch.SGE(3000, 1000))
-	m.settle(sendsOfA, sendsOfB)
-}
-
-// settle waits until the given number of sends of each program has completed.
-func (m *mutated) settle(ofA, ofB int) {
-	for end := m.Now() + clock.Time(time.Minute); m.Now() < end; m.Pass(5 * time.Millisecond) {
-		for i, q := range []*enginetest.QP{m.QA, m.QB} {
-			m.done[i] = append(m.done[i], q.Send.Poll()...)
-			m.got[i] = append(m.got[i], q.Recv.Poll()...)
-		}
-		if len(m.done[0]) >= ofA && len(m.done[1]) >= ofB {
-			return
-		}
-	}
-}
 
 // packets calls see for each packet of the connection, numbered from 0, until it returns true;
 // of that one see says whether it is lost.
@@ -216,85 +139,7 @@ func (m *mutated) inject(frame []byte, change *mutation) {
 	var sums roce.Sums
 	sums.Put(out[wire.EthernetLen:wire.UDPHeaderLen], out[wire.UDPHeaderLen:])
 	wire.SetUDPChecksum(out)
-	by := m.A.Port
-	if binary.BigEndian.Uint32(f.SrcIP[:]) == binary.BigEndian.Uint32(m.B.Addr.AsSlice()) {
-		by = m.B.Port
-	}
-	m.waiting, m.from = append(m.waiting, out), append(m.from, by)
-}
-
-// check verifies the properties that hold for any packet: memory without rights is neither written nor
-// read, and each message completes once.
-func (m *mutated) check() {
-	m.T.Helper()
-	want := bytes.Repeat([]byte{0x5e}, 1<<12)
-	for i, g := range m.guards {
-		if !bytes.Equal(g.Bytes, want) {
-			m.T.Errorf("memory without rights of program %d was written", i)
-		}
-	}
-	for i := range m.source.Bytes {
-		if m.source.Bytes[i] != byte(i*7)%64+1 {
-			m.T.Fatalf("what A sends was written at %d", i)
-		}
-	}
-	for name, r := range map[string]*enginetest.Region{"what A reads": m.inbox, "what B receives": m.received,
-		"what B reads": m.fetch} {
-		if bytes.Contains(r.Bytes, want[:8]) {
-			m.T.Errorf("%s has come from memory without rights", name)
-		}
-	}
-	for i, posted := range []int{sendsOfA, sendsOfB} {
-		seen := map[uint64]bool{}
-		for _, e := range m.done[i] {
-			if seen[e.WRID] {
-				m.T.Errorf("send %d of program %d has completed twice", e.WRID, i)
-			}
-			seen[e.WRID] = true
-		}
-		if len(seen) < posted {
-			m.T.Errorf("%d of %d sends of program %d have completed", len(seen), posted, i)
-		}
-		if len(m.got[i]) > mutationReceives {
-			m.T.Errorf("program %d has %d receives", i, len(m.got[i]))
-		}
-	}
-}
-
-// well reports whether all has gone well.
-func (m *mutated) well() bool {
-	for _, list := range append(m.done[:], m.got[:]...) {
-		for _, e := range list {
-			if e.Status != abi.StatusSuccess {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// right checks that every byte is where it belongs, and that the connection goes on.
-func (m *mutated) right() {
-	m.T.Helper()
-	to := m.open[1].Bytes
-	for name, differ := range map[string]bool{
-		"the Send":                !bytes.Equal(m.received.Bytes[:10], m.source.Bytes[:10]),
-		"the Write":               !bytes.Equal(to[8192:][:3000], m.source.Bytes[3000:][:3000]),
-		"the Write's immediate":   !bytes.Equal(to[16384:][:900], m.source.Bytes[:900]),
-		"A's Read":                !bytes.Equal(m.inbox.Bytes[:3000], to[:3000]),
-		"the atomic, what it got": m.inbox.Bytes[3000]+1 != to[32768],
-		"B's Read":                !bytes.Equal(m.fetch.Bytes[:3000], m.open[0].Bytes[:3000]),
-		"B's second Read":         !bytes.Equal(m.fetch.Bytes[3000:][:1000], m.open[0].Bytes[4096:][:1000]),
-		"between the Writes": to[8192-1] != byte((8192-1)*3%256)%64+128 ||
-			to[8192+3000] != byte((8192+3000)*3%256)%64+128,
-	} {
-		if differ {
-			m.T.Errorf("%s: wrong bytes", name)
-		}
-	}
-	if len(m.got[1]) != 3 || len(m.got[0]) != 1 {
-		m.T.Errorf("%d and %d receives, expected 1 and 3", len(m.got[0]), len(m.got[1]))
-	}
+	m.Inject(out)
 }
 
 // TestMutations changes each field of each packet of an exchange, and has that come in the
@@ -306,10 +151,10 @@ func TestMutations(t *testing.T) {
 		ops = append(ops, roce.Opcode(frame[wire.UDPHeaderLen]))
 		return false, false
 	})
-	m.exchange()
-	m.check()
-	if m.right(); !m.well() || t.Failed() {
-		t.Fatalf("the exchange itself goes wrong: %+v %+v", m.done, m.got)
+	m.Messages()
+	m.Check()
+	if m.Right(); !m.Well() || t.Failed() {
+		t.Fatalf("the exchange itself goes wrong: %+v %+v", m.Done, m.Got)
 	}
 	seen := map[roce.Opcode]int{}
 	tries := 0
@@ -352,19 +197,19 @@ func mutate(t *testing.T, i, k int, when string) {
 		}
 		return true, false
 	})
-	m.exchange()
+	m.Messages()
 	if when == "late" && packet != nil {
 		m.inject(packet, &change)
 		m.Pass(time.Second)
-		m.settle(0, 0)
+		m.Settle(0, 0)
 	}
-	m.check()
+	m.Check()
 	if t.Failed() || packet == nil {
 		t.Errorf("%s", change.name)
 		return
 	}
-	if (when == "behind" || when == "late") && !change.moves && m.well() {
-		m.right()
+	if (when == "behind" || when == "late") && !change.moves && m.Well() {
+		m.Right()
 	}
 	if t.Failed() {
 		t.Errorf("%s", change.name)
