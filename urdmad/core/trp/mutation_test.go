@@ -1,0 +1,337 @@
+package trp_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"urdma/test/linked"
+	"urdma/urdmad/core/engine/enginetest"
+	"urdma/verbs/abi"
+	"urdma/wire"
+)
+
+// mutationStride is of how many mutations a test tries one: prime numbers, so that each kind of them
+// has its turn.
+func mutationStride() int {
+	if os.Getenv("URDMA_LONG") != "" {
+		return 7
+	}
+	return 61
+}
+
+// field is a number in a packet; of tells what it stands for, and so which values matter.
+type field struct {
+	name     string
+	at, size int
+	of       meaning
+}
+
+type meaning int
+
+const (
+	number meaning = iota
+	sequence
+	key
+	address
+	length
+)
+
+// headerFields are those of the TRP header (docs/WIRE.md chapter 2).
+func headerFields(control bool) []field {
+	list := []field{{"PSN", 0, 4, sequence}, {"Ack", 4, 4, sequence}, {"op and credits", 8, 2, number}}
+	if control {
+		return list
+	}
+	return append(list, field{"flags", 10, 2, number}, field{"cookie", 12, 4, number})
+}
+
+// segmentFields are those of a DDP segment at an offset, with its RDMAP header (RFC 5041, RFC 5040, RFC 7306).
+func segmentFields(b []byte, at int) []field {
+	list := []field{{"DDP control", at, 1, number}, {"RDMAP control", at + 1, 1, number}}
+	if b[at]&0x80 != 0 {
+		return append(list, field{"STag", at + 2, 4, key}, field{"TO", at + 6, 8, address})
+	}
+	list = append(list, field{"STag", at + 2, 4, key}, field{"QN", at + 6, 4, number}, field{"MSN", at + 10, 4, sequence},
+		field{"MO", at + 14, 4, length})
+	body := at + wire.UntaggedLen
+	switch wire.Opcode(b[at+1] & 0xf) {
+	case wire.OpReadRequest:
+		list = append(list, field{"sink STag", body, 4, key}, field{"sink TO", body + 4, 8, address},
+			field{"read length", body + 12, 4, length}, field{"source STag", body + 16, 4, key},
+			field{"source TO", body + 20, 8, address})
+	case wire.OpAtomicRequest:
+		list = append(list, field{"atomic opcode", body, 4, number}, field{"request ID", body + 4, 4, sequence},
+			field{"atomic STag", body + 8, 4, key}, field{"atomic TO", body + 12, 8, address})
+	case wire.OpAtomicResponse:
+		list = append(list, field{"request ID", body, 4, sequence})
+	case wire.OpTerminate:
+		list = append(list, field{"code", body, 2, number}, field{"headers", body + 2, 1, number},
+			field{"segment length", body + 4, 2, length})
+	}
+	return list
+}
+
+// connectFields are those of a request, accept or reject (docs/WIRE.md chapter 3).
+func connectFields(b []byte, at int) []field {
+	list := []field{{"private length", at, 2, length}, {"IRD", at + 2, 2, number}, {"ORD", at + 4, 2, number}}
+	at += wire.ConnectLen + int(binary.BigEndian.Uint16(b[at:]))
+	for _, f := range []field{{"magic", 0, 2, number}, {"version", 2, 1, number}, {"extension length", 3, 1, length},
+		{"their cookie", 4, 4, number}, {"QPN", 8, 4, sequence}, {"segment", 12, 2, length}, {"window", 14, 2, length},
+		{"capabilities", 16, 4, number}, {"target", 20, 4, sequence}, {"echo", 24, 4, number}, {"timer", 28, 1, number},
+		{"path MTU", 32, 1, number}, {"RQ PSN", 33, 2, number}} {
+		if f.at += at; f.at+f.size <= len(b) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// fieldsOf are the fields of a packet, and where its header ends.
+func fieldsOf(payload []byte) (list []field, end int) {
+	var t wire.TRP
+	end, err := t.Parse(payload)
+	if err != nil {
+		return nil, len(payload)
+	}
+	list = headerFields(t.Op.IsControl())
+	switch {
+	case t.Op.IsControl():
+		list = append(list, connectFields(payload, end)...)
+	case t.Op == wire.OpSack:
+		for at := end; at+4 <= len(payload); at += 4 {
+			list = append(list, field{"run", at, 4, sequence})
+		}
+	case len(payload) >= end+wire.TaggedLen:
+		list = append(list, segmentFields(payload, end)...)
+	}
+	return list, end
+}
+
+// mutation is a change to a packet's payload. segment: only to what stands behind the TRP header.
+type mutation struct {
+	name    string
+	change  func(b []byte) []byte
+	segment bool
+}
+
+// mutations are those of each field that a packet has, and of its length.
+func (m *mutated) mutations(payload []byte) (list []mutation) {
+	fields, end := fieldsOf(payload)
+	for _, f := range fields {
+		for _, v := range m.values(f, payload) {
+			list = append(list, mutation{fmt.Sprintf("%s %#x", f.name, v), func(b []byte) []byte {
+				var n [8]byte
+				binary.BigEndian.PutUint64(n[:], v)
+				copy(b[f.at:], n[8-f.size:])
+				return b
+			}, f.at >= end})
+		}
+	}
+	for _, n := range []int{0, 1, 9, 10, 15, 16, 17, end + wire.TaggedLen - 1, end + wire.TaggedLen,
+		end + wire.UntaggedLen - 1, end + wire.UntaggedLen, len(payload) - 4, len(payload) - 1} {
+		list = append(list, mutation{fmt.Sprintf("cut to %d bytes", n),
+			func(b []byte) []byte { return b[:max(0, min(n, len(b)))] }, n > end})
+	}
+	for _, n := range []int{1, 4, 8, 400} {
+		list = append(list, mutation{fmt.Sprintf("longer by %d bytes", n),
+			func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0x77}, n)...) }, len(payload) > end})
+	}
+	return append(list, mutation{"nothing", func(b []byte) []byte { return b }, len(payload) > end})
+}
+
+// values are those that a field may come to have: the bounds of its type, those beside the right one,
+// and other keys, addresses and numbers of the exchange.
+func (m *mutated) values(f field, payload []byte) (list []uint64) {
+	var n [8]byte
+	copy(n[8-f.size:], payload[f.at:][:f.size])
+	was, bits := binary.BigEndian.Uint64(n[:]), uint(f.size*8)
+	list = []uint64{0, 1, was + 1, was - 1, math.MaxUint64, 1 << (bits - 1), 1<<(bits-1) - 1, was ^ 1<<(bits-1),
+		was ^ 1<<(bits-2), was ^ 1<<(bits-4)}
+	switch f.of {
+	case number:
+		for v := range uint64(16) {
+			list = append(list, v<<(bits-4)|was&(1<<(bits-4)-1), was&^15|v)
+		}
+	case sequence:
+		list = append(list, was+2, was+100, was-100, was+1<<16, was+1<<(bits-1)-1)
+	case length:
+		list = append(list, 64, 127, 128, 512, 513, 999, 1000, 3000, 4096, 6000, 1<<16, 1<<16+1, math.MaxUint64-7)
+	case address, key:
+		for _, r := range []*enginetest.Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Open[0], m.Open[1], m.Received,
+			m.Fetch} {
+			list = append(list, map[meaning]uint64{key: uint64(r.STag), address: r.Base()}[f.of])
+		}
+		if f.of == address {
+			list = append(list, was+8, was+1000, was+1<<15, was+1<<16-8, was+1<<32, math.MaxUint64-7)
+		}
+	}
+	return list
+}
+
+// mutated is a pair of queue pairs, and a change to one of their packets.
+type mutated struct {
+	*enginetest.Mutated
+	scenario string
+}
+
+// The exchanges: without loss; with loss, which sacks report; and one that ends with a Terminate.
+var scenarios = []string{"plain", "lossy", "refused"}
+
+func newMutated(t *testing.T, scenario string) *mutated {
+	return &mutated{enginetest.NewMutated(t, enginetest.Options{Seed: 77, NoCapture: true}), scenario}
+}
+
+// packets calls see for each packet of the connection, numbered from 0; see says whether it is lost.
+func (m *mutated) packets(see func(i int, frame, payload []byte) (lost bool)) {
+	n := -1
+	m.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+		var f wire.Frame
+		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP {
+			return false
+		}
+		n++
+		lost := see(n, frame[:f.PayloadOff+f.PayloadLen], frame[f.PayloadOff:][:f.PayloadLen])
+		return lost || m.loses(n)
+	}})
+}
+
+// loses reports whether the network loses packet n.
+func (m *mutated) loses(n int) bool { return m.scenario == "lossy" && n < 40 && n%5 == 4 }
+
+// exchange has the programs exchange their messages.
+func (m *mutated) exchange() {
+	if m.scenario == "refused" {
+		m.QA.Post(enginetest.Write(77, m.Guards[1], 0), m.Source.SGE(0, 2000))
+	}
+	m.Messages()
+}
+
+// inject has a packet come with a change, or as it was without one.
+func (m *mutated) inject(frame []byte, change func(b []byte) []byte) {
+	out := bytes.Clone(frame[:wire.UDPHeaderLen])
+	payload := change(bytes.Clone(frame[wire.UDPHeaderLen:]))
+	var f wire.Frame
+	if err := f.Parse(frame, len(frame)); err != nil {
+		m.T.Fatal(err)
+	}
+	var u wire.UDPHeader
+	u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort)
+	u.Put(out, len(payload), 0)
+	out = append(out, payload...)
+	wire.SetUDPChecksum(out)
+	m.Inject(out)
+}
+
+// TestMutations changes each field of each packet of an exchange, of its handshake too, and has that come
+// in the packet's place, before it, right behind it, or when all is over.
+func TestMutations(t *testing.T) {
+	tries, stride := 0, mutationStride()
+	for _, scenario := range scenarios {
+		var packets [][]byte
+		m := newMutated(t, scenario)
+		m.packets(func(_ int, _, payload []byte) bool {
+			packets = append(packets, bytes.Clone(payload))
+			return false
+		})
+		m.exchange()
+		m.Check()
+		if scenario != "refused" {
+			m.Right()
+		}
+		well := m.Well()
+		if m.leave(); well != (scenario != "refused") || t.Failed() {
+			t.Fatalf("the exchange itself goes wrong: %+v %+v", m.Done, m.Got)
+		}
+		seen := map[[3]byte]int{}
+		for i, p := range packets {
+			kind := [3]byte{p[8] >> 4}
+			if len(p) > wire.TRPExtLen+1 && kind[0] == byte(wire.OpData) {
+				kind[1], kind[2] = p[wire.TRPExtLen]&0xc0, p[wire.TRPExtLen+1]
+			}
+			if seen[kind]++; seen[kind] > 2 { // the first and the second of a kind stand for the others
+				continue
+			}
+			for k := range m.mutations(p) {
+				for _, when := range []string{"instead", "before", "behind", "late"} {
+					if tries++; tries%stride != 0 {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s %d/%d %s", scenario, i, k, when), func(t *testing.T) { mutate(t, scenario, i, k, when) })
+				}
+			}
+		}
+	}
+	t.Logf("%d changes", tries)
+}
+
+// mutate has packet i changed in way k.
+func mutate(t *testing.T, scenario string, i, k int, when string) {
+	m := newMutated(t, scenario)
+	var change mutation
+	var packet []byte
+	m.packets(func(n int, frame, payload []byte) (lost bool) {
+		if n != i {
+			return false
+		}
+		packet = bytes.Clone(frame)
+		all := m.mutations(payload)
+		change = all[k%len(all)]
+		switch when {
+		case "instead":
+			m.inject(packet, change.change)
+			return true
+		case "before": // the packet itself comes behind it
+			m.inject(packet, change.change)
+			m.inject(packet, func(b []byte) []byte { return b })
+			return true
+		case "behind":
+			m.inject(packet, change.change)
+		}
+		return false
+	})
+	m.exchange()
+	if when == "late" && packet != nil {
+		m.inject(packet, change.change)
+		m.Pass(time.Second)
+		m.Settle(0, 0)
+	}
+	if scenario == "lossy" && !change.segment { // a lost packet that was acknowledged is never sent again
+		m.end()
+	}
+	m.Check()
+	if change.segment && (scenario == "plain" && when == "behind" || scenario != "refused" && when == "late") {
+		if !m.Well() { // though the packet was a duplicate
+			t.Errorf("%+v %+v", m.Done, m.Got)
+		} else {
+			m.Right()
+		}
+	}
+	if m.leave(); t.Failed() {
+		t.Errorf("packet %x: %s", packet[wire.UDPHeaderLen:][:min(70, len(packet)-wire.UDPHeaderLen)], change.name)
+	}
+}
+
+// end has both programs end the connection, which completes all that they have posted.
+func (m *mutated) end() {
+	for _, q := range []*enginetest.QP{m.QA, m.QB} {
+		if err := q.Modify(abi.QPSErr); err != nil {
+			m.T.Error(err)
+		}
+	}
+	m.Settle(0, 0)
+}
+
+// leave ends the connection, of which nothing is left then.
+func (m *mutated) leave() {
+	m.T.Helper()
+	m.end()
+	m.QA.Destroy()
+	m.QB.Destroy()
+	m.Pass(30 * time.Second)
+	m.CheckQuiet()
+}
