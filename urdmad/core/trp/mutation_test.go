@@ -21,7 +21,7 @@ func mutationStride() int {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 7
 	}
-	return 61
+	return 127
 }
 
 // field is a number in a packet; of tells what it stands for, and so which values matter.
@@ -112,11 +112,23 @@ func fieldsOf(payload []byte) (list []field, end int) {
 	return list, end
 }
 
-// mutation is a change to a packet's payload. segment: only to what stands behind the TRP header.
+// mutation is a change to a packet's payload, or to whom it comes from.
 type mutation struct {
 	name    string
 	change  func(b []byte) []byte
-	segment bool
+	from    func(u *wire.UDPHeader, f *wire.Frame) // nil: as it was
+	segment bool                                   // only what stands behind the TRP header is changed
+	foreign bool                                   // the packet counts as little as one that was lost
+}
+
+func unchanged(b []byte) []byte { return b }
+
+// fin makes a packet of an open connection say that the peer has ended it, which is seen if it counts.
+func fin(b []byte) []byte {
+	if !wire.TRPOp(b[8] >> 4).IsControl() {
+		b[8] = b[8]&0xf | byte(wire.OpFin)<<4
+	}
+	return b
 }
 
 // mutations are those of each field that a packet has, and of its length.
@@ -128,20 +140,32 @@ func (m *mutated) mutations(payload []byte) (list []mutation) {
 				var n [8]byte
 				binary.BigEndian.PutUint64(n[:], v)
 				copy(b[f.at:], n[8-f.size:])
+				if f.name == "cookie" {
+					return fin(b)
+				}
 				return b
-			}, f.at >= end})
+			}, nil, f.at >= end, f.name == "cookie" && v&math.MaxUint32 != uint64(binary.BigEndian.Uint32(payload[f.at:]))})
 		}
 	}
 	for _, n := range []int{0, 1, 9, 10, 15, 16, 17, end + wire.TaggedLen - 1, end + wire.TaggedLen,
 		end + wire.UntaggedLen - 1, end + wire.UntaggedLen, len(payload) - 4, len(payload) - 1} {
 		list = append(list, mutation{fmt.Sprintf("cut to %d bytes", n),
-			func(b []byte) []byte { return b[:max(0, min(n, len(b)))] }, n > end})
+			func(b []byte) []byte { return b[:max(0, min(n, len(b)))] }, nil, n > end, false})
 	}
 	for _, n := range []int{1, 4, 8, 400} {
 		list = append(list, mutation{fmt.Sprintf("longer by %d bytes", n),
-			func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0x77}, n)...) }, len(payload) > end})
+			func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0x77}, n)...) }, nil, len(payload) > end, false})
 	}
-	return append(list, mutation{"nothing", func(b []byte) []byte { return b }, len(payload) > end})
+	for name, from := range []func(u *wire.UDPHeader, f *wire.Frame){
+		func(u *wire.UDPHeader, f *wire.Frame) {
+			u.Init(f.Src, f.Dst, wire.IPv4{10, 0, 0, 77}, f.DstIP, f.SrcPort, f.DstPort)
+		},
+		func(u *wire.UDPHeader, f *wire.Frame) { u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort^1, f.DstPort) },
+		func(u *wire.UDPHeader, f *wire.Frame) { u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort^1) },
+	} {
+		list = append(list, mutation{fmt.Sprint("from or to elsewhere, ", name), fin, from, true, true})
+	}
+	return append(list, mutation{"nothing", unchanged, nil, len(payload) > end, false})
 }
 
 // values are those that a field may come to have: the bounds of its type, those beside the right one,
@@ -211,16 +235,19 @@ func (m *mutated) exchange() {
 	m.Messages()
 }
 
-// inject has a packet come with a change, or as it was without one.
-func (m *mutated) inject(frame []byte, change func(b []byte) []byte) {
+// inject has a packet come with a change.
+func (m *mutated) inject(frame []byte, change *mutation) {
 	out := bytes.Clone(frame[:wire.UDPHeaderLen])
-	payload := change(bytes.Clone(frame[wire.UDPHeaderLen:]))
+	payload := change.change(bytes.Clone(frame[wire.UDPHeaderLen:]))
 	var f wire.Frame
 	if err := f.Parse(frame, len(frame)); err != nil {
 		m.T.Fatal(err)
 	}
 	var u wire.UDPHeader
 	u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort)
+	if change.from != nil {
+		change.from(&u, &f)
+	}
 	u.Put(out, len(payload), 0)
 	out = append(out, payload...)
 	wire.SetUDPChecksum(out)
@@ -283,29 +310,31 @@ func mutate(t *testing.T, scenario string, i, k int, when string) {
 		change = all[k%len(all)]
 		switch when {
 		case "instead":
-			m.inject(packet, change.change)
+			m.inject(packet, &change)
 			return true
 		case "before": // the packet itself comes behind it
-			m.inject(packet, change.change)
-			m.inject(packet, func(b []byte) []byte { return b })
+			m.inject(packet, &change)
+			m.inject(packet, &mutation{change: unchanged})
 			return true
 		case "behind":
-			m.inject(packet, change.change)
+			m.inject(packet, &change)
 		}
 		return false
 	})
 	m.exchange()
+	seen := change // the zero value if it is a packet of the end
 	if when == "late" && packet != nil {
-		m.inject(packet, change.change)
+		m.inject(packet, &change)
 		m.Pass(time.Second)
 		m.Settle(0, 0)
 	}
-	if scenario == "lossy" && !change.segment { // a lost packet that was acknowledged is never sent again
+	if scenario == "lossy" && !seen.segment && !seen.foreign { // a lost packet that was acknowledged is never sent again
 		m.end()
 	}
 	m.Check()
-	if change.segment && (scenario == "plain" && when == "behind" || scenario != "refused" && when == "late") {
-		if !m.Well() { // though the packet was a duplicate
+	duplicate := seen.segment && (scenario == "plain" && when == "behind" || when == "late")
+	if scenario != "refused" && (duplicate || seen.foreign) {
+		if !m.Well() {
 			t.Errorf("%+v %+v", m.Done, m.Got)
 		} else {
 			m.Right()
