@@ -82,7 +82,7 @@ test:
 	@.ci/mounts
 	@.ci/deps test
 	@$(MAKE) --no-print-directory build
-	@.ci/test
+	@.ci/session .ci/test
 
 # Debian's programs, the C and Go examples on a urdmad that links no attached feature.
 test-core: build core
