@@ -53,8 +53,8 @@ func byNumber6(t *testing.T, server, client *lab.Node) {
 }
 
 // mckey: one sender and two receivers, one of them on the sender's host. The sender
-// pauses for three seconds before it sends, which may be too short for receivers that
-// start beside it, so they come first.
+// pauses before it sends, which may be too short for receivers that start beside it, so
+// they come first.
 func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 	t.Helper()
 	need(t, "mckey")

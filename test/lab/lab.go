@@ -19,8 +19,8 @@ const OrdinaryUID = 65534
 type Lab struct {
 	// Dir is the lab's own directory.
 	Dir string
-	// FastClock gives perftest a clock by which it starts at once, and whose figures
-	// mean nothing (clock/clock.c).
+	// FastClock gives perftest and mckey a clock by which they start at once, and whose
+	// figures mean nothing (clock/clock.c).
 	FastClock bool
 
 	bin       string

@@ -171,7 +171,7 @@ func (n *Node) Enter() []string {
 // Exec starts a program under urdma exec.
 func (n *Node) Exec(argv ...string) (*Process, error) {
 	o := n.options()
-	if n.lab.FastClock && slices.ContainsFunc(argv, isPerftest) {
+	if n.lab.FastClock && slices.ContainsFunc(argv, takesClock) {
 		o.Env = append(o.Env, "LD_PRELOAD="+n.lab.Program("clock.so"))
 	}
 	return n.start(o, append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
