@@ -27,6 +27,19 @@ func whole(t *testing.T) {
 	}
 }
 
+// share is which of the cases of a matrix a wire runs. Wires that differ in what few cases depend on run half of
+// them each, so that every case meets every carrier, and every kind of port; the long tests run all on each.
+type share int
+
+const (
+	every share = iota
+	even        // the first, the third, …
+	odd
+)
+
+// has tells whether case number i, from 0, is of the share.
+func (s share) has(i int) bool { return long || s == every || i%2 == int(s-even) }
+
 // perWire are the wires every program has to pass over.
 var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP,
 	lab.AFXDPKernel}

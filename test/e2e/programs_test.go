@@ -13,9 +13,26 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestPrograms runs Debian's programs, unmodified, over every wire.
+// TestPrograms runs Debian's programs, unmodified, over every wire. Of perftest's runs a wire has a share; all of them
+// run over each device, with several workers, with large frames and with the kernel's addresses.
 func TestPrograms(t *testing.T) {
-	for _, w := range slices.Concat(perWire, []lab.Wire{lab.Memif.Jumbo(), lab.AFPacket.Jumbo()}, severalWorkers()) {
+	type row struct {
+		wire  lab.Wire
+		share share
+	}
+	rows := []row{
+		{lab.Loopback, even}, {lab.Loopback.WithWorkers(2), odd},
+		{lab.Memif, even}, {lab.Memif.WithWorkers(2), odd}, {lab.Memif.Jumbo(), odd},
+		{lab.UDP, odd}, {lab.UDP.WithWorkers(2), even},
+		{lab.TCP, odd}, {lab.TCP.WithWorkers(2), even},
+		{lab.AFPacket, even}, {lab.AFPacketKernel, odd}, {lab.AFPacket.Jumbo(), even},
+		{lab.AFXDP, odd}, {lab.AFXDPKernel, even},
+	}
+	if long {
+		rows = append(rows, row{lab.AFPacket.WithWorkers(2), every})
+	}
+	for _, r := range rows {
+		w, share := r.wire, r.share
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			t.Run("rping", func(t *testing.T) { rping(t, a, b, a.Address) })
@@ -28,9 +45,9 @@ func TestPrograms(t *testing.T) {
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
 			t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
 			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
-			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w) })
-			t.Run("atomics", func(t *testing.T) { atomics(t, a, b) })
-			t.Run("shared receive queue", func(t *testing.T) { sharedReceives(t, a, b) })
+			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w, share) })
+			t.Run("atomics", func(t *testing.T) { atomics(t, a, b, share) })
+			t.Run("shared receive queue", func(t *testing.T) { sharedReceives(t, a, b, share) })
 		})
 	}
 }
@@ -159,19 +176,23 @@ func examples(t *testing.T, server, client *lab.Node) {
 // sizes over memif, in the long tests all over each wire; else a few stand for all:
 // for each size both sides measure the processor's clock for a quarter of a second or
 // more, so all sizes take six times the processor time of a few.
-func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
-	for _, program := range lab.Perftest {
+func perftest(t *testing.T, server, client *lab.Node, w lab.Wire, share share) {
+	for i, program := range lab.Perftest {
 		need(t, program)
-		for mode, args := range map[string][]string{"poll": nil, "events": {"-e"}} {
+		for j, mode := range []string{"poll", "events"} {
 			if mode == "events" && strings.Contains(program, "write") {
 				continue // perftest: "Events feature not available on WRITE verb"
 			}
+			if !share.has(i + j) {
+				continue
+			}
 			all := mode == "poll" && (long && slices.ContainsFunc(perWire, func(x lab.Wire) bool { return x.Name == w.Name }) ||
-				w.Name == lab.Memif.Name && strings.HasSuffix(program, "_bw"))
-			t.Run(program+"/"+mode, func(t *testing.T) {
-				sizes(t, server, client, program, all,
-					slices.Concat([]string{"-n", "100"}, args))
-			})
+				w.Device == lab.Memif.Device && strings.HasSuffix(program, "_bw"))
+			args := []string{"-n", "100"}
+			if mode == "events" {
+				args = append(args, "-e")
+			}
+			t.Run(program+"/"+mode, func(t *testing.T) { sizes(t, server, client, program, all, args) })
 		}
 	}
 }
@@ -181,8 +202,8 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire) {
 // counts credits by the receives' wr_id, which then name no queue pair, and once
 // a queue pair is told of more than it has sent, its window, an unsigned number,
 // stays closed.
-func sharedReceives(t *testing.T, server, client *lab.Node) {
-	for _, c := range []struct {
+func sharedReceives(t *testing.T, server, client *lab.Node, share share) {
+	for i, c := range []struct {
 		transport, program string
 		args               []string
 	}{
@@ -193,6 +214,9 @@ func sharedReceives(t *testing.T, server, client *lab.Node) {
 		{"ib", "ib_send_bw", []string{"-q", "4", "-e"}},
 		{"roce", "ib_send_lat", []string{"-s", "2", "-e"}},
 	} {
+		if !share.has(i) {
+			continue
+		}
 		need(t, c.program)
 		t.Run(strings.Join(append([]string{c.transport, c.program}, c.args...), ""), func(t *testing.T) {
 			pair := lab.PerftestPair(server, client, c.program, slices.Concat([]string{"-n", "1000", "--use-srq"}, c.args)...)
@@ -206,10 +230,13 @@ func sharedReceives(t *testing.T, server, client *lab.Node) {
 }
 
 // atomics runs perftest's two programs with both operations.
-func atomics(t *testing.T, server, client *lab.Node) {
-	for _, program := range []string{"ib_atomic_bw", "ib_atomic_lat"} {
+func atomics(t *testing.T, server, client *lab.Node, share share) {
+	for i, program := range []string{"ib_atomic_bw", "ib_atomic_lat"} {
 		need(t, program)
-		for _, operation := range []string{"FETCH_AND_ADD", "CMP_AND_SWAP"} {
+		for j, operation := range []string{"FETCH_AND_ADD", "CMP_AND_SWAP"} {
+			if !share.has(i + j) {
+				continue
+			}
 			t.Run(program+"/"+operation, func(t *testing.T) {
 				r := pass(t, lab.PerftestPair(server, client, program, "-n", "1000", "-A", operation))
 				if rows, err := lab.ParsePerftest(r.Client); err != nil || rows[0].Bytes != 8 {
