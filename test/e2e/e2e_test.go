@@ -7,7 +7,6 @@ package e2e
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ var long = os.Getenv("URDMA_LONG") != ""
 // them, on a urdmad without any.
 func whole(t *testing.T) {
 	t.Helper()
-	if filepath.Base(os.Getenv("URDMA_DAEMON")) == "coreurdmad" {
+	if lab.Core() {
 		t.Skip("needs what is attached to urdmad; URDMA_DAEMON names one without")
 	}
 }

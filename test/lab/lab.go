@@ -46,6 +46,9 @@ func New(build string) (*Lab, error) {
 	return l, nil
 }
 
+// Core tells that URDMA_DAEMON names test/core/coreurdmad, which answers neither urdma show nor urdma inject.
+func Core() bool { return filepath.Base(os.Getenv("URDMA_DAEMON")) == "coreurdmad" }
+
 func (l *Lab) copyPrograms(build string) error {
 	files := []string{"urdmad", "urdma", "liburdma.so"}
 	examples, _ := filepath.Glob(filepath.Join(build, "examples", "*"))

@@ -170,9 +170,12 @@ func (c *cluster) queuePairs() (all string) {
 	return all
 }
 
-// sent is how many bytes each host's urdmad has sent for its programs.
+// sent is how many bytes each host's urdmad has sent for its programs; nothing if urdmad can't be asked.
 func (c *cluster) sent(t *testing.T) (bytes []uint64) {
 	t.Helper()
+	if lab.Core() {
+		return nil
+	}
 	for _, h := range c.hosts {
 		out, err := h.Urdma("status", "--json")
 		var s struct {
@@ -203,9 +206,14 @@ func (c *cluster) carried(t *testing.T, what string, before []uint64, least uint
 	}
 }
 
-// left waits until no program of the cluster is a client any more.
+// left waits until no program of the cluster is a client any more; if urdmad can't be asked, until it
+// maps no memory of one.
 func (c *cluster) left(t *testing.T) {
 	t.Helper()
+	if lab.Core() {
+		c.givenBack(t)
+		return
+	}
 	for _, h := range c.hosts {
 		var out string
 		for deadline := time.Now().Add(lab.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -103,8 +103,15 @@ func (b *table) ends(m *machine) {
 	}
 }
 
-// disturbed has packets lost, and the link go away.
+// disturbed has packets lost, if urdmad can be asked to lose them, and the link go away.
 func (b *table) disturbed(m *machine) {
+	if !lab.Core() {
+		b.lossy(m)
+	}
+	b.cut(m)
+}
+
+func (b *table) lossy(m *machine) {
 	for _, loss := range []string{"1%", "5%"} {
 		for _, line := range []string{"ib_write_bw -s 65536 -n 50", "ib_read_bw -s 65536 -n 50", "ib_send_bw -s 65536 -n 50",
 			"ib_atomic_bw -n 200 -A FETCH_AND_ADD"} {
@@ -122,6 +129,9 @@ func (b *table) disturbed(m *machine) {
 			}
 		}
 	}
+}
+
+func (b *table) cut(m *machine) {
 	const away = "the link goes away for 2 s"
 	if strings.Contains(away, *only) {
 		p := program{name: away, server: "rping -s -a @ -C 2000 -S 1000", client: "rping -c -a @ -C 2000 -S 1000"}
@@ -190,6 +200,17 @@ func heading(name, parameters string) string {
 	return name + " (`" + parameters + "`)"
 }
 
+// containsLines tells whether each line of part is one of whole.
+func containsLines(whole, part string) bool {
+	lines := strings.Split(whole, "\n")
+	for line := range strings.SplitSeq(part, "\n") {
+		if !slices.Contains(lines, line) {
+			return false
+		}
+	}
+	return true
+}
+
 // compare holds docs/interworking.md to what was seen, or has it say so.
 func (b *table) compare(name string) {
 	if *only != "" {
@@ -207,7 +228,7 @@ func (b *table) compare(name string) {
 		b.t.Fatalf("%s has no line %q", file, begin)
 	}
 	said, below, more := strings.Cut(rest, "\n"+mark)
-	if said == b.text.String() {
+	if said == b.text.String() || lab.Core() && containsLines(said, b.text.String()) {
 		return
 	}
 	if !*typed {

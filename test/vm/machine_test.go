@@ -242,7 +242,7 @@ func (m *machine) urdmaServes(seconds int, p *program) (string, error) {
 
 // killed ends one side of a rping without a word; the other has to end by itself.
 func (m *machine) killed(kernelServes, server bool) error {
-	const serve, ask, seconds = "rping -s -a @ -C 1000000", "rping -c -a @ -C 1000000", 30
+	const serve, ask, seconds = "rping -s -a @ -v -C 1000000", "rping -c -a @ -v -C 1000000", 30
 	var host, guest *lab.Process
 	var err error
 	if kernelServes {
@@ -257,17 +257,8 @@ func (m *machine) killed(kernelServes, server bool) error {
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(lab.Patience); ; time.Sleep(50 * time.Millisecond) {
-		out, err := m.host.Urdma("show", "connection", "--json")
-		if err != nil {
-			return err
-		}
-		if strings.Contains(out, `"open"`) {
-			break
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("no connection: %s", out)
-		}
+	if err := awaits(host, "ping data"); err != nil {
+		return err
 	}
 	if kernelServes == server { // what is in the machine
 		m.kill("rping")

@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	file := flag.String("config", "", "configuration `FILE`, see urdma.json(5)")
+	file := flag.String("config", "", "configuration `FILE`, see urdma.json(5); without, one loopback port")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
@@ -34,13 +34,16 @@ func main() {
 
 func run(ctx context.Context, file string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	cfg, err := config.Load(file, func(warning string) { log.Warn("configuration: " + warning) })
-	if err != nil {
-		return err
+	cfg := config.Default()
+	if file != "" {
+		var err error
+		if cfg, err = config.Load(file, func(warning string) { log.Warn("configuration: " + warning) }); err != nil {
+			return err
+		}
 	}
 	c := &serve.Core{Config: cfg, Log: log}
 	worker.PrepareRuntime(c.Workers())
-	err = start(c)
+	err := start(c)
 	if err == nil {
 		worker.LimitGarbage()
 		err = serveClients(ctx, c)

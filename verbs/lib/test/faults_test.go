@@ -68,7 +68,7 @@ func injected(text string) []string { return []string{"URDMA_INJECT=" + text} }
 // TestEveryStatus: a send and a receive complete with each status of enum ibv_wc_status except success, and
 // later work is flushed; and the status of the requester's send for each response of a responder.
 func TestEveryStatus(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	var texts []string
 	for from := 1; from < len(inject.Statuses); from += 8 {
 		var rules []string
@@ -116,7 +116,7 @@ func TestEveryStatus(t *testing.T) {
 
 // TestEveryErrno: a call fails with each errno value of Linux.
 func TestEveryErrno(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	var values []string
 	for e := syscall.Errno(1); e <= unix.EHWPOISON; e++ { // the last errno value
 		if unix.ErrnoName(e) != "" { // skip numbers without a name
@@ -142,7 +142,7 @@ var unmistakable = []string{"rdma_destroy_event_channel", "rdma_destroy_id", "rd
 
 // TestEveryCall: each function fails with the requested errno value.
 func TestEveryCall(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	const unusual = "EL2NSYNC" // a value that no function returns otherwise
 	_, err := inject.Parse("call none errno=EIO")
 	_, list, ok := strings.Cut(fmt.Sprint(err), "expected one of ")
@@ -185,7 +185,7 @@ func TestEveryCall(t *testing.T) {
 
 // TestLate: events come late and requests are refused, and the program still works.
 func TestLate(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	if said := r.run(t, injected("cm reject"), binary, "managed"); !strings.Contains(said, "RDMA_CM_EVENT_REJECTED") {
 		t.Errorf("a connection request that is rejected: %q", said)
 	}
@@ -202,7 +202,7 @@ func TestLate(t *testing.T) {
 
 // TestInjectedIsExplained: explanations say that the fault was injected.
 func TestInjectedIsExplained(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	for text, c := range map[string]struct {
 		argv   []string
 		number string
@@ -221,7 +221,7 @@ func TestInjectedIsExplained(t *testing.T) {
 
 // TestWrongInject: a program with invalid rules does not run as if there were none.
 func TestWrongInject(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_INJECT=send status=NOPE")
 	if out, err := c.CombinedOutput(); err == nil ||
@@ -234,7 +234,7 @@ func TestWrongInject(t *testing.T) {
 // TestEveryEvent: each asynchronous event of enum ibv_event_type reaches a running program, except
 // IBV_EVENT_WQ_FATAL, because urdmad has no work queues.
 func TestEveryEvent(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	c := exec.Command(binary, "events")
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket)
 	c.Stderr = os.Stderr

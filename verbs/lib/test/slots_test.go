@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"urdma/test/lab"
 )
 
 // killRounds returns how often urdmad is killed.
@@ -33,8 +35,12 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// urdmadBinary builds the real urdmad once for all tests.
+// urdmadBinary builds the real urdmad once for all tests; or it is what the environment variable URDMA_DAEMON
+// names, such as test/core/coreurdmad.
 var urdmadBinary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("URDMA_DAEMON"); path != "" {
+		return path, nil
+	}
 	if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("urdmad needs libdpdk-dev to build: pkg-config libdpdk: %w %s", err, out)
 	}
@@ -83,6 +89,15 @@ func startReal(t *testing.T, args ...string) *real {
 	}
 	t.Fatalf("urdmad did not open its socket within a minute:\n%s", r.said.String())
 	return nil
+}
+
+// startWhole is startReal for a test of what is attached to urdmad.
+func startWhole(t *testing.T) *real {
+	t.Helper()
+	if lab.Core() {
+		t.Skip("needs what is attached to urdmad; URDMA_DAEMON names one without")
+	}
+	return startReal(t)
 }
 
 func (r *real) stop() {

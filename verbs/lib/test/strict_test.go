@@ -12,7 +12,7 @@ import (
 // TestStrict: for each behaviour there is a wrong program that works without it and fails with it or with all
 // of them, and a right one that always works.
 func TestStrict(t *testing.T) {
-	r, binary := startReal(t), filepath.Join(t.TempDir(), "strict")
+	r, binary := startWhole(t), filepath.Join(t.TempDir(), "strict")
 	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
 		binary,
 		"testdata/strict/main.c", "-libverbs").CombinedOutput(); err != nil {
@@ -39,7 +39,7 @@ func TestStrict(t *testing.T) {
 
 // TestWrongStrict: a program with an unknown behaviour does not run as if there were none.
 func TestWrongStrict(t *testing.T) {
-	r, binary := startReal(t), faultsProgram(t)
+	r, binary := startWhole(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
 	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_STRICT=everthing")
 	if out, err := c.CombinedOutput(); err == nil ||
