@@ -37,7 +37,7 @@ func (d *daemon) features() []feature {
 		{server: d.attachInjection},
 		{server: d.attachSnapshots, run: d.logStatistics},
 		{server: d.attachAdmin},
-		{server: d.writeSysfs, show: d.showLink, run: d.showCounters, close: d.removeSysfs},
+		{server: d.WriteSysfs, show: d.ShowLink, run: d.showCounters, close: d.RemoveSysfs},
 		{server: d.attachSubnet, show: d.updateSubnet},
 		{workers: d.shareWithKernel, server: d.followKernel, stop: d.closeKernel},
 	}
@@ -51,7 +51,6 @@ type attachments struct {
 	metrics   *metrics.Server // nil: no metrics_address
 	snapshots *snapshot.Taker
 	cuts      cuts
-	sysfs     bool // we have written the tree in sysfs_dir
 	subnet    *umad.Server
 	shown     []fabric.Shown              // last shown state, by port; guarded by subnet's lock
 	kernels   map[int]*kernelif.Interface // kernel interfaces, by port
@@ -82,7 +81,7 @@ func (d *daemon) restore() error {
 	}
 	d.Links.Lock()
 	defer d.Links.Unlock()
-	if err := d.writeSysfs(); err != nil {
+	if err := d.WriteSysfs(); err != nil {
 		return err
 	}
 	d.subnet.ShowAnew()

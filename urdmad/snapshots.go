@@ -10,10 +10,10 @@ import (
 	"urdma/dpdk/port"
 	"urdma/inspect"
 	"urdma/urdmad/attach/snapshot"
-	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/steer"
 	"urdma/urdmad/core/worker"
+	"urdma/urdmad/sysfs"
 )
 
 func (d *daemon) attachSnapshots() error {

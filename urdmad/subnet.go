@@ -5,8 +5,8 @@ import (
 	"os"
 
 	"urdma/urdmad/attach/fabric"
-	"urdma/urdmad/attach/sysfs"
 	"urdma/urdmad/attach/umad"
+	"urdma/urdmad/sysfs"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )
@@ -51,7 +51,7 @@ func (d *daemon) subnetPorts() (list []fabric.Port) {
 
 // showSubnet writes the subnet's settings of port i to sysfs, and applies them to its link.
 func (d *daemon) showSubnet(i int, s fabric.Shown) {
-	if err := sysfs.SetSubnet(d.Config.SysfsDir, sysfsPort(&d.Config.Ports[i]),
+	if err := sysfs.SetSubnet(d.Config.SysfsDir, d.SysfsPort(i),
 		sysfs.Subnet{LID: s.LID, SMLID: s.SMLID, LMC: s.LMC, SMSL: s.SMSL, State: s.State,
 			Phys: s.Phys, CapabilityMask: s.CapabilityMask}); err != nil {
 		d.log.Warn("sysfs does not show the subnet's change", "port", d.Config.Ports[i].Name, "error", err)

@@ -60,7 +60,7 @@ var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd
 	"urdmad/logs", "urdmad/core/mailbox",
 	"urdmad/core/mem", "urdmad/attach/metrics", "urdmad/core/neighbour", "urdmad/core/netif", "urdmad/core/qp/...",
 	"urdmad/core/qpconnect", "urdmad/core/rdmap", "urdmad/core/reliable",
-	"urdmad/core/samehost", "urdmad/attach/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring",
+	"urdmad/core/samehost", "urdmad/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring",
 	"urdma/capture", "urdma/report", "urdma/top"}
 
 // TestUnits runs Go's unit tests, with C's layouts among them. They take their short

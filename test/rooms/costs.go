@@ -23,7 +23,6 @@ var features = []struct {
 	{"injector: urdma inject, strict", regexp.MustCompile(`\bInterceptor\b`)},
 	{"impair: loss and delay of a port", regexp.MustCompile(`\bSetQueue\b`)},
 	{"snapshot, metrics: states of connections", regexp.MustCompile(`\bInspect\(`)},
-	{"sysfs: the path that clients are told", regexp.MustCompile(`\bSysfs(Path)?\b`)},
 	{"kernelif: the kernel's network interface", regexp.MustCompile(`\b(DropKernel|SetKernel|Kernel[A-Z]\w*)\b`)},
 	{"admin, umad, fabric, responder", regexp.MustCompile(`(?i)\b(admin\.|umad\b|fabric\.|responder\.)`)},
 }

@@ -42,6 +42,7 @@ type Core struct {
 
 	alone      bool         // one worker is used although the configuration allows several
 	shared     *sharedPorts // nil: there is one worker
+	sysfs      bool         // we have written the tree in sysfs_dir
 	closePorts func() error
 	claims     []io.Closer // claims of addresses, see claimAddresses
 }

@@ -48,16 +48,16 @@ func run(ctx context.Context, file string) error {
 		worker.LimitGarbage()
 		err = serveClients(ctx, c)
 	}
-	return errors.Join(err, c.Stop(), c.Close())
+	return errors.Join(err, c.Stop(), c.Close(), c.RemoveSysfs())
 }
 
 func start(c *serve.Core) error {
-	for _, step := range []func() error{c.Open, c.MakeWorkers, c.StartWorkers} {
+	for _, step := range []func() error{c.Open, c.MakeWorkers, c.StartWorkers, c.WriteSysfs} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	c.Links.Watch()
+	c.Links.Watch(c.ShowLink)
 	c.Server.Attach(&control.Hooks{Answered: tellListener}, nil)
 	return nil
 }

@@ -1,10 +1,6 @@
 package sysfs
 
-import (
-	"strconv"
-
-	"urdma/inject"
-)
+import "strconv"
 
 // Counters are the totals of a port since urdmad started.
 type Counters struct {
@@ -13,12 +9,16 @@ type Counters struct {
 	RxErrors             uint64 // packets that were malformed
 	RxDropped, TxDropped uint64 // packets for which there was no room
 	LinkDowns            uint64
-	Injected             [len(inject.PortErrors)]uint64 // injected errors, counted in addition
 }
 
-// SetCounters writes a port's counters to the tree that Write made.
-func SetCounters(dir string, p Port, c Counters) error {
-	for file, value := range c.files() {
+// SetCounters writes a port's counters to the tree that Write made. errors, which may be nil, are counted in
+// addition, by the names of InfiniBand's error counters.
+func SetCounters(dir string, p Port, c Counters, errors map[string]uint64) error {
+	files := c.files()
+	for name, n := range errors {
+		files["counters/"+name] += n
+	}
+	for file, value := range files {
 		if err := put(dir, p.dir()+file, strconv.FormatUint(value, 10)); err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func SetCounters(dir string, p Port, c Counters) error {
 // Architecture Specification vol. 1); events that cannot happen here are 0.
 func (c *Counters) files() map[string]uint64 {
 	const word = 4
-	files := map[string]uint64{
+	return map[string]uint64{
 		"counters/port_rcv_data":                   c.RxBytes / word,
 		"counters/port_rcv_packets":                c.RxPackets,
 		"counters/port_rcv_errors":                 c.RxErrors,
@@ -59,10 +59,6 @@ func (c *Counters) files() map[string]uint64 {
 		"hw_counters/rx_bytes":                     c.RxBytes,
 		"hw_counters/tx_bytes":                     c.TxBytes,
 	}
-	for i, n := range c.Injected {
-		files["counters/"+inject.PortErrors[i]] += n
-	}
-	return files
 }
 
 // lifespan is how long a value stays valid before it is updated, in milliseconds.

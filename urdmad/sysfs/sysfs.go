@@ -109,7 +109,7 @@ func (d *Device) write(dir string, i int) error {
 			}
 		}
 	}
-	return SetCounters(dir, d.Port, d.Counters)
+	return SetCounters(dir, d.Port, d.Counters, nil)
 }
 
 // SetLink writes a new link state to the tree that Write made, unless the port is shown as

@@ -215,7 +215,7 @@ func TestTransports(t *testing.T) {
 		Subnet{LID: 0x12, SMLID: 0x34, SMSL: 1, State: 4, Phys: 5, CapabilityMask: 0x2010840}); err != nil {
 		t.Fatal(err)
 	}
-	if err := SetCounters(dir, Port{"urdma0", 1}, Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}); err != nil {
+	if err := SetCounters(dir, Port{"urdma0", 1}, Counters{RxPackets: 7, RxBytes: 404, TxBytes: 808}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for root, want := range map[string]map[string]string{
