@@ -65,7 +65,8 @@ func newDoctor() *cobra.Command {
 }
 
 func (o *doctorOptions) facts(args []string) (*doctor.Facts, error) {
-	f := &doctor.Facts{Version: version, Commands: o.cards, Machine: os.Geteuid() == 0, Places: config.SocketPlaces(), Socket: config.FindSocket()}
+	f := &doctor.Facts{Version: version, Commands: o.cards, Machine: os.Geteuid() == 0,
+		Places: config.SocketPlaces(), Socket: config.FindSocket()}
 	if o.socket != "" {
 		f.Socket, f.Places = o.socket, []string{o.socket}
 	}

@@ -9,8 +9,9 @@ import (
 
 // Guard runs fn and reports whether it accessed invalid memory, and the address: a client has truncated its
 // file, or punched a hole into it, or unmapped memory shared with urdmad. Any other panic is given to contain,
-// while its stack is still there: false, or contain being nil, passes it on. Any goroutine may call Guard. A call costs some 10 ns and a caught fault 4 µs, so one call per turn is
-// acceptable. Effects of fn before the fault remain.
+// while its stack is still there: false, or contain being nil, passes it on. Any goroutine may call Guard. A call
+// costs some 10 ns and a caught fault 4 µs, so one call per turn is acceptable. Effects of fn before the fault
+// remain.
 func Guard(fn func(), contain func(value any) bool) (addr uintptr, faulted bool) {
 	debug.SetPanicOnFault(true) // a setting of the goroutine, so it is set in each call
 	defer func() {
