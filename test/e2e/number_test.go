@@ -39,6 +39,17 @@ func TestByNumber(t *testing.T) {
 	}
 }
 
+// TestPortsAddressForTCP: perftest's own TCP connection to the address of a port that the kernel does not have
+// reaches the server on this host.
+func TestPortsAddressForTCP(t *testing.T) {
+	a, b := labtest.Join(t, lab.Loopback, nil)
+	n := &byNumber{a, b, a.Address}
+	r := n.run(t, "roce", "ib_send_bw", "-F", "-x", "0", "-n", "100")
+	if rows, err := lab.ParsePerftest(r.Client); err != nil || len(rows) != 1 {
+		t.Errorf("%v\n%s", err, lab.Tail(r.Client, 30))
+	}
+}
+
 // byNumber are two hosts, where the server is found by TCP, and the share of the runs that they have.
 type byNumber struct {
 	server, client *lab.Node

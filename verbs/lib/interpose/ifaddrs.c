@@ -32,7 +32,7 @@ static bool is_ours(const struct ifaddrs *entry)
 	return ((const struct port_address *)entry)->owner == &ours;
 }
 
-static bool same_address(const struct sockaddr *a, const struct urdma_abi_device *port)
+bool urdma_same_address(const struct sockaddr *a, const struct urdma_abi_device *port)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
@@ -50,7 +50,7 @@ static bool same_address(const struct sockaddr *a, const struct urdma_abi_device
 static bool held(const struct ifaddrs *list, const struct urdma_abi_device *port)
 {
 	for (; list; list = list->ifa_next)
-		if (same_address(list->ifa_addr, port))
+		if (urdma_same_address(list->ifa_addr, port))
 			return true;
 	return false;
 }

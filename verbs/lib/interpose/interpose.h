@@ -22,6 +22,11 @@ void *urdma_real(void **found, const char *name);
 		(__typeof__(&name))urdma_real(&found_, #name);        \
 	})
 
+/* ifaddrs.c: reports whether the address is that of a port. */
+struct sockaddr;
+struct urdma_abi_device;
+bool urdma_same_address(const struct sockaddr *a, const struct urdma_abi_device *port);
+
 /* ---- paths.c: paths of the kernel's RDMA devices ------------------------------ */
 
 enum urdma_place_kind {

@@ -301,6 +301,13 @@ static struct urdma_client *connect_once(void)
 	return NULL;
 }
 
+struct urdma_client *urdma_client_current(void)
+{
+	struct urdma_client *client = get_published();
+
+	return client && urdma_client_alive(client) ? client : NULL;
+}
+
 /* Cancellation is disabled: connecting makes calls that are cancellation points. */
 struct urdma_client *urdma_client_get(void)
 {

@@ -69,6 +69,9 @@ struct urdma_client;
  * does not run; EPROTO: it has another version). */
 struct urdma_client *urdma_client_get(void);
 
+/* Returns the current session, NULL if there is none. */
+struct urdma_client *urdma_client_current(void);
+
 /* Returns false once urdmad is known to have ended, and in a child after fork(2). Costs a load. */
 bool urdma_client_alive(const struct urdma_client *client);
 

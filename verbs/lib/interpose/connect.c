@@ -1,0 +1,48 @@
+/*
+ * connect.c - connect(2) to the IPv4 address of a port of this machine's urdmad reaches the local host if the kernel
+ * does not have that address, as with loopback and memif ports. Programs such as perftest without -R exchange
+ * their queue pairs' numbers over a TCP connection to the address that the user gives for the device.
+ */
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "../session/session.h"
+#include "interpose.h"
+
+/* Only a process that has looked for devices knows their addresses: no other one asks urdmad for them. */
+static bool is_port(const struct sockaddr *to)
+{
+	struct urdma_client *client = urdma_client_current();
+
+	for (uint32_t i = 0; client && i < urdma_client_devices(client); i++)
+		if (urdma_same_address(to, urdma_device_info(client, i)))
+			return true;
+	return false;
+}
+
+/* Tries to bind a socket to the address. */
+static bool kernel_has(struct sockaddr_in address)
+{
+	int before = errno, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool has;
+
+	address.sin_port = 0; /* any */
+	has = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	urdma_close(fd);
+	errno = before;
+	return has;
+}
+
+EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
+{
+	struct sockaddr_in local;
+
+	if (!to.__sockaddr__ || length != sizeof(local) || to.__sockaddr__->sa_family != AF_INET ||
+	    !is_port(to.__sockaddr__))
+		return REAL(connect)(fd, to, length);
+	memcpy(&local, to.__sockaddr__, sizeof(local));
+	if (!kernel_has(local))
+		local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return REAL(connect)(fd, (struct sockaddr *)&local, length);
+}
