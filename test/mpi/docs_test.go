@@ -16,6 +16,7 @@ var lines = regexp.MustCompile(`(?m)^ *(mpirun .*openib.* exec -- \S+|urdma run 
 // TestDocumentedLines types what docs/MPI.md tells to: on one host, or, where a line
 // names two, between two.
 func TestDocumentedLines(t *testing.T) {
+	needOpenib(t)
 	one, two := newCluster(t, lab.Loopback), newCluster(t, lab.Memif)
 	const page = "../../docs/MPI.md"
 	text, err := os.ReadFile(page)

@@ -18,6 +18,7 @@ var silent = regexp.MustCompile("vendor error +1282 ") // 0x0502
 // TestLink: a scenario file takes a link down for 200 ms in the midst of a job, which goes on;
 // one that leaves it down ends the job. Both do so again with the same seed.
 func TestLink(t *testing.T) {
+	needOpenib(t)
 	w := private // timeout 14, 67 ms: openib's own is 20, and the end would take two minutes
 	w.parameters = append(slices.Clone(w.parameters), "btl_openib_ib_timeout", "14")
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {

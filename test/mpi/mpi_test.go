@@ -26,12 +26,10 @@ var (
 	ucx    = []string{"pml", "ucx", "osc", "ucx", "btl", "self"}
 
 	private = way{"openib, shared receive queues disabled",
-		append(openib[:6:6], "btl_openib_receive_queues", "P,65536,256,192,128"), nil}
-	shared = way{"openib, default receive queues", openib, nil}
-	ofi    = way{"libfabric", []string{"pml", "cm", "mtl", "ofi", "mtl_ofi_provider_include", "verbs;ofi_rxm", "osc",
-		"pt2pt", "btl", "self"}, nil}
+		append(openib[:6:6], "btl_openib_receive_queues", "P,65536,256,192,128"), nil}.orLibfabric()
+	shared = way{"openib, default receive queues", openib, nil}.orLibfabric()
 
-	ways = []way{private, shared, ofi,
+	ways = []way{private, shared, libfabric(),
 		{"openib, only shared receive queues", append(openib[:6:6], "btl_openib_receive_queues", "S,65536,256,128,32"), nil},
 		{"ucx, rc", ucx, []string{"UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=urdma0:1", "URDMA_TRANSPORT=ib"}},
 		{"ucx, ud", ucx, []string{"UCX_TLS=ud_verbs,self", "UCX_NET_DEVICES=urdma0:1", "URDMA_TRANSPORT=ib"}},
@@ -42,6 +40,7 @@ var (
 // through each urdmad.
 func pass(t *testing.T, c *cluster, ranks int, w way, least uint64, tests ...string) {
 	t.Helper()
+	installed(t, w)
 	before := c.sent(t)
 	out, err := c.run(ranks, w, 5*time.Minute, append([]string{c.check}, tests...)...)
 	if err != nil {

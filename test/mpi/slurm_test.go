@@ -177,6 +177,9 @@ func (s *slurm) until(t *testing.T, started []*lab.Process, done func() bool) {
 // typed runs a line with a shell of the first host, as cluster's does.
 func (s *slurm) typed(t *testing.T, line string) {
 	t.Helper()
+	if strings.Contains(line, "openib") {
+		needOpenib(t)
+	}
 	if strings.Contains(line, "--mpi=pmix") {
 		if out, err := s.wait(lab.Patience, s.command("srun", "--mpi=list")); err != nil || !strings.Contains(out, "pmix") {
 			t.Skipf("SKIPPED: this Slurm has no PMIx: %v\n%s", err, out)
