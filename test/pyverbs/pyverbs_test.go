@@ -136,8 +136,8 @@ func read(t *testing.T, path string) []byte {
 
 func run(t *testing.T, n *lab.Node, urdma, tests, transport string) {
 	// Debian's Python, whose modules the package is made for.
-	p, err := n.Start(urdma, "exec", "--transport", transport, "--", "env", "PATH="+tests+":"+os.Getenv("PATH"), "/usr/bin/python3",
-		filepath.Join(tests, "run_tests.py"), "-v")
+	p, err := n.Start(urdma, "exec", "--transport", transport, "--", "env", "PATH="+tests+":"+os.Getenv("PATH"),
+		"/usr/bin/python3", filepath.Join(tests, "run_tests.py"), "-v")
 	if err != nil {
 		t.Fatal(err)
 	}
