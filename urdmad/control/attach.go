@@ -33,9 +33,10 @@ type Hooks struct {
 	// session's goroutine.
 	Before func(x *Session, t abi.Type) error
 	// Answered is called when a client's request was answered; on the session's goroutine.
-	Answered func(x *Session, a *Answered)
+	Answered func(x *Session, a Answered)
 	// Deliver is called for each rdma_cm event e of a channel; v is the event in the client's
-	// form. It reports whether the feature keeps the event back, to send it later by Send.
+	// form, valid until Deliver returns. It reports whether the feature keeps a copy of it back, to
+	// send it later by Send.
 	Deliver func(c *EventChannel, e *cm.Event, v *abi.CMEvent) (kept bool)
 	// Refuse reports whether to reject a peer's connection request before the program gets it.
 	Refuse func(x *Session, peer netip.AddrPort) bool
@@ -129,7 +130,7 @@ func (s *Server) before(x *Session, t abi.Type) error {
 	return nil
 }
 
-func (s *Server) answered(x *Session, a *Answered) {
+func (s *Server) answered(x *Session, a Answered) {
 	for _, h := range s.hooks {
 		if h.Answered != nil {
 			h.Answered(x, a)

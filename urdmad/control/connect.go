@@ -27,7 +27,8 @@ func count(id *cm.ID, by int) { id.Channel.(*EventChannel).ids += by }
 
 // Deliver implements cm.Channel; on the engine's thread.
 func (c *EventChannel) Deliver(e *cm.Event) {
-	v := eventOf(e)
+	v := &c.x.w.event
+	*v = eventOf(e)
 	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
 	if !c.x.s.keepsBack(c, e, v) {
 		c.Send(v)

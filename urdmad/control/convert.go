@@ -49,8 +49,8 @@ func paramOf(p *abi.CMParam) *cm.Param {
 }
 
 // eventOf converts an event for clients. The event numbers on both sides are those of rdma_cma.h.
-func eventOf(e *cm.Event) *abi.CMEvent {
-	v := &abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: deviceNumber(e.Dev),
+func eventOf(e *cm.Event) abi.CMEvent {
+	v := abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: deviceNumber(e.Dev),
 		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),
 		Param: abi.CMParam{ResponderResources: e.Param.ResponderResources, InitiatorDepth: e.Param.InitiatorDepth,
 			QPNum: e.Param.QPN, QKey: e.Param.QKey}}

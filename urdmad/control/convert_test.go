@@ -35,8 +35,8 @@ func TestEventCrosses(t *testing.T) {
 		Local: AddrFrom4([4]byte{10, 0, 0, 1}, 7000), Peer: AddrFrom4([4]byte{10, 0, 0, 2}, 50000),
 		Param: abi.CMParam{ResponderResources: 5, InitiatorDepth: 6, QPNum: 7}}
 	want.Param.SetPrivate([]byte("hi"))
-	if got := eventOf(&e); *got != want {
-		t.Errorf("got %+v, expected %+v", *got, want)
+	if got := eventOf(&e); got != want {
+		t.Errorf("got %+v, expected %+v", got, want)
 	}
 	e.Dev, e.Child = -1, nil
 	if got := eventOf(&e); got.Device != abi.NoDevice || got.Child != abi.NoHandle {

@@ -42,7 +42,7 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	}
 	if x.ready && t.Way() != abi.Looks {
 		if err := x.s.before(x, t); err != nil {
-			x.s.answered(x, &Answered{Type: t, Begun: time.Now(), Err: err})
+			x.s.answered(x, Answered{Type: t, Begun: time.Now(), Err: err})
 			return err
 		}
 	}
@@ -54,6 +54,6 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	}
 	begun := time.Now()
 	err := h(x, b, r)
-	x.s.answered(x, &Answered{t, r.of, begun, err})
+	x.s.answered(x, Answered{t, r.of, begun, err})
 	return err
 }

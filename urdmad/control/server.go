@@ -108,6 +108,7 @@ type workerState struct {
 	attached   []*Session              // sessions that have said HELLO
 	byClient   map[*qp.Client]*Session // the same, by client
 	linkEvents []linkEvent             // see LinkChanged
+	event      abi.CMEvent             // the event being delivered; here because each would be allocated
 }
 
 // Server is the control side of a urdmad.

@@ -102,7 +102,7 @@ func (v *Watch) Because(x *control.Session, e *abi.TraceEvent, text string) {
 }
 
 // answered records and reports a request that was answered, with the reason if it was refused.
-func (v *Watch) answered(x *control.Session, a *control.Answered) {
+func (v *Watch) answered(x *control.Session, a control.Answered) {
 	e := abi.TraceEvent{Kind: abi.TraceCall, Code: uint32(a.Type), DurationNs: uint64(time.Since(a.Begun))}
 	if o, ok := a.For.(*control.QP); ok {
 		e.QPN = o.QP.QPN
@@ -115,11 +115,16 @@ func (v *Watch) answered(x *control.Session, a *control.Answered) {
 		c.recorder.Call(a.Begun.UnixNano(), &e)
 	}
 	traced := c != nil && c.traced.Load()
-	if !traced && a.Err == nil {
-		return
+	if traced || a.Err != nil {
+		v.showAnswered(x, c, e, a)
 	}
+}
+
+// showAnswered shows a request to those who trace the client, and records why it was refused. It is a function of its
+// own so that requests that nobody traces allocate nothing.
+func (v *Watch) showAnswered(x *control.Session, c *client, e abi.TraceEvent, a control.Answered) {
 	x.Do(func() {
-		if traced {
+		if c != nil && c.traced.Load() {
 			c.w.event(&x.Owner, &e, "", a.Begun)
 		}
 		if a.Err != nil {
