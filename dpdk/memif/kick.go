@@ -87,18 +87,18 @@ func (i *interrupt) kick() {
 
 // drain reads until the fd is no longer readable.
 func (i *interrupt) drain() {
-	var b [64]byte
 	switch {
 	case i.fd < 0:
 	case i.socket:
+		var b [64]byte
 		for range 1024 { // limited, because the peer may keep writing
-			n, _, _, _, err := unix.Recvmsg(i.fd, b[:], nil, unix.MSG_DONTWAIT)
+			n, err := receive(i.fd, &b)
 			if err != nil || n < len(b) {
 				return
 			}
 		}
 	default:
-		unix.Preadv2(i.fd, [][]byte{b[:8]}, -1, unix.RWF_NOWAIT)
+		unix.Preadv2(i.fd, [][]byte{make([]byte, 8)}, -1, unix.RWF_NOWAIT)
 	}
 }
 

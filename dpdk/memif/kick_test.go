@@ -1,6 +1,7 @@
 package memif
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -57,5 +58,28 @@ func TestForeignInterrupts(t *testing.T) {
 	defer unix.Close(theirs)
 	if in, err := openInterrupt(theirs, true); err != nil || !in.socket {
 		t.Errorf("of a socketpair: %+v, %v", in, err)
+	}
+}
+
+// TestDrain: draining takes all kicks, does not wait, and allocates nothing.
+func TestDrain(t *testing.T) {
+	ours, theirs, err := newInterrupt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.close()
+	peer := interrupt{fd: theirs, socket: true}
+	defer peer.close()
+	if n := testing.AllocsPerRun(100, func() {
+		for range 100 {
+			peer.kick()
+		}
+		ours.drain()
+		ours.drain()
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if _, err := unix.Read(ours.fd, make([]byte, 1)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("after draining: %v, expected %v", err, unix.EAGAIN)
 	}
 }
