@@ -12,9 +12,10 @@ func (x *Session) batch(b []byte, r *Reply) (err error) {
 	r.Done = func() {}
 	defer x.setMade(nil)
 	r.Body, err = runBatch(x.batched[:0], b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
-		var one Reply
+		x.part = Reply{}
 		x.setMade(made)
-		err := x.dispatch(t, request, &one)
+		one := &x.part
+		err := x.dispatch(t, request, one)
 		if before, last := r.Done, one.Done; last != nil {
 			r.Done = func() { before(); last() }
 		}

@@ -52,8 +52,12 @@ type Session struct {
 	contexts []*Context    // also in objects; engine thread
 	unread   events.Quota  // events that the client has not read; engine thread
 	becomes  func() error  // serves the connection after this request; nil: the session goes on
-	limits   abi.Device    // see most; here because each request asks for them
-	batched  []byte        // memory for the response to a batch
+
+	// Memory for the current request, which otherwise each request would allocate; session's goroutine only.
+	limits  abi.Device // see most
+	reply   Reply      // to the request
+	part    Reply      // to a request of a batch
+	batched []byte     // the response to a batch
 }
 
 func newSession(s *Server, c *net.UnixConn) *Session {
@@ -115,9 +119,9 @@ func (x *Session) request(b []byte) error {
 	if !x.ready && h.Type != abi.Hello && h.Type.Way() != abi.Looks {
 		return fmt.Errorf("control: first message has type %d, expected HELLO (%d)", h.Type, abi.Hello)
 	}
-	r := Reply{}
-	err := x.dispatch(h.Type, b, &r)
-	return x.answer(h, r, err)
+	x.reply = Reply{}
+	err := x.dispatch(h.Type, b, &x.reply)
+	return x.answer(h, &x.reply, err)
 }
 
 // Reply is a response without its header: the bytes of the structure, with room for the header in
@@ -132,7 +136,7 @@ type Reply struct {
 // Respond returns a reply with a response structure.
 func Respond[T any](v *T, fds ...int) Reply { return Reply{Body: abi.Bytes(v), FDs: fds} }
 
-func (x *Session) answer(h abi.Header, r Reply, err error) error {
+func (x *Session) answer(h abi.Header, r *Reply, err error) error {
 	if r.Done != nil {
 		defer r.Done()
 	}
