@@ -64,7 +64,7 @@ func start(c *serve.Core) error {
 
 // tellListener has test/lab see that a server waits for its client; of a whole urdmad urdma show
 // says it.
-func tellListener(x *control.Session, a *control.Answered) {
+func tellListener(x *control.Session, a control.Answered) {
 	if a.Type == abi.CMListen && a.Err == nil {
 		x.Server().Log.Info("a program listens", "pid", x.Owner.PID)
 	}
