@@ -32,9 +32,11 @@ const (
 )
 
 // NewMutated returns one in a new world, whose queue pairs are connected by number.
-func NewMutated(t *testing.T, o Options) *Mutated {
-	w := New(t, o)
-	m := &Mutated{NumberPair: ConnectedPairIn(w, false, 2)}
+func NewMutated(t *testing.T, o Options) *Mutated { return MutatedIn(New(t, o), false) }
+
+// MutatedIn is NewMutated in a given world; local: both queue pairs are of host A.
+func MutatedIn(w *World, local bool) *Mutated {
+	m := &Mutated{NumberPair: ConnectedPairIn(w, local, 2)}
 	a, b := m.QA.Client, m.QB.Client
 	m.Source, m.Inbox = a.Register(1<<14, 0), a.Register(1<<14, mem.LocalWrite)
 	m.Received, m.Fetch = b.Register(1<<14, mem.LocalWrite), b.Register(1<<14, mem.LocalWrite)
@@ -60,6 +62,12 @@ func NewMutated(t *testing.T, o Options) *Mutated {
 
 // Messages has both programs post their messages, and waits until all have completed.
 func (m *Mutated) Messages() {
+	m.Post()
+	m.Settle(sendsOfA, sendsOfB)
+}
+
+// Post has both programs post their messages.
+func (m *Mutated) Post() {
 	for i := range mutationReceives {
 		m.QA.PostRecv(uint64(i), m.Inbox.SGE(8192, 4096))
 		m.QB.PostRecv(uint64(i), m.Received.SGE(0, 4096))
@@ -75,7 +83,6 @@ func (m *Mutated) Messages() {
 	m.QB.Post(Read(0, m.Open[0], 0), m.Fetch.SGE(0, 3000))
 	m.QB.Post(Send(1), m.Fetch.SGE(4096, 2000))
 	m.QB.Post(Read(2, m.Open[0], 4096), m.Fetch.SGE(3000, 1000))
-	m.Settle(sendsOfA, sendsOfB)
 }
 
 // Inject has a frame come before the next turn, from the host whose address is its source.
@@ -104,6 +111,14 @@ func (m *Mutated) Settle(ofA, ofB int) {
 // read, and each message completes once.
 func (m *Mutated) Check() {
 	m.T.Helper()
+	m.CheckMemory()
+	m.completed(0, sendsOfA)
+	m.CompletedB()
+}
+
+// CheckMemory verifies that memory without rights is neither written nor read.
+func (m *Mutated) CheckMemory() {
+	m.T.Helper()
 	want := bytes.Repeat([]byte{0x5e}, 1<<12)
 	for i, g := range m.Guards {
 		if !bytes.Equal(g.Bytes, want) {
@@ -121,20 +136,29 @@ func (m *Mutated) Check() {
 			m.T.Errorf("%s has come from memory without rights", name)
 		}
 	}
-	for i, posted := range []int{sendsOfA, sendsOfB} {
-		seen := map[uint64]bool{}
-		for _, e := range m.Done[i] {
-			if seen[e.WRID] {
-				m.T.Errorf("send %d of program %d has completed twice", e.WRID, i)
-			}
-			seen[e.WRID] = true
+}
+
+// CompletedB verifies that each message of B's program has completed once.
+func (m *Mutated) CompletedB() {
+	m.T.Helper()
+	m.completed(1, sendsOfB)
+}
+
+// completed verifies that so many sends of a program have completed, each once.
+func (m *Mutated) completed(i, posted int) {
+	m.T.Helper()
+	seen := map[uint64]bool{}
+	for _, e := range m.Done[i] {
+		if seen[e.WRID] {
+			m.T.Errorf("send %d of program %d has completed twice", e.WRID, i)
 		}
-		if len(seen) < posted {
-			m.T.Errorf("%d of %d sends of program %d have completed", len(seen), posted, i)
-		}
-		if len(m.Got[i]) > mutationReceives {
-			m.T.Errorf("program %d has %d receives", i, len(m.Got[i]))
-		}
+		seen[e.WRID] = true
+	}
+	if len(seen) < posted {
+		m.T.Errorf("%d of %d sends of program %d have completed", len(seen), posted, i)
+	}
+	if len(m.Got[i]) > mutationReceives {
+		m.T.Errorf("program %d has %d receives", i, len(m.Got[i]))
 	}
 }
 

@@ -47,7 +47,7 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 	for i := range out[:n] {
 		p := q.users[out[i].UserHandle]
 		switch {
-		case p == nil && q.ofDomain && out[i].UserHandle == 0:
+		case p == nil && (q.ofDomain && out[i].UserHandle == 0 || q.hostile()):
 			continue
 		case p == nil:
 			q.Client.Host.World.T.Fatalf("completion %+v of an unknown queue pair", out[i])
@@ -57,6 +57,16 @@ func (q *CQ) PollInto(out []abi.CQE) int {
 		p.Ring.Polled(&out[i])
 	}
 	return n
+}
+
+// hostile reports whether the client may have changed the completions itself.
+func (q *CQ) hostile() bool {
+	for _, p := range q.users {
+		if p.Hostile {
+			return true
+		}
+	}
+	return false
 }
 
 // Completions polls until there are n completions.
