@@ -171,6 +171,9 @@ func (s *SendQueue) Tail() uint32 { return s.tail }
 // Slots returns the number of slots; 0 for a queue pair without a send queue.
 func (s *SendQueue) Slots() int { return s.ring.Slots() }
 
+// ReadsOutstanding reports whether a Read or an atomic has begun whose answer has not come.
+func (s *SendQueue) ReadsOutstanding() bool { return s.reads > 0 }
+
 // Outstanding returns the number of fetched work requests that have not completed.
 func (s *SendQueue) Outstanding() int { return int(s.tail - s.head) }
 

@@ -13,6 +13,7 @@ type liveness struct {
 	blocked bool // the caller wants to send and has no credits
 	due     bool // a probe should go
 	dead    bool
+	awaited bool // the peer owes an answer
 }
 
 // restart starts watching now.
@@ -47,15 +48,15 @@ func (c *Conn) probeTime() Time {
 		return Never
 	case v.blocked:
 		return v.asked + min(c.rtt.timeout()<<min(v.stalls, 10), c.cfg.MaxRTO)
-	case c.cfg.KeepAlive == 0:
+	case c.keepAlive() == 0:
 		return Never
 	case v.since == unknown:
 		return 0 // the first Tick sets the times
 	case v.probes == 0:
-		return v.since + c.cfg.KeepAlive
+		return v.since + c.keepAlive()
 	}
 	// The remaining tries share the time left until death.
-	return v.asked + (c.cfg.DeathTimeout-c.cfg.KeepAlive)/4
+	return v.asked + (c.cfg.DeathTimeout-c.keepAlive())/4
 }
 
 func (c *Conn) tickProbe(now Time) {

@@ -100,6 +100,23 @@ func (c *Conn) SetDeathTimeout(t Time) {
 	c.cfg.normalize()
 }
 
+// Await says whether an answer of the peer is awaited. A peer that owes one is probed like one with
+// Config.KeepAlive: it may have died after it has acknowledged the request.
+func (c *Conn) Await(answer bool) {
+	if c.live.awaited != answer {
+		c.live.awaited = answer
+		c.live.probes = 0
+	}
+}
+
+// keepAlive returns how long the peer of an idle connection may be silent before it is probed; 0: unlimited.
+func (c *Conn) keepAlive() Time {
+	if c.live.awaited && c.cfg.KeepAlive == 0 {
+		return c.cfg.DeathTimeout / 2
+	}
+	return c.cfg.KeepAlive
+}
+
 // deathTime returns when the peer is given up if nothing happens until then: after a silence of
 // DeathTimeout, or without an acknowledgement for alivePatience times as long.
 func (c *Conn) deathTime() Time {

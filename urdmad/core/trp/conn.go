@@ -159,7 +159,8 @@ func (c *Conn) Start(p Start) {
 const socketDelay = 500 * clock.Microsecond
 
 // reliability returns the configuration of a connection's reliability layer. A connection by number ends
-// after the timeouts in its queue pair's attributes, and sends no keep-alive probes.
+// after the timeouts in its queue pair's attributes, and sends keep-alive probes only while it awaits an
+// answer.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 	wide := p.Peer.Capabilities&wire.CapCredits != 0
 	sends, holds := c.port.windows(wide)
@@ -248,6 +249,9 @@ func (c *Conn) tickPeer() bool {
 func (c *Conn) schedule() {
 	if !c.live() {
 		return
+	}
+	if c.ByNumber {
+		c.rel.Await(c.QP.SQ.ReadsOutstanding())
 	}
 	c.s.clock.Hasten(c.timer, min(c.rel.Deadline(), c.peerNotReady.askTime()))
 	if c.end.finPending {

@@ -11,6 +11,7 @@ import (
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
+	"urdma/wire"
 )
 
 // TestDeath: a peer that falls silent is given up after the death time-out: the
@@ -375,4 +376,22 @@ func posted(list []*enginetest.QP) (n uint64) {
 		n += q.Q.Stats.SendsPosted
 	}
 	return n
+}
+
+// TestHostVanishesBeforeAnswer: a Read of queue pairs connected by number fails when the peer's host is gone
+// after it has acknowledged the request.
+func TestHostVanishesBeforeAnswer(t *testing.T) {
+	n := enginetest.NewConnectedPair(t, false, linked.Path{}, 7)
+	n.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool { // the answers are lost
+		segment := wire.UDPHeaderLen + wire.TRPExtLen
+		return len(frame) > segment+wire.TaggedLen && wire.Opcode(frame[segment+1]&0xf) == wire.OpReadResponse
+	}})
+	n.QA.Post(enginetest.Read(9, n.MB, 0), n.MA.SGE(0, 100))
+	n.Pass(100 * time.Millisecond)
+	n.B.Stop()
+	for _, e := range n.QA.Send.Completions(1) {
+		if e.WRID != 9 || e.Status != abi.StatusRetryExcErr {
+			t.Errorf("completion %+v, expected that retries are exceeded", e)
+		}
+	}
 }
