@@ -467,12 +467,14 @@ var allRights = uint32(abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.Access
 
 // run makes every request, each in the state that it is for.
 func (x *mutated) run() {
-	x.ask(abi.Hello, abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid()), Flags: abi.HelloPool}, x.files.self)
+	x.ask(abi.Hello, abi.HelloRequest{ABIVersion: abi.Version, PID: uint32(os.Getpid()), Flags: abi.HelloPool},
+		x.files.self)
 	x.ask(abi.QueryDevice, abi.QueryDeviceRequest{})
 	device := x.handle(abi.OpenDevice, abi.OpenDeviceRequest{})
 	pd := x.handle(abi.AllocPD, abi.HandleMessage{Handle: device})
 	mapped := x.handle(abi.AddFile, abi.Header{}, x.files.shared)
-	mr := x.handle(abi.RegMR, abi.RegMRRequest{PD: pd, Access: allRights, Addr: 4096, Length: 1 << 16, IOVA: 4096, File: mapped})
+	mr := x.handle(abi.RegMR, abi.RegMRRequest{PD: pd, Access: allRights, Addr: 4096, Length: 1 << 16,
+		IOVA: 4096, File: mapped})
 	x.handle(abi.RegMR, abi.RegMRRequest{PD: pd, Addr: 1 << 20, Length: 4096, IOVA: 1 << 20, Path: abi.PathFallback})
 	x.handle(abi.RegMR, abi.RegMRRequest{PD: pd, Path: abi.PathNull})
 	x.handle(abi.RegMR, abi.RegMRRequest{PD: pd, Access: allRights, Length: 1 << 12, File: mapped, Replaces: mr})
@@ -532,7 +534,8 @@ func (x *mutated) pair(request abi.CreateQPRequest) [2]uint32 {
 // toRTS connects a queue pair to another by its number.
 func (x *mutated) toRTS(handle, peer uint32) {
 	own := netip.MustParseAddr("198.18.0.1").As16()
-	attr := abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14, RetryCnt: 7, RNRRetry: 7,
+	attr := abi.QPAttr{PathMTU: 3, MaxDestRdAtomic: 4, MaxRdAtomic: 4, MinRNRTimer: 12, Timeout: 14,
+		RetryCnt: 7, RNRRetry: 7,
 		IsGlobal: 1, PortNum: 1, AHPortNum: 1, DGID: own, DestQPNum: peer, QPAccessFlags: allRights &^ abi.AccessMWBind}
 	for _, move := range [][2]uint32{
 		{abi.QPSInit, abi.QPMaskPort | abi.QPMaskPKeyIndex | abi.QPMaskAccessFlags},
