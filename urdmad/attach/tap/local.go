@@ -54,8 +54,8 @@ func (m *madeUp) room(n *netif.Interface) []byte {
 	return m.frame[:cap(m.frame)]
 }
 
-// Handshake implements engine.Tap.
-func (v *Tap) Handshake(p *trp.ControlPacket, q *qp.QP) {
+// handshake is shown handshakes within the engine.
+func (v *Tap) handshake(p *trp.ControlPacket, q *qp.QP) {
 	n := v.e.Interface(p.Dev)
 	if q != nil {
 		p.Connect.HasExt, p.Connect.Ext = true, v.e.TRP.Offer(p.Dev, q)

@@ -7,9 +7,12 @@ import (
 	"net/netip"
 	"slices"
 
+	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/engine"
+	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
+	"urdma/urdmad/core/samehost"
 	"urdma/wire"
 )
 
@@ -41,7 +44,7 @@ type Sight struct {
 	Our, Peer netip.AddrPort
 }
 
-// Tap shows an engine's frames to viewers. It is the engine.Tap while there are viewers.
+// Tap shows an engine's frames to viewers. It is attached to the engine while there are viewers.
 type Tap struct {
 	e      *engine.Engine
 	list   []viewing
@@ -61,16 +64,33 @@ func New(e *engine.Engine) *Tap { return &Tap{e: e} }
 // Add adds a viewer; on the worker's thread.
 func (v *Tap) Add(w Viewer) {
 	v.list = append(v.list, viewing{viewer: w})
-	v.e.SetTap(v)
+	v.attach(v)
+	v.e.ShowHandshake = v.handshake
 }
 
 // Remove removes a viewer; on the worker's thread, between frames.
 func (v *Tap) Remove(w Viewer) {
 	v.list = slices.DeleteFunc(v.list, func(one viewing) bool { return one.viewer == w })
 	if len(v.list) == 0 {
-		v.e.SetTap(nil)
+		v.attach(nil)
+		v.e.ShowHandshake = nil
 		v.madeUp = madeUp{}
 	}
+}
+
+// observer is told of all that is shown.
+type observer interface {
+	netif.Tap
+	samehost.Observer
+	datagram.Observer
+	mpa.Observer
+}
+
+func (v *Tap) attach(o observer) {
+	for _, n := range v.e.Interfaces() {
+		n.Tap = o
+	}
+	v.e.SameHost.Observer, v.e.Datagrams.Observer, v.e.MPA.Observer = o, o, o
 }
 
 // Received implements netif.Tap.

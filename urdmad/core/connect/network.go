@@ -146,8 +146,8 @@ func socketOf(id *cm.ID) (give func(), err error) {
 }
 
 func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
-	if t := n.e.Tap(); t != nil {
-		t.Handshake(packet(p), QPOf(q))
+	if n.e.ShowHandshake != nil {
+		n.e.ShowHandshake(packet(p), QPOf(q))
 	}
 }
 

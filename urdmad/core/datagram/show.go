@@ -16,9 +16,6 @@ type Observer interface {
 	Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int)
 }
 
-// SetObserver sets the observer for all queue pairs; nil removes it.
-func (s *Stack) SetObserver(o Observer) { s.observer = o }
-
 // connection returns the receiver's connection for an Observer.
 func (c *sender) connection() *qp.Connection {
 	if c == nil {
@@ -29,7 +26,7 @@ func (c *sender) connection() *qp.Connection {
 
 // show shows the message of the work request at index i.
 func (p *Pair) show(to *sender, dst netip.Addr, i uint32, h *Message, note string) {
-	o := p.s.observer
+	o := p.s.Observer
 	if o == nil {
 		return
 	}
@@ -44,7 +41,7 @@ func (p *Pair) show(to *sender, dst netip.Addr, i uint32, h *Message, note strin
 
 // show shows the packets of a piece of a message.
 func (c *UC) show(to *sender, first Part, piece []byte, note string) {
-	o := c.s.observer
+	o := c.s.Observer
 	if o == nil {
 		return
 	}

@@ -55,11 +55,14 @@ type Engine struct {
 	Streams   *rdmap.Stats // of all RDMAP streams
 	Stats     Stats
 
+	// ShowHandshake, if set, is shown the connection management packets between two ids of this engine; q is
+	// the queue pair that the sender wants to connect, or nil.
+	ShowHandshake func(p *trp.ControlPacket, q *qp.QP)
+
 	cfg     Config
 	log     *slog.Logger
 	ports   []*ifPort
 	clients []*Client
-	tap     Tap                 // nil: no capture
 	calls   mailbox.Box[func()] // from Do
 	core    uint32              // CPU the worker runs on
 	blocked int                 // consecutive turns in which nothing of the waiting work could be sent
@@ -198,6 +201,14 @@ func (e *Engine) Renumber(dev int, a netip.Prefix) {
 
 // Interface returns the interface with device number dev.
 func (e *Engine) Interface(dev int) *netif.Interface { return e.ports[dev].If }
+
+// Interfaces returns all interfaces, in the order of their device numbers.
+func (e *Engine) Interfaces() (all []*netif.Interface) {
+	for _, p := range e.ports {
+		all = append(all, p.If)
+	}
+	return all
+}
 
 // CarryOverTCP makes rdma_cm connections of device dev use TCP. allow lists the networks of
 // permitted peers; an empty list permits all. scope is the index of the device's interface. With

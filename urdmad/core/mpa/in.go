@@ -105,7 +105,7 @@ func (c *Conn) receive() (total int) {
 		}
 		total += n
 		c.s.table.Spend(n)
-		if c.s.observer != nil {
+		if c.s.Observer != nil {
 			c.show(false, vec, n)
 		}
 		if straight := min(n, direct); straight > 0 {

@@ -161,7 +161,7 @@ func (c *Conn) frameLen() (int, error) {
 func (c *Conn) frameArrived() {
 	frame := c.frame
 	c.frame = nil
-	if c.s.observer != nil && c.state != connStarting {
+	if c.s.Observer != nil && c.state != connStarting {
 		c.show(false, [][]byte{frame}, len(frame))
 	}
 	switch c.state {

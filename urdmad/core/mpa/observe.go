@@ -10,9 +10,6 @@ type Observer interface {
 	StreamEnd(c *Conn, out bool, seq, ack uint32)
 }
 
-// SetObserver sets the observer for all connections; nil removes it.
-func (s *Stack) SetObserver(o Observer) { s.observer = o }
-
 // shown is how much of each direction an observer has seen.
 type shown struct {
 	in, out uint32
@@ -29,10 +26,10 @@ func (c *Conn) show(out bool, parts [][]byte, n int) {
 			parts = behind(parts, skip)
 		}
 	}
-	if c.s.observer == nil || n == 0 {
+	if c.s.Observer == nil || n == 0 {
 		return
 	}
-	c.s.observer.Stream(c, out, *at, other, parts, n)
+	c.s.Observer.Stream(c, out, *at, other, parts, n)
 	*at += uint32(n)
 }
 
@@ -51,8 +48,8 @@ func (c *Conn) showEnd(out bool) {
 	if out {
 		at, other = &c.shown.out, c.shown.in
 	}
-	if c.s.observer != nil {
-		c.s.observer.StreamEnd(c, out, *at, other)
+	if c.s.Observer != nil {
+		c.s.Observer.StreamEnd(c, out, *at, other)
 		*at++
 	}
 }

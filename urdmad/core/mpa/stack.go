@@ -44,7 +44,8 @@ type Stats struct {
 
 // Stack has all TCP connections of one worker.
 type Stack struct {
-	Stats Stats
+	Stats    Stats
+	Observer Observer // nil: no connection is observed
 
 	cfg     Config
 	clock   *clock.Clock
@@ -52,8 +53,6 @@ type Stack struct {
 	streams *rdmap.Stats
 	log     *slog.Logger
 	handler Handler
-
-	observer Observer // nil if there is none
 
 	epoll          int // -1 before the first socket
 	ready          [64]unix.EpollEvent

@@ -53,6 +53,8 @@ type Interface struct {
 	// Contested, if set, is called when the host at an Ethernet address uses our IPv4 address, at most
 	// every ten seconds.
 	Contested func(by wire.MAC)
+	// Tap, if set, is shown all frames. It changes between frames only.
+	Tap Tap
 
 	clock *clock.Clock
 	queue port.Queue
@@ -63,7 +65,6 @@ type Interface struct {
 	six   host6
 	rx    receiver
 	tx    transmitter
-	tap   Tap    // nil if there is none
 	shown []byte // buffer for frames made for the tap
 
 	seal    Seal                     // from CarryBare; else nil
@@ -207,9 +208,6 @@ func (n *Interface) ReceiveWindow() int { return n.info.ReceiveWindow }
 
 // Retainable returns how many datagrams can be kept (Keep) at a time, on all accounts.
 func (n *Interface) Retainable() int { return n.queue.Retainable() }
-
-// SetTap sets the tap for all frames; nil removes it. Call it between frames.
-func (n *Interface) SetTap(t Tap) { n.tap = t }
 
 // Note sets the result for the frame being processed, for taps.
 func (n *Interface) Note(text string) { n.note = text }

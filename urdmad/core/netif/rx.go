@@ -66,9 +66,9 @@ func (n *Interface) Next() *Datagram {
 		p := &r.p[r.at]
 		r.current = r.at
 		r.at++
-		if n.tap != nil && !p.Flags.Has(port.RxAgain) {
+		if n.Tap != nil && !p.Flags.Has(port.RxAgain) {
 			n.note = ""
-			n.tap.Received(n, n.sightOf(p))
+			n.Tap.Received(n, n.sightOf(p))
 		}
 		if n.info.Datagrams && n.encapsulated(p) || !n.info.Datagrams && n.frame(p) {
 			return &r.datagram
@@ -85,8 +85,8 @@ func (n *Interface) finish() {
 	if r.current == none {
 		return
 	}
-	if n.tap != nil {
-		n.tap.Handled(n.note)
+	if n.Tap != nil {
+		n.Tap.Handled(n.note)
 	}
 	if r.datagram.kept {
 		r.datagram.kept = false

@@ -45,8 +45,8 @@ func (n *Interface) commit(length int) {
 	p := &t.p[t.used]
 	p.Data = p.Data[:length]
 	t.used++
-	if n.tap != nil {
-		n.tap.Sent(n, p.Data)
+	if n.Tap != nil {
+		n.Tap.Sent(n, p.Data)
 	}
 }
 
@@ -59,8 +59,8 @@ func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t.used++
 	t.burst.bytes += length
 	t.burst.padable = false
-	if n.tap != nil {
-		n.tap.Sent(n, n.frameOf(p.Data, peer, n.IP(), true))
+	if n.Tap != nil {
+		n.Tap.Sent(n, n.frameOf(p.Data, peer, n.IP(), true))
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *Conn) read(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if out := c.respond(i, c.QP.PlaceResponse(wr, src)); out.v.Is != qp.Done || !c.live() {
 		return out
 	}
-	if o := c.s.observer; o != nil {
+	if o := c.s.Observer; o != nil {
 		o.Response(c, i, src)
 	}
 	if wr.Got() < wr.Length {
@@ -92,7 +92,7 @@ func (c *Conn) atomic(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if out := c.respond(i, c.QP.PlaceOriginal(wr, f.original)); out.v.Is != qp.Done || !c.live() {
 		return out
 	}
-	if o := c.s.observer; o != nil {
+	if o := c.s.Observer; o != nil {
 		o.Original(c, i, f.original)
 	}
 	c.answered()

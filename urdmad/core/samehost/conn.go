@@ -151,7 +151,7 @@ func (c *Conn) finish() {
 	if !c.ByNumber || c.reason != qp.CloseRemote {
 		q.Flush(c.reason.Why())
 	}
-	if o := c.s.observer; o != nil {
+	if o := c.s.Observer; o != nil {
 		o.End(c)
 	}
 	if other := c.other; other != nil {

@@ -10,7 +10,8 @@ import (
 
 // Stack has all same-host connections of one worker.
 type Stack struct {
-	Stats Stats
+	Stats    Stats
+	Observer Observer // nil: no connection is observed
 
 	clock       *clock.Clock
 	table       *qp.Table
@@ -18,7 +19,6 @@ type Stack struct {
 	manager     qp.Manager
 	log         *slog.Logger
 	answerDelay clock.Time // see delay.go
-	observer    Observer   // nil if there is none
 
 	deathTimeout clock.Time
 	cuts         *cuts
@@ -55,6 +55,3 @@ func NewStack(t *qp.Table, streams *rdmap.Stats, log *slog.Logger, answerDelay c
 
 // SetManager sets the connection manager; call it before the first connection.
 func (s *Stack) SetManager(m qp.Manager) { s.manager = m }
-
-// SetObserver sets the observer for all connections; nil removes it.
-func (s *Stack) SetObserver(o Observer) { s.observer = o }

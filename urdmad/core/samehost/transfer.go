@@ -224,7 +224,7 @@ func (c *Conn) send(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 }
 
 func (c *Conn) showImmediate(i uint32) {
-	if o := c.s.observer; o != nil {
+	if o := c.s.Observer; o != nil {
 		o.Immediate(c, i)
 	}
 }
@@ -248,7 +248,7 @@ func (c *Conn) refuse(i uint32, code rdmap.Code) {
 }
 
 func (c *Conn) fail(i uint32, code rdmap.Code) {
-	if o := c.s.observer; o != nil {
+	if o := c.s.Observer; o != nil {
 		o.Refusal(c, i, code)
 	}
 	c.s.streams.TerminatesSent[code]++
@@ -278,7 +278,7 @@ func (c *Conn) fail(i uint32, code rdmap.Code) {
 
 // show tells the observer the progress of the work request at index i.
 func (c *Conn) show(i uint32) {
-	if o := c.s.observer; o != nil {
+	if o := c.s.Observer; o != nil {
 		o.Request(c, i)
 	}
 }
