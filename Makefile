@@ -17,7 +17,7 @@ GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
 	@echo 'make test       every check there is, about 25 minutes on two cores; make test-long: the long ones too, PART=n/m one of m parts'
-	@echo 'make test-core  programs, rdma-core'"'"'s and the C library'"'"'s tests, Open MPI on a urdmad that links no attached feature'
+	@echo 'make test-core  programs, tests of the C library and Open MPI on a urdmad that links no attached feature'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
 	@echo 'make build      build/urdmad, build/urdma, build/urdma-bench, build/liburdma.so, build/examples/*'
