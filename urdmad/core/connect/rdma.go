@@ -87,7 +87,7 @@ type asker struct {
 // say sends a packet of an id for datagrams.
 func (n *network) say(p *cm.Packet) {
 	c := &p.Connect
-	q := roce.Question{Dev: p.Dev, Local: p.Local, Peer: p.Peer, ID: uint32(p.TRP.PSN), Private: c.PrivateData}
+	q := roce.SIDR{Dev: p.Dev, Local: p.Local, Peer: p.Peer, ID: uint32(p.TRP.PSN), Private: c.PrivateData}
 	switch l := p.Link.(type) {
 	case netif.Link:
 		q.Link = l
@@ -95,17 +95,17 @@ func (n *network) say(p *cm.Packet) {
 		q.Link, q.TID = l.Link, l.tid
 	}
 	if p.TRP.Op == wire.OpResolved {
-		q.Answer, q.ID, q.Status, q.QPN, q.QKey = true, uint32(p.TRP.Ack), uint8(c.IRD), c.Ext.QPN, c.Ext.Cookie
+		q.Reply, q.ID, q.Status, q.QPN, q.QKey = true, uint32(p.TRP.Ack), uint8(c.IRD), c.Ext.QPN, c.Ext.Cookie
 	}
-	n.e.RoCE.Say(&q)
+	n.e.RoCE.SendSIDR(&q)
 }
 
-// Asked implements roce.Handler.
-func (n *network) Asked(q *roce.Question) {
+// SIDRArrived implements roce.Handler.
+func (n *network) SIDRArrived(q *roce.SIDR) {
 	p := &cm.Packet{Dev: q.Dev, Link: asker{q.Link, q.TID}, Local: q.Local, Peer: q.Peer,
 		TRP:     wire.TRP{Op: wire.OpResolve, PSN: wire.PSN(q.ID)},
 		Connect: wire.TRPConnect{PrivateData: q.Private}}
-	if q.Answer {
+	if q.Reply {
 		p.TRP = wire.TRP{Op: wire.OpResolved, Ack: wire.PSN(q.ID)}
 		p.Connect.IRD, p.Connect.HasExt, p.Connect.Ext = uint16(q.Status), true, wire.TRPExtension{QPN: q.QPN, Cookie: q.QKey}
 	}

@@ -23,9 +23,8 @@ type Handler interface {
 	// Answered: the peer has accepted or rejected our request; Start or Release follows,
 	// unless it is a reject.
 	Answered(c *Conn, m *ibcm.Message)
-	// Asked: a peer asks for a queue pair of type UD, or answers such a question; both are sent by
-	// Stack.Say.
-	Asked(q *Question)
+	// SIDRArrived: a peer has sent a SIDR_REQ or SIDR_REP; Stack.SendSIDR sends both.
+	SIDRArrived(m *SIDR)
 }
 
 // shakeState is the state of the setup of an rdma_cm connection.

@@ -24,9 +24,9 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 	case ibcm.REQ:
 		return p.requestArrived(d, &m)
 	case ibcm.SIDRRequest:
-		return p.asked(d, &m)
+		return p.sidrRequest(d, &m)
 	case ibcm.SIDRReply:
-		p.answered(d, &m)
+		p.sidrReply(d, &m)
 		return ""
 	}
 	c := p.s.ids[m.Remote]
