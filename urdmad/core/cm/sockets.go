@@ -22,7 +22,7 @@ func (m *Manager) openSockets(id *ID) error {
 			continue
 		}
 		if err := m.net.Listen(id, dev); err != nil {
-			m.shut(id, dev)
+			m.closeSocketsBelow(id, dev)
 			return err
 		}
 	}
@@ -34,13 +34,13 @@ func (m *Manager) closeSockets(id *ID) {
 	if id.sockets {
 		id.sockets = false
 		delete(m.leaving, id)
-		m.shut(id, len(m.addrs))
+		m.closeSocketsBelow(id, len(m.addrs))
 	}
 }
 
-// shut closes an id's listening sockets on the devices before one.
-func (m *Manager) shut(id *ID, before int) {
-	for dev, a := range m.addrs[:before] {
+// closeSocketsBelow closes an id's listening sockets on the devices with numbers below end.
+func (m *Manager) closeSocketsBelow(id *ID, end int) {
+	for dev, a := range m.addrs[:end] {
 		if id.hears(a) {
 			m.net.Unlisten(id, dev)
 		}
