@@ -53,8 +53,8 @@ func Markdown(to io.Writer, r *results.Run, plots string) error {
 }
 
 // asked introduces the first table of docs/BENCHMARKS.md.
-const asked = "The figures that most users ask for: urdma's divided by that of what it is compared with. " +
-	"More is better, except for latency."
+const asked = "The figures that most users ask for. Each is urdma's value divided by the value of what it is compared " +
+	"with. More is better, except for latency."
 
 var askedHead = []string{"ratio", "median (least to most)"}
 

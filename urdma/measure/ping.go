@@ -64,7 +64,7 @@ func Ping(ctx context.Context, out io.Writer, o *PingOptions) (*PingResult, erro
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		p.one(ctx)
+		p.ping(ctx)
 		if p.r.Answered == 1 && port != nil && p.r.Path == inspect.PathWire && p.r.Warning == "" {
 			if p.r.Warning = checkMTU(ctx, &o.Options, port.MTU); p.r.Warning != "" {
 				fmt.Fprintln(out, "warning:", p.r.Warning)
@@ -100,8 +100,8 @@ func (p *pinger) begin() *inspect.Port {
 	return port
 }
 
-// one makes one Read.
-func (p *pinger) one(ctx context.Context) {
+// ping makes one RDMA Read, counts it and prints its time.
+func (p *pinger) ping(ctx context.Context) {
 	took, err := p.try(ctx)
 	if err != nil && ctx.Err() != nil {
 		return // interrupted: neither answered nor lost

@@ -57,8 +57,8 @@ func (c *clientQueue) reclaim() bool {
 	return c.prod-c.cons < c.depth
 }
 
-// takePolled frees the slots before the newest polled completion. If the polling thread loads an old value of
-// seen, cons may be anywhere beyond it.
+// takePolled frees the slots of all work requests up to the newest whose completion was polled. A polling thread
+// that loads an old value of seen may load a cons that is newer than it.
 func (c *clientQueue) takePolled() {
 	p := atomic.LoadUint32(&c.polled)
 	if p == c.seen {

@@ -236,9 +236,9 @@ func (n *Interface) udpChecksumRight(f *wire.Frame, p *port.Packet) bool {
 		n.info.Interface != "" && wire.UnfinishedUDPChecksum(f)
 }
 
-// icmp answers echo requests. It ignores all other messages, including errors: a kernel with the same
-// address sends errors for our ports. Another process may share the buffer, so only f is used, which was
-// parsed from the frame's private head.
+// icmp answers echo requests. It ignores all other messages, even "port unreachable": a kernel with the peer's
+// address sends that for ports of the peer's urdmad, of which the kernel knows nothing. Another process may
+// change the buffer at any time, so only f is used, which was parsed from a private copy of the headers.
 func (n *Interface) icmp(f *wire.Frame, p *port.Packet) {
 	b := n.Alloc()
 	if b == nil || len(p.Data) > len(b) {

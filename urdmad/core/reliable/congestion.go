@@ -240,8 +240,8 @@ func (g *congestion) targetFor(base Time) Time {
 	return target
 }
 
-// longQueue handles a round with too long a queue. If our window was not full, the queue is not ours to
-// shorten.
+// longQueue handles a round with too long a queue. If our window was not full, packets of other
+// senders make up the queue, and a smaller window would not shorten it.
 func (g *congestion) longQueue(queue, target, base Time) {
 	if !g.limited && !g.wasLimited {
 		g.high = 0

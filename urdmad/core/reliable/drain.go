@@ -22,9 +22,9 @@ func (d *drain) begin(window int, base, mean Time) int {
 	return min(window, max(minCwnd, int(int64(window)*int64(base)/int64(2*max(mean, base)))))
 }
 
-// drain begins a drain if the window was full; otherwise the queue is not ours. Windows of long paths give
-// up a whole queue whenever it is too long (excess), and restoring half of such a window at once would
-// overflow queues.
+// drain begins a drain if the window was full. If it was not, packets of other senders make up the queue. On a
+// long path there is no drain: excess already takes the whole queue out of the window if it is too long, and
+// restoring a large window at once would overflow buffers on the path.
 func (g *congestion) drain(base, mean Time) {
 	if g.drains.rounds == 0 && g.wasLimited && base != Never && !g.long() {
 		g.window = g.drains.begin(g.window, base, mean)

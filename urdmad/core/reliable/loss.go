@@ -114,8 +114,9 @@ func (c *Conn) markLost(i uint32) {
 	c.stats.FastLost++
 }
 
-// unmarkLost undoes, after a needless timeout, the losses concluded from its retransmissions. The segments
-// return to the front of the flight list: they were sent once, before all others on it.
+// unmarkLost is called after a timeout turned out to be needless. Segments that count as lost only because
+// retransmissions of that timeout overtook them no longer count as lost. They return to the front of the flight
+// list: they were sent once, before all others on it.
 func (c *Conn) unmarkLost() {
 	t := &c.tx
 	for psn := t.next; t.nLost > 0 && psn != t.una; {

@@ -46,7 +46,8 @@ static int inspect_mapping(struct request *q, const struct vma *v, uint64_t at)
 	return 0;
 }
 
-/* Without /proc, only touch checks the range. */
+/* Checks the mappings of the range and finds out whether they are ours. Without /proc only the arena is asked,
+ * and inaccessible memory is found only by touch (below). */
 static int inspect(struct request *q)
 {
 	struct vma v;
