@@ -185,8 +185,8 @@ func receiveWindow(fd, mtu int) int {
 // sockaddrLen is enough for an address of either family.
 const sockaddrLen = unix.SizeofSockaddrInet6
 
-// putSockaddr writes a peer's address in the kernel's format (ip(7), ipv6(7)) and returns its length. A
-// link-local address is on the socket's own link, scope.
+// putSockaddr writes a peer's address in the kernel's format (ip(7), ipv6(7)) and returns its length. scope
+// is the interface index of the socket's link, which a link-local address needs.
 func putSockaddr(b *[sockaddrLen]byte, v4 bool, scope uint32, p *port.Peer) uint32 {
 	binary.BigEndian.PutUint16(b[2:], p.Port)
 	if v4 {

@@ -298,8 +298,8 @@ func (b *ServerBells) SetYield(post, poll, alone uint32) {
 func (b *ServerBells) SetCore(cpu uint32) { atomic.StoreUint32(&b.d.Core, cpu) }
 
 // PollsOn reports whether the client has polled an empty queue on this CPU since the last call, without
-// waiting for us. A client that still polls says so again at once; one that does something else by now counts
-// only once.
+// waiting for us. The call resets the report: a client that still polls reports again at
+// once, and one that no longer polls is found only once.
 func (b *ServerBells) PollsOn(cpu uint32) bool {
 	return atomic.LoadUint32(&b.d.Poller) == cpu+1 && atomic.LoadUint32(&b.d.Waits) == 0 &&
 		atomic.CompareAndSwapUint32(&b.d.Poller, cpu+1, 0)

@@ -28,7 +28,8 @@ func (n *Interface) NextHop(dst netip.Addr) (netip.Addr, bool) {
 	return n.addr.Gateway, n.addr.Gateway.IsValid()
 }
 
-// isInside reports whether dst is our own address and other workers are reached there.
+// isInside reports whether packets to dst stay in this urdmad: dst is one of our own addresses, and the port
+// carries packets between workers.
 func (n *Interface) isInside(dst netip.Addr) bool {
 	switch {
 	case !n.info.Siblings || dst.Is4() != n.IP().Is4():

@@ -139,7 +139,8 @@ func (q *queue) hand(v *port.Packet) (mine bool) {
 	return to == q.self
 }
 
-// give copies a packet to the ring of worker to at a device, or to the rings of all other workers.
+// give copies a packet into the ring that leads to worker number to, or into the rings to all other workers if to
+// is everyone. at is the port that the packet belongs to.
 func (q *queue) give(at *Port, to int, v *port.Packet, flags port.Flags) {
 	for w, r := range at.rings[q.self] {
 		if r != nil && (to == w || to == everyone) && r.write(v, flags) {
