@@ -78,13 +78,13 @@ func (c *client) Failed(q *qp.QP, f *qp.Failure) {
 		e.Status, e.WRID, e.Length = f.Status, wr.ID(), wr.Length
 	}
 	text := failureText(q, f)
-	c.because(&e, text)
+	c.explainFailure(&e, text)
 	c.watch.s.Log.Info("queue pair fails", "qpn", q.QPN, "client", q.Client.Name, "reason", f.Why.String(),
 		"what", words.What(f.Why), "text", text)
 }
 
-// because records and reports why an operation of the client failed.
-func (c *client) because(e *abi.TraceEvent, text string) {
+// explainFailure records why an operation of the client failed, and tells captures.
+func (c *client) explainFailure(e *abi.TraceEvent, text string) {
 	c.recorder.Reason(c.w.Engine.Now(), e, text)
 	if n := reason.Number(e.Code); e.QPN != 0 && n.Errno() == 0 {
 		c.recordSoon(fmt.Sprintf("queue pair %06x has failed: %v, %s", e.QPN, n, words.What(n)))
@@ -95,7 +95,7 @@ func (c *client) because(e *abi.TraceEvent, text string) {
 // Because records and reports why an operation of a session failed; on the worker's thread.
 func (v *Watch) Because(x *control.Session, e *abi.TraceEvent, text string) {
 	if c := clientOf(x); c != nil {
-		c.because(e, text)
+		c.explainFailure(e, text)
 		return
 	}
 	v.workers[x.Worker()].event(&x.Owner, e, text, time.Now())

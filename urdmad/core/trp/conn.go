@@ -73,7 +73,8 @@ type ConnStats struct {
 	Duplicates, Held, OutsideWindow uint64
 }
 
-// marks count segments for the stream: PSNs wrap and start at an arbitrary number.
+// marks count the segments sent and acknowledged since the connection began. The stream needs counts that start
+// at 0 and never wrap, which PSNs do not offer.
 type marks struct {
 	sent     uint64
 	acked    uint64
