@@ -12,11 +12,12 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: docs test-container help deps deps-bench build daemons tools relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps deps-bench build daemons tools relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
-	@echo 'make test       every check there is, about 25 minutes on two cores; make test-long: the long ones too, PART=n/m one of m parts'
+	@echo 'make check      the linter, and the tests that need no running urdmad, of what has changed: before each commit'
+	@echo 'make test       every check there is, about 12 minutes on two cores; make test-long: the long ones too, PART=n/m one of m parts'
 	@echo 'make test-core  programs, tests of the C library and Open MPI on a urdmad that links no attached feature'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
@@ -77,6 +78,9 @@ demo:
 	@.ci/deps demo
 	@$(MAKE) --no-print-directory build
 	@$(GO) run ./test/demo -build $(BUILD)
+
+check:
+	@.ci/check
 
 test:
 	@.ci/mounts
