@@ -16,11 +16,15 @@ import (
 var silent = regexp.MustCompile("vendor error +1282 ") // 0x0502
 
 // TestLink: a scenario file takes a link down for 200 ms in the midst of a job, which goes on;
-// one that leaves it down ends the job. Both do so again with the same seed.
+// one that leaves it down ends the job. Both do so again with the same seed, in long runs.
 func TestLink(t *testing.T) {
 	needOpenib(t)
 	w := private // timeout 14, 67 ms: openib's own is 20, and the end would take two minutes
 	w.parameters = append(slices.Clone(w.parameters), "btl_openib_ib_timeout", "14")
+	times := 1
+	if long {
+		times = 2
+	}
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newHosts(t, wire, func(l *lab.Lab, settings lab.Config) ([]*lab.Node, error) {
@@ -28,12 +32,12 @@ func TestLink(t *testing.T) {
 				a, b, err := l.Join(wire, settings)
 				return []*lab.Node{a, b}[:map[bool]int{true: 1, false: 2}[a == b]], err
 			})
-			for range 2 {
+			for range times {
 				c.scenario(t, "after send nth=200 # of the job's\nport urdma0 down\nwait 200ms\nport urdma0 up")
 				pass(t, c, 2, w, 1<<20, "flood", "collectives")
 				c.left(t)
 			}
-			for range 2 {
+			for range times {
 				c.scenario(t, "after send nth=200 p=50% seed=7\nport urdma0 down")
 				if out, err := c.run(2, w, 2*time.Minute, c.check, "flood", "collectives"); err == nil || !silent.MatchString(out) {
 					t.Errorf("%v, expected that the job ends with vendor_err 0x0502\n%s", err, lab.Tail(out, 40))
