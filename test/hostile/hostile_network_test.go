@@ -26,7 +26,7 @@ func networkTime() time.Duration {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 2 * time.Minute
 	}
-	return 6 * time.Second
+	return 4 * time.Second
 }
 
 // TestHostileNetwork: at each of two hosts somebody sends what the other might

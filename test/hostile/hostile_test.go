@@ -29,7 +29,7 @@ func TestHostileClients(t *testing.T) {
 	if err != nil {
 		seed = rand.Uint64()
 	}
-	limit := 10 * time.Second
+	limit := 5 * time.Second
 	if os.Getenv("URDMA_LONG") != "" {
 		limit = 2 * time.Minute
 	}

@@ -3,7 +3,7 @@
 // again and again what they have while nothing but that pair is left: memory,
 // descriptors, mappings and threads must not grow.
 //
-// Half a minute each over memif, and over UDP with two workers, in make test; three with
+// A quarter of a minute each over memif, and over UDP with two workers, in make test; three with
 // URDMA_LONG=1, and over TCP and memif with two workers too. URDMA_SOAK=1h sets another
 // length, URDMA_SEED the seed.
 package soak
