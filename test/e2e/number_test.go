@@ -43,7 +43,7 @@ func TestByNumber(t *testing.T) {
 // reaches the server on this host.
 func TestPortsAddressForTCP(t *testing.T) {
 	a, b := labtest.Join(t, lab.Loopback, nil)
-	n := &byNumber{a, b, a.Address}
+	n := &byNumber{server: a, client: b, tcp: a.Address}
 	r := n.run(t, "roce", "ib_send_bw", "-F", "-x", "0", "-n", "100")
 	if rows, err := lab.ParsePerftest(r.Client); err != nil || len(rows) != 1 {
 		t.Errorf("%v\n%s", err, lab.Tail(r.Client, 30))

@@ -40,9 +40,9 @@ func (x *Session) setMade(made []uint32) {
 
 // runBatch calls do for the requests of b, in order, until one is refused, and returns the
 // response to the batch, appended to out, which is empty. made has the handles that earlier requests
-// returned. do returns the answer, with room for its header, or nil for a bare header; the number of descriptors that come
-// with it; and the errno value of a refusal, or 0. runBatch returns an error if the batch is
-// malformed; no request of it was carried out.
+// returned. do returns the answer, with room for its header, or nil for a bare header; the number of
+// descriptors that come with it; and the errno value of a refusal, or 0. runBatch returns an error if the
+// batch is malformed; no request of it was carried out.
 func runBatch(out, b []byte, do func(t abi.Type, request []byte, made []uint32) (answer []byte, fds int,
 	refused syscall.Errno)) ([]byte, error) {
 	requests, err := splitBatch(b)
