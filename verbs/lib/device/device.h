@@ -17,11 +17,11 @@ static inline void urdma_map_ipv4(uint8_t ipv6[16], const void *ipv4)
 	memcpy(ipv6 + 12, ipv4, 4);
 }
 
-/* query.c: a port, counted from 1, as it was when the process connected to urdmad; NULL if there is no
+/* port.c: a port, counted from 1, as it was when the process connected to urdmad; NULL if there is no
  * such port. */
 const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port);
 
-/* query.c: asks urdmad for a port's present attributes: the link may change, and with a kernel_interface the
+/* port.c: asks urdmad for a port's present attributes: the link may change, and with a kernel_interface the
  * addresses. Returns an errno value. */
 struct urdma_context;
 int urdma_port_ask(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now);

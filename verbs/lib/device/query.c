@@ -99,13 +99,6 @@ int urdma_query_rt_values(struct ibv_context *context, struct ibv_values_ex *val
 	return 0;
 }
 
-const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context, uint32_t port)
-{
-	const struct urdma_abi_device *first = urdma_context_of(context)->info;
-
-	return port >= 1 && port <= first->num_ports ? first + port - 1 : NULL;
-}
-
 /* Returns the largest of verbs' five MTUs that fits the port (docs/WIRE.md chapter 10). The port's own MTU
  * may lie between two of them. */
 static enum ibv_mtu mtu_number(uint32_t bytes)
@@ -137,13 +130,6 @@ static void fill_port(const struct urdma_abi_device *i, struct ibv_port_attr *a)
 	a->active_speed = 4;  /* 10 Gb/s a lane: the actual speed is unknown; memif easily carries this much */
 	a->phys_state = i->link_up ? 5 /* LinkUp */ : 3 /* Disabled */;
 	a->link_layer = (uint8_t)i->link_layer;
-}
-
-int urdma_port_ask(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now)
-{
-	struct urdma_abi_query_device request = { .device = c->device + port - 1, .transport = c->info->transport };
-
-	return URDMA_ASK(c->client, URDMA_ABI_QUERY_DEVICE, &request, now);
 }
 
 int urdma_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
