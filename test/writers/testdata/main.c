@@ -318,7 +318,9 @@ int main(int argc, char **argv)
 	if (!cells)
 		return fprintf(stderr, "writers: no such cell\n"), 2;
 	length = seconds * 1000 / cells;
-	length = length > LONGEST ? LONGEST : length < 20 ? 20 : length;
+	if (length > LONGEST && !cell.fault) /* a cell with the fault ends as soon as it has noticed it */
+		length = LONGEST;
+	length = length < 20 ? 20 : length;
 	end = now() + seconds * 1000;
 	printf("%u cells, seed %llu\n", cells, (unsigned long long)cell.seed);
 	do {
