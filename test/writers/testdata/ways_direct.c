@@ -83,6 +83,9 @@ static void get_by(transfer *by, unsigned first, unsigned n)
 		v[i - first] = (struct iovec){ lane_at(&cell.mine[i]), cell.length };
 	by(v, n, given, 0, true);
 	CHECK(pread(given, scratch(), n * cell.length, 0) == (ssize_t)(n * cell.length), "pread: %s", strerror(errno));
+	for (unsigned i = 0; i < n; i++) /* is it the memory or the file? */
+		pattern_check(lane_at(&cell.mine[first + i]), cell.mine[first + i].at, cell.length, cell.mine[first + i].version,
+			      "memory that was written to a file");
 	for (unsigned i = 0; i < n; i++)
 		pattern_check(scratch() + i * cell.length, cell.mine[first + i].at, cell.length, cell.mine[first + i].version, "a direct write");
 }

@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../session/session.h"
 #include "interpose.h"
@@ -19,6 +21,18 @@ static bool is_port(const struct sockaddr *to)
 		if (urdma_same_address(to, urdma_device_info(client, i)))
 			return true;
 	return false;
+}
+
+/* Asks the kernel itself: a library behind this one, such as librspreload, may have given the descriptor another
+ * meaning. */
+static bool is_tcp(int fd)
+{
+	int before = errno, type = 0;
+	socklen_t length = sizeof(type);
+
+	syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &length);
+	errno = before;
+	return type == SOCK_STREAM;
 }
 
 /* Tries to bind a socket to the address. */
@@ -39,7 +53,7 @@ EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
 	struct sockaddr_in local;
 
 	if (!to.__sockaddr__ || length != sizeof(local) || to.__sockaddr__->sa_family != AF_INET ||
-	    !is_port(to.__sockaddr__))
+	    !is_tcp(fd) || !is_port(to.__sockaddr__))
 		return REAL(connect)(fd, to, length);
 	memcpy(&local, to.__sockaddr__, sizeof(local));
 	if (!kernel_has(local))
