@@ -105,7 +105,7 @@ func TestMeasureErrors(t *testing.T) {
 		}
 	}
 	network := a.Address[:strings.LastIndex(a.Address, ".")]
-	expect("172.31.7.7", "no route to 172.31.7.7: the urdmad here has urdma0 "+a.Address)
+	expect("172.31.7.7", "no route to 172.31.7.7: urdmad has urdma0 "+a.Address)
 	expect(network+".77", "nobody answers ARP or neighbour discovery for")
 	expect("no-such-host.invalid", "no-such-host.invalid")
 	setResponder(t, b, "off")

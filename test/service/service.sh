@@ -193,13 +193,13 @@ pass "the status line follows: \"$(show StatusText)\""
 
 # --- reload while they run
 config <<'JSON'
-{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24", "mtu": 9000 } ], "log_level": "debug", "limits": { "clients": 3 } }
+{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24", "mtu": 1500 } ], "log_level": "debug", "limits": { "clients": 3 } }
 JSON
 ctl reload urdmad.service || fail "reload"
 await "the reload's lines" logged "need_restart=1" URDMA_APPLIED=2
 logged "reload: applied setting=log_level" URDMA_SETTING=log_level || fail "log_level is not told as applied"
 logged "reload: applied setting=limits.clients from=256 to=3" URDMA_SETTING=limits.clients || fail "limits.clients is not told as applied"
-logged "reload: needs a restart setting=ports[0].mtu running=1500 file=9000" PRIORITY=4 || fail "mtu is not told to need a restart"
+logged "reload: needs a restart setting=ports[0].mtu running=9000 file=1500" PRIORITY=4 || fail "mtu is not told to need a restart"
 is ActiveState active || fail "after reload: $(show ActiveState)"
 kill -0 $client || { cat "$work/client.out"; fail "the reload broke a connection"; }
 pass "reload applies what it can, names ports[0].mtu for a restart, and breaks no connection"
