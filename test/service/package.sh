@@ -112,7 +112,7 @@ step() {
 		;;
 	"curl http"*)
 		did+=" metrics"
-		for want in 'urdma_port_up{port="urdma0"} 1' 'urdma_port_mtu_bytes{port="urdma0"} 1500' urdma_port_receive_packets_total{ \
+		for want in 'urdma_port_up{port="urdma0"} 1' 'urdma_port_mtu_bytes{port="urdma0"} 9000' urdma_port_receive_packets_total{ \
 			urdma_retransmitted_segments_total{ 'urdma_port_info{address="198.18.0.1/24",driver="loopback",' \
 			'urdma_clients 2' 'urdma_queue_pairs{' 'urdma_connections{state="connected"} 2' '# TYPE urdma_messages_total counter'; do
 			prints "$want"
