@@ -113,6 +113,15 @@ static bool is_zero(const uint64_t *page)
 	return true;
 }
 
+/* to is a page that was never written: if from has no data, it stays a hole. */
+static void copy_page(uint64_t *to, const uint64_t *from)
+{
+	if (is_zero(from))
+		return;
+	for (unsigned i = 0; i < PAGE / sizeof *from; i++)
+		to[i] = from[i];
+}
+
 /* Before Linux 6.4 a page of a file in memory counts as a hole while it is being collapsed into a huge one. */
 static bool holes_may_have_data(void)
 {
@@ -135,12 +144,8 @@ static void copy_hole(int fd, uint64_t from, uint64_t to)
 	for (uint64_t end; from < to; from = end) {
 		end = to - from < sizeof buffer ? to : from + sizeof buffer;
 		long n = sys_pread(fd, (uint64_t)buffer, end - from, from);
-		for (uint64_t at = 0; n > 0 && at < (uint64_t)n; at += PAGE) {
-			const uint64_t *data = buffer + at / sizeof *buffer;
-			uint64_t *copy = (uint64_t *)(from + at);
-			for (unsigned i = 0; !is_zero(data) && i < PAGE / sizeof *data; i++)
-				copy[i] = data[i];
-		}
+		for (uint64_t at = 0; n > 0 && at < (uint64_t)n; at += PAGE)
+			copy_page((uint64_t *)(from + at), buffer + at / sizeof *buffer);
 	}
 }
 
@@ -172,12 +177,8 @@ static long copy_mapping(uint64_t from, uint64_t to)
 	long fresh = sys_mmap(0, to - from, RW, flags, -1, 0);
 	if (sys_failed(fresh) || sys_failed(sys_mprotect(from, to - from, PROT_READ)))
 		return -ENOMEM;
-	for (uint64_t at = from; at < to; at += PAGE) {
-		const uint64_t *old = (const uint64_t *)at;
-		uint64_t *copy = (uint64_t *)((uint64_t)fresh + (at - from));
-		for (unsigned i = 0; !is_zero(old) && i < PAGE / sizeof *old; i++)
-			copy[i] = old[i];
-	}
+	for (uint64_t at = from; at < to; at += PAGE)
+		copy_page((uint64_t *)((uint64_t)fresh + (at - from)), (const uint64_t *)at);
 	return sys_mremap((uint64_t)fresh, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, from);
 }
 
