@@ -64,7 +64,7 @@ func targets(c *enginetest.Client, d *qp.Domain, n int) (out []*enginetest.QP) {
 	return out
 }
 
-// TestManyFail: what fails thousands of queue pairs fails some in each turn, and those
+// TestManyFail: what fails thousands of queue pairs fails some in each turn, with its reason, and those
 // that don't stand on it, or came later, not at all.
 func TestManyFail(t *testing.T) {
 	const pairs, most = 1000, 150 // most: that fail in a turn
@@ -82,7 +82,7 @@ func TestManyFail(t *testing.T) {
 			return many(c, cq), overflow(t, c, cq)
 		},
 		"client": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
-			return many(c, c.NewCQ(1)), func() { w.A.Engine.QPs.FailClient(&c.E.Client, reason.Memory) }
+			return many(c, c.NewCQ(1)), func() { w.A.Engine.QPs.FailClient(&c.E.Client, reason.Bug) }
 		},
 		"completion queue of an XRC domain": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			cq, d := c.NewCQ(1), qp.NewDomain()
@@ -94,7 +94,7 @@ func TestManyFail(t *testing.T) {
 		"client of an XRC domain": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			d := qp.NewDomain()
 			c.NewNamed(d, 1, c.NewCQ(1))
-			return targets(w.A.NewClient(), d, pairs), func() { w.A.Engine.QPs.FailClient(&c.E.Client, reason.Memory) }
+			return targets(w.A.NewClient(), d, pairs), func() { w.A.Engine.QPs.FailClient(&c.E.Client, reason.Bug) }
 		},
 		"shared receive queue": func(w *enginetest.World, c *enginetest.Client) ([]*enginetest.QP, func()) {
 			d := qp.NewDomain()
@@ -119,6 +119,14 @@ func TestManyFail(t *testing.T) {
 			count := func() int { return inError(doomed) }
 			if n := longestTurn(t, w.A, count, func() bool { return count() == pairs }); n > most {
 				t.Errorf("%d queue pairs failed in one turn, expected %d at most", n, most)
+			}
+			why := map[string]reason.Number{"completion queue": reason.Overrun, "client": reason.Bug,
+				"completion queue of an XRC domain": reason.Overrun, "client of an XRC domain": reason.Bug,
+				"shared receive queue": reason.Memory}[name]
+			for _, q := range doomed {
+				if q.Q.Why() != why {
+					t.Fatalf("a queue pair has failed because of %v, expected %v", q.Q.Why(), why)
+				}
 			}
 			later := many(c, c.NewCQ(1))
 			w.Pass(time.Millisecond)

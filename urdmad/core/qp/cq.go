@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"urdma/reason"
 	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/ring"
@@ -14,11 +15,11 @@ type CQ struct {
 	Async   *events.Socket // for asynchronous events of its context
 	Events  uint64         // completion events sent
 
-	Ring     ring.ServerCQ
-	overrun  bool
-	users    int             // see Users
-	domains  map[*Domain]int // XRC domains, with the number of their shared receive queues that complete here
-	brokenAt uint64          // see markBroken
+	Ring    ring.ServerCQ
+	overrun bool
+	users   int             // see Users
+	domains map[*Domain]int // XRC domains, with the number of their shared receive queues that complete here
+	broken  broken
 }
 
 // InUse reports whether any queue pair completes to the queue.
@@ -109,8 +110,8 @@ func (t *Table) BreakCQ(c *CQ) {
 	ev := abi.AsyncEvent{EventType: abi.EventCQErr, Handle: c.Handle}
 	t.tellAsync(c.Client, 0, ev.EventType)
 	t.send(c.Async, abi.Bytes(&ev))
-	t.markBroken(&c.brokenAt)
+	t.markBroken(&c.broken, reason.Overrun)
 	for d := range c.domains {
-		t.markBroken(&d.brokenAt)
+		t.markBroken(&d.broken, reason.Overrun)
 	}
 }

@@ -14,30 +14,35 @@ const (
 	failCost   = 32   // failing one counts as this many checks
 )
 
-// markBroken marks an object as broken. brokenAt becomes the number of queue pairs added so far:
-// those that use the object fail, and queue pairs added later do not. 0 means not broken.
-func (t *Table) markBroken(brokenAt *uint64) {
-	*brokenAt = t.added
+// broken says whether an object is broken, and why: queue pairs that use it fail, except those added later.
+type broken struct {
+	at  uint64 // number of queue pairs added before it broke; 0: it is not broken
+	why reason.Number
+}
+
+// markBroken marks an object as broken.
+func (t *Table) markBroken(b *broken, why reason.Number) {
+	*b = broken{t.added, why}
 	t.unchecked = len(t.order)
 }
 
-// dependsOnBroken reports whether the queue pair uses a broken object.
-func (q *QP) dependsOnBroken() bool {
-	n := q.ordinal
-	return q.SendCQ != nil && q.SendCQ.brokenAt >= n || q.RecvCQ != nil && q.RecvCQ.brokenAt >= n ||
-		q.Client.brokenAt >= n || q.Domain != nil && q.Domain.brokenAt >= n || q.brokenAt >= n ||
-		q.RQ.shared != nil && q.RQ.shared.brokenAt >= n
-}
-
-// brokenReason returns the reason why a queue pair that uses a broken object fails.
-func (q *QP) brokenReason() reason.Number {
-	if n := q.ordinal; q.SendCQ != nil && q.SendCQ.brokenAt >= n || q.RecvCQ != nil && q.RecvCQ.brokenAt >= n {
-		return reason.Overrun
+// brokenBy returns the reason why an object broke that the queue pair uses; 0: none is broken.
+func (q *QP) brokenBy() reason.Number {
+	switch n := q.ordinal; {
+	case q.SendCQ != nil && q.SendCQ.broken.at >= n:
+		return q.SendCQ.broken.why
+	case q.RecvCQ != nil && q.RecvCQ.broken.at >= n:
+		return q.RecvCQ.broken.why
+	case q.Client.broken.at >= n:
+		return q.Client.broken.why
+	case q.Domain != nil && q.Domain.broken.at >= n:
+		return q.Domain.broken.why
+	case q.broken.at >= n:
+		return q.broken.why
+	case q.RQ.shared != nil && q.RQ.shared.broken.at >= n:
+		return q.RQ.shared.broken.why
 	}
-	if q.Client.brokenBy != 0 {
-		return q.Client.brokenBy
-	}
-	return reason.Memory
+	return 0
 }
 
 // failDependents checks queue pairs, up to the limit of a turn, and returns the number checked.
@@ -49,8 +54,9 @@ func (t *Table) failDependents() (n int) {
 			t.check = len(t.order)
 		}
 		t.check--
-		if q := t.order[t.check]; q.dependsOnBroken() && q.state != abi.QPSErr {
-			q.Fail(EventFatal, q.brokenReason())
+		q := t.order[t.check]
+		if why := q.brokenBy(); why != 0 && q.state != abi.QPSErr {
+			q.Fail(EventFatal, why)
 			spent += failCost
 		}
 	}
@@ -73,8 +79,8 @@ func (t *Table) untrack(q *QP) {
 	t.order[end] = nil
 	t.order = t.order[:end]
 	t.check, t.unchecked = min(t.check, end), min(t.unchecked, end)
-	if last != q && t.unchecked > 0 && last.dependsOnBroken() {
-		last.Fail(EventFatal, last.brokenReason())
+	if why := last.brokenBy(); last != q && t.unchecked > 0 && why != 0 {
+		last.Fail(EventFatal, why)
 	}
 }
 
@@ -84,14 +90,14 @@ func (t *Table) BreakSRQ(r *RecvQueue) {
 	s := r.shared
 	t.send(s.Async, abi.Bytes(&abi.AsyncEvent{EventType: abi.EventSRQErr, Handle: s.Handle}))
 	if s.Domain != nil {
-		t.markBroken(&s.Domain.brokenAt)
+		t.markBroken(&s.Domain.broken, reason.Memory)
 	} else {
-		t.markBroken(&s.brokenAt)
+		t.markBroken(&s.broken, reason.Memory)
 	}
 }
 
 // BreakClient fails all present queue pairs of a client.
-func (t *Table) BreakClient(c *Client) { t.markBroken(&c.brokenAt) }
+func (t *Table) BreakClient(c *Client) { t.markBroken(&c.broken, reason.Memory) }
 
 // FailClient fails the queue pairs of a client that urdmad can't serve any more: its memory cannot be accessed, or
 // serving it met a bug of urdmad. Queue pairs that were accessing its memory fail at once, the others soon.
@@ -101,11 +107,10 @@ func (t *Table) FailClient(c *Client, why reason.Number) {
 			q.Fail(EventFatal, why)
 		}
 	}
-	c.brokenBy = why
-	if c.brokenAt == 0 {
-		t.markBroken(&c.brokenAt)
+	if c.broken.at == 0 {
+		t.markBroken(&c.broken, why)
 		for d := range c.domains {
-			t.markBroken(&d.brokenAt)
+			t.markBroken(&d.broken, why)
 		}
 	}
 	t.failDependents() // now too: the next turn may end in a fault before it gets here

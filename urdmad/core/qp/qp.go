@@ -58,9 +58,9 @@ type QP struct {
 	leaving   bool // see SendLast
 	abandoned bool // see abandon
 
-	ordinal  uint64 // position among all queue pairs ever added
-	at       int    // index in Table.order
-	brokenAt uint64 // see markBroken
+	ordinal uint64 // position among all queue pairs ever added
+	at      int    // index in Table.order
+	broken  broken
 
 	why   reason.Number // reason for the error state; 0: unknown or not in error
 	found Found         // facts about the last refused message, from arrive.go or from the peer

@@ -19,13 +19,13 @@ type RecvQueue struct {
 
 // Shared is the additional state of a shared receive queue.
 type Shared struct {
-	Handle   uint32
-	PD       uint64         // as Config.PD
-	Async    *events.Socket // asynchronous events
-	Limit    uint32         // srq_limit: one event when fewer receives are posted; 0: off
-	users    int
-	brokenAt uint64 // see markBroken
-	Named           // zero unless in an XRC domain
+	Handle uint32
+	PD     uint64         // as Config.PD
+	Async  *events.Socket // asynchronous events
+	Limit  uint32         // srq_limit: one event when fewer receives are posted; 0: off
+	users  int
+	broken broken
+	Named  // zero unless in an XRC domain
 }
 
 // NewShared returns a shared receive queue whose ring lies in mem as layout says.

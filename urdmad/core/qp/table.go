@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
-	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
@@ -82,9 +81,8 @@ type Client struct {
 	turn  uint64 // Table.turn to which spent belongs
 	spent int    // used part of the client's budget
 
-	domains  map[*Domain]int // XRC domains, with the number of the client's shared receive queues there
-	brokenAt uint64          // see markBroken
-	brokenBy reason.Number   // given to FailClient
+	domains map[*Domain]int // XRC domains, with the number of the client's shared receive queues there
+	broken  broken
 }
 
 // NewTable returns an empty table. keys draws STags, numbers draws queue pair

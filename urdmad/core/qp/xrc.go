@@ -3,6 +3,7 @@ package qp
 import (
 	"slices"
 
+	"urdma/reason"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
@@ -15,7 +16,7 @@ type Domain struct {
 	queues     map[uint32]*RecvQueue
 	protection map[uint64]*protection // by PD number
 	targets    map[*QP]struct{}
-	brokenAt   uint64 // see markBroken
+	broken     broken
 }
 
 // protection is a protection domain of shared receive queues in an XRC domain.
@@ -71,7 +72,7 @@ func (t *Table) RemoveQueue(r *RecvQueue) {
 		q.jobs.forget(func(d deferredRecv) bool { return d.from == r })
 		if q.Recv.active && q.Recv.from == r {
 			q.Recv.drop()
-			t.markBroken(&q.brokenAt)
+			t.markBroken(&q.broken, reason.Memory)
 		}
 	}
 	n.CQ.users--
