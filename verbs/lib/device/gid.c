@@ -23,13 +23,31 @@ static enum ibv_gid_type type_of(const struct urdma_abi_device *port, uint32_t i
 /* In front of an IPv4 address, the link-local form of it (RFC 5214 section 6.2), by which peers find it. */
 static const uint8_t link_local[12] = { 0xfe, 0x80, [10] = 0x5e, 0xfe };
 
+static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+
 void urdma_gid_map_link_local(union ibv_gid *gid)
 {
 	if (!memcmp(gid->raw, link_local, sizeof(link_local)))
-		urdma_map_ipv4(gid->raw, (const uint8_t[4]){ gid->raw[12], gid->raw[13], gid->raw[14], gid->raw[15] });
+		memcpy(gid->raw, mapped, sizeof(mapped));
 }
 
-/* Returns the present entry or, if urdmad has ended, the earlier one. */
+static struct ibv_gid_entry entry_of(const struct urdma_abi_device *info, uint32_t port, uint32_t index)
+{
+	struct ibv_gid_entry entry = { .gid_index = index, .port_num = port, .gid_type = type_of(info, index) };
+
+	memcpy(entry.gid.raw, info->gid, sizeof(info->gid));
+	if (urdma_gids(info) > 1 && index < 2 && info->addr.family == AF_INET)
+		memcpy(entry.gid.raw, link_local, sizeof(link_local));
+	return entry;
+}
+
+/* Sets a port's present attributes or, if urdmad has ended, the earlier ones. */
+static void present(const struct ibv_context *context, uint32_t port, struct urdma_abi_device *now)
+{
+	if (urdma_port_ask(urdma_context_of(context), port, now))
+		*now = *urdma_port_info(context, port);
+}
+
 static int present_gid(const struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry)
 {
 	const struct urdma_abi_device *info = urdma_port_info(context, port);
@@ -37,12 +55,8 @@ static int present_gid(const struct ibv_context *context, uint32_t port, uint32_
 
 	if (!info || index >= urdma_gids(info))
 		return urdma_status(EINVAL);
-	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = port, .gid_type = type_of(info, index) };
-	if (!urdma_port_ask(urdma_context_of(context), port, &now))
-		info = &now;
-	memcpy(entry->gid.raw, info->gid, sizeof(info->gid));
-	if (urdma_gids(info) > 1 && index < 2 && info->addr.family == AF_INET)
-		memcpy(entry->gid.raw, link_local, sizeof(link_local));
+	present(context, port, &now);
+	*entry = entry_of(&now, port, index);
 	return 0;
 }
 
@@ -56,6 +70,13 @@ URDMA_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int in
 	return 0;
 }
 
+/* The caller's struct may be a later, longer one. */
+static void put(const struct ibv_gid_entry *e, void *to, size_t size)
+{
+	memset(to, 0, size);
+	memcpy(to, e, sizeof(*e));
+}
+
 URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 				   struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
@@ -63,8 +84,7 @@ URDMA_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, u
 
 	if (flags || entry_size < sizeof(e) || present_gid(context, port, index, &e))
 		return urdma_status(EINVAL);
-	memset(entry, 0, entry_size);
-	memcpy(entry, &e, sizeof(e));
+	put(&e, entry, entry_size);
 	return 0;
 }
 
@@ -74,14 +94,20 @@ URDMA_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ib
 {
 	uint32_t ports = urdma_context_of(context)->info->num_ports, n = 0;
 
-	for (uint32_t port = 1; port <= ports; port++)
-		for (uint32_t i = 0; i < urdma_gids(urdma_port_info(context, port)); i++, n++) {
-			struct ibv_gid_entry *entry = (struct ibv_gid_entry *)((char *)entries + n * entry_size);
-			int status = n < max ? _ibv_query_gid_ex(context, port, i, entry, flags, entry_size) : EINVAL;
+	if (flags || entry_size < sizeof(*entries))
+		return -EINVAL;
+	for (uint32_t port = 1; port <= ports; port++) {
+		struct urdma_abi_device now;
 
-			if (status)
-				return -status;
+		present(context, port, &now);
+		for (uint32_t i = 0; i < urdma_gids(&now); i++, n++) {
+			struct ibv_gid_entry e = entry_of(&now, port, i);
+
+			if (n >= max)
+				return -EINVAL;
+			put(&e, (char *)entries + n * entry_size, entry_size);
 		}
+	}
 	return (ssize_t)n;
 }
 
