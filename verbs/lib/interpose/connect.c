@@ -53,7 +53,7 @@ EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
 	struct sockaddr_in local;
 
 	if (!to.__sockaddr__ || length != sizeof(local) || to.__sockaddr__->sa_family != AF_INET ||
-	    !is_tcp(fd) || !is_port(to.__sockaddr__))
+	    !is_port(to.__sockaddr__) || !is_tcp(fd))
 		return REAL(connect)(fd, to, length);
 	memcpy(&local, to.__sockaddr__, sizeof(local));
 	if (!kernel_has(local))
