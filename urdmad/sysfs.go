@@ -51,7 +51,7 @@ func (d *daemon) keepCounters(ctx context.Context) {
 		case <-t.C:
 		}
 		for i := range d.Ports {
-			now := counted{d.SysfsDevice(i).Counters, d.subnet.Injected(i)}
+			now := counted{d.SysfsCounters(i), d.subnet.Injected(i)}
 			if now == last[i] {
 				continue
 			}

@@ -41,11 +41,17 @@ func (c *Core) SysfsPort(i int) sysfs.Port {
 // SysfsDevice returns port i as the tree shows it now, with the address of the configuration.
 func (c *Core) SysfsDevice(i int) sysfs.Device {
 	p, on := &c.Config.Ports[i], c.Ports[i]
-	info, s := on.Info(), on.Stats()
+	info := on.Info()
 	return sysfs.Device{Port: c.SysfsPort(i), GUID: personality.GUID(c.Ports[i+1-p.Number].Info().MAC),
 		Firmware: fmt.Sprintf("%d.%d.%d", c.Version>>16, c.Version>>8&0xff, c.Version&0xff),
 		Driver:   info.Driver, Interface: info.Interface, Up: on.Link(),
 		Is: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport),
-		Counters: sysfs.Counters{RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
-			RxErrors: s.RxErrors, RxDropped: s.RxDropped + s.NoBuffer, TxDropped: s.TxDropped, LinkDowns: s.LinkDowns}}
+		Counters: c.SysfsCounters(i)}
+}
+
+// SysfsCounters returns port i's counters as the tree shows them now.
+func (c *Core) SysfsCounters(i int) sysfs.Counters {
+	s := c.Ports[i].Stats()
+	return sysfs.Counters{RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
+		RxErrors: s.RxErrors, RxDropped: s.RxDropped + s.NoBuffer, TxDropped: s.TxDropped, LinkDowns: s.LinkDowns}
 }
