@@ -74,7 +74,6 @@ func (t *Table) Transmit() (n int) {
 		n += t.serve(q)
 	}
 	t.run.readmit(count)
-	t.Serving = nil
 	t.turn++
 	t.spent = 0
 	return n
@@ -88,6 +87,7 @@ func (t *Table) serve(q *QP) int {
 		q.Post()
 	}
 	n := t.transmit(q)
+	t.Serving = nil
 	t.spent += n * pieceCost
 	q.Client.spent += t.spent - before
 	return n
