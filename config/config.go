@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -197,6 +198,16 @@ func Default() *Config {
 		panic(err) // the file is embedded, and a test parses it
 	}
 	return c
+}
+
+// UserFile returns the file that the user's systemd unit reads; "" if there is none. urdmad by itself reads none.
+func UserFile() string {
+	dir, err := os.UserConfigDir()
+	file := filepath.Join(dir, "urdma/urdma.json")
+	if _, none := os.Stat(file); err != nil || none != nil {
+		return ""
+	}
+	return file
 }
 
 //go:embed default-udp.json

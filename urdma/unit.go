@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"urdma/config"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -36,12 +38,7 @@ func (f *unitFailure) config() string {
 	if !f.user {
 		return "/etc/urdma/urdma.json"
 	}
-	dir, err := os.UserConfigDir()
-	file := filepath.Join(dir, "urdma/urdma.json")
-	if _, none := os.Stat(file); err != nil || none != nil {
-		return ""
-	}
-	return file
+	return config.UserFile()
 }
 
 // failedUnit says why urdmad's systemd unit has failed, the user's or the system's. It considers the unit with this

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"urdma/config"
 )
@@ -52,9 +50,8 @@ func (s *source) setVdev(udp, tcp string, configured bool) error {
 // notRead warns of the file that the user's unit would read: urdmad by itself reads only what --config names. A urdmad
 // with a socket of its own (urdma run) has nothing to do with that file.
 func (s source) notRead(warnings []string) []string {
-	dir, err := os.UserConfigDir()
-	file := filepath.Join(dir, "urdma/urdma.json")
-	if _, none := os.Stat(file); err != nil || none != nil || s.socket != "" {
+	file := config.UserFile()
+	if file == "" || s.socket != "" {
 		return warnings
 	}
 	return append(warnings, fmt.Sprintf("%s is not read: only systemd's unit reads it by itself; use urdmad --config %s",
