@@ -57,8 +57,9 @@ func Attach(s *control.Server, c Config) *Taker {
 	return t
 }
 
-// gatherTime bounds how long a snapshot waits for the poll loop.
-const gatherTime = 5 * time.Second
+// gatherTime bounds how long a snapshot waits for the poll loop. On a busy machine each of its turns can take 100 ms,
+// and thousands of objects take dozens. The asking program waits a second longer.
+const gatherTime = 9 * time.Second
 
 // inspect answers INSPECT. It works before HELLO, so that a client that only inspects needs
 // neither doorbells nor a kick socket.

@@ -207,14 +207,15 @@ func (d *daemon) holdsNothing(t *testing.T) {
 func (d *daemon) listens(t *testing.T, p *program) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		listeners, _ := d.status(t)["listeners"].([]any)
+		status, err := d.askStatus(t)
+		listeners, _ := status["listeners"].([]any)
 		for _, l := range listeners {
 			if l.(map[string]any)["pid"] == float64(p.cmd.Process.Pid) {
 				return
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%v does not listen:\n%s", p.args, p.output.String())
+			t.Fatalf("%v does not listen (%v):\n%s", p.args, err, p.output.String())
 		}
 	}
 }
@@ -222,14 +223,27 @@ func (d *daemon) listens(t *testing.T, p *program) {
 // status returns urdmad's snapshot.
 func (d *daemon) status(t *testing.T) (status map[string]any) {
 	t.Helper()
-	out, err := exec.Command(built(t, "urdma"), "status", "--json", "--socket", d.socket).Output()
+	status, err := d.askStatus(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// askStatus is status for a urdmad that may be too busy to answer in time, as while 1,000 connections end.
+func (d *daemon) askStatus(t *testing.T) (status map[string]any, err error) {
+	t.Helper()
+	var said bytes.Buffer
+	command := exec.Command(built(t, "urdma"), "status", "--json", "--socket", d.socket)
+	command.Stderr = &said
+	out, err := command.Output()
 	if err == nil {
 		err = json.Unmarshal(out, &status)
 	}
 	if err != nil {
-		t.Fatalf("urdma status: %v", err)
+		err = fmt.Errorf("urdma status: %w: %s", err, said.String())
 	}
-	return status
+	return status, err
 }
 
 // TestRsocketsPrograms runs the programs of rdmacm-utils.
