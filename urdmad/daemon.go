@@ -32,6 +32,7 @@ type daemon struct {
 	listener    *net.UnixListener
 	socketGroup string      // group that may use the socket
 	socketFile  os.FileInfo // identity of our socket; nil: another process has replaced it
+	lost        bool        // it was removed, and could not be made anew so far
 	inotify     *os.File    // watches the socket's directory
 	activated   bool        // the listener is systemd's
 
@@ -96,7 +97,7 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 	d.supervise(watched)
 	defer unwatch()
 	removed := d.watchSocket(watched)
-	d.checkSocket()
+	again := d.checkSocket()
 	dead := d.Ended()
 	for {
 		select {
@@ -107,7 +108,9 @@ func (d *daemon) run(ctx context.Context, hups *hangUps) error {
 			d.tell(systemd.Stopping)
 			return nil
 		case <-removed:
-			d.checkSocket()
+			again = d.checkSocket()
+		case <-again:
+			again = d.checkSocket()
 		case <-hups.signals:
 			if hups.final() {
 				d.log.Info("stopping: the terminal is gone")

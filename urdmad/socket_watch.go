@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -58,42 +59,54 @@ func (d *daemon) watchDir() (err error) {
 	return errors.Join(err, watched)
 }
 
+// anewTime is how long after the socket was made anew it is checked once more: its directory may be in
+// the midst of being removed, before it is watched.
+const anewTime = time.Second
+
 // checkSocket makes the control socket again if it is gone, and logs that. Another process's
-// socket in its place stays: programs then reach that urdmad.
-func (d *daemon) checkSocket() {
+// socket in its place stays: programs then reach that urdmad. again says when to check once more; nil:
+// when the watch says so.
+func (d *daemon) checkSocket() (again <-chan time.Time) {
 	fi, err := os.Lstat(d.Config.Socket)
 	switch {
-	case err == nil && os.SameFile(fi, d.socketFile):
-	case err == nil:
+	case err == nil && os.SameFile(fi, d.socketFile) && !d.lost:
+	case err == nil && !os.SameFile(fi, d.socketFile):
 		if d.socketFile != nil {
 			d.log.Error("the control socket was replaced: programs that start now do not reach this urdmad", "socket",
 				d.Config.Socket)
 		}
 		d.socketFile = nil
-	case !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		d.log.Warn("looking after the control socket", "error", err)
 	case d.activated:
 		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.Config.Socket)
 	default:
-		if err := d.makeSocketAnew(); err != nil {
+		err := d.makeSocketAnew(err != nil)
+		switch {
+		case err == nil:
+			d.log.Warn("the control socket was removed; it is made anew", "socket", d.Config.Socket)
+		case !d.lost:
 			d.log.Error("the control socket was removed and cannot be made anew: programs that start now do not find urdmad",
 				"error", err)
-			return
 		}
-		d.log.Warn("the control socket was removed; it is made anew", "socket", d.Config.Socket)
+		d.lost = err != nil
+		return time.After(anewTime)
 	}
+	return nil
 }
 
-// makeSocketAnew makes the control socket again, and the files of features that were removed with
-// it.
-func (d *daemon) makeSocketAnew() error {
-	old := d.listener
-	if err := d.openSocket(); err != nil {
-		return err
+// makeSocketAnew makes the control socket again if it is missing, and the files of features that were removed
+// with it.
+func (d *daemon) makeSocketAnew(missing bool) error {
+	if missing {
+		old := d.listener
+		if err := d.openSocket(); err != nil {
+			return err
+		}
+		old.SetUnlinkOnClose(false)
+		_ = old.Close() // no program can reach it any more
+		d.accept()
 	}
-	old.SetUnlinkOnClose(false)
-	_ = old.Close() // no program can reach it any more
-	d.accept()
 	if err := d.restore(); err != nil {
 		return err
 	}

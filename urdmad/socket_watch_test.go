@@ -49,6 +49,40 @@ func TestSocketRemoved(t *testing.T) {
 	}
 }
 
+// TestSocketCannotBeMade: a urdmad that cannot make its removed socket anew tries again.
+func TestSocketCannotBeMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	served(t, written(t, dir, ""))
+	obstacle := dir + ".new"
+	if err := os.Symlink("/nowhere/at/all", obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, obstacle, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(obstacle); err != nil { // the directory
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond) // urdmad has tried in vain
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	tree := filepath.Join(dir, "urdmad.sysfs", "class", "infiniband", "urdma0")
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, err := os.Stat(tree)
+		if c, refused := net.Dial("unixpacket", filepath.Join(dir, "urdmad.sock")); err == nil && refused == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nobody made the socket and its tree anew: %v", err)
+		}
+	}
+}
+
 // TestSocketReplaced: a urdmad leaves alone what another process has put in its socket's
 // place.
 func TestSocketReplaced(t *testing.T) {
