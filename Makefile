@@ -105,7 +105,7 @@ test-long:
 bench:
 	@.ci/deps bench
 	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory -C bench/floor BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/floor $(abspath $(BUILD))/bytes
+	@$(MAKE) --no-print-directory -C bench/bytes BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/bytes
 	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
 	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
 

@@ -68,7 +68,6 @@ type Target struct {
 	Peer  string  `json:"peer,omitempty"`  // ID of the other figure; empty: Least and Most are in the unit of Ours
 	Least float64 `json:"least,omitempty"` // minimum of the ratio or value; 0: no bound
 	Most  float64 `json:"most,omitempty"`  // maximum; 0: no bound
-	Every bool    `json:"every,omitempty"` // required in every round, not only of the median
 	// Steady compares the smallest value of Ours with the largest, over all rounds.
 	Steady bool `json:"steady,omitempty"`
 	Asked  bool `json:"asked,omitempty"` // one of the few that most users ask for

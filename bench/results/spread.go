@@ -63,7 +63,7 @@ func (r *Run) Judge(t Target) (Spread, Verdict) {
 	switch {
 	case met == len(ratios):
 		return s, Met
-	case met == 0, t.Every:
+	case met == 0:
 		return s, Missed
 	case t.meets(s.Median):
 		return s, MostlyMet
@@ -81,15 +81,8 @@ func (t Target) meets(x float64) bool {
 	return (t.Least == 0 || x >= t.Least) && (t.Most == 0 || x <= t.Most)
 }
 
-// Bound is the target's bound in words: "≥ 4", or "≤ 1.2 in every round".
+// Bound is the target's bound in words: "≥ 4".
 func (t Target) Bound() string {
-	if t.Every {
-		return t.bounds() + " in every round"
-	}
-	return t.bounds()
-}
-
-func (t Target) bounds() string {
 	switch {
 	case t.Least != 0 && t.Most != 0:
 		return fmt.Sprintf("%s to %s", digits(t.Least), digits(t.Most))

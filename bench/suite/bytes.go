@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The speed of moving bytes without any protocol, measured by bench/floor's bytes: a core each for sender and
+// The speed of moving bytes without any protocol, measured by bench/bytes: a core each for sender and
 // receiver, without posting, polling, checking or answers. This is an upper bound on the machine.
 
 // bytesProgram is the path of that program.
 func (b *bench) bytesProgram() (string, error) {
 	program := filepath.Join(b.Build, "bytes")
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("bench/floor is not built (make -C bench/floor)")
+		return "", errors.New("bench/bytes is not built (make -C bench/bytes)")
 	}
 	return program, nil
 }

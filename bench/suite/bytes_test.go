@@ -18,7 +18,7 @@ func TestBytesAsksAgain(t *testing.T) {
 	}
 	program := filepath.Join(t.TempDir(), "bytes")
 	if out, err := exec.Command(cc, "-O2", "-std=c11", "-pthread", "-o", program,
-		"../floor/bytes.c").CombinedOutput(); err != nil {
+		"../bytes/bytes.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	free, err := net.ListenPacket("udp4", "127.0.0.1:0")

@@ -4,8 +4,8 @@
 //	measures.go  all figures
 //	perftest.go  figures of perftest's programs
 //	kernel.go    figures of kernel sockets
-//	bytes.go     moving bytes without any protocol
-//	floor.go     figures of bench/floor, and of copying memory
+//	bytes.go     figures of bench/bytes: moving bytes without any protocol
+//	copying.go   figures of copying memory
 //	testpmd.go   figures of dpdk-testpmd
 //	ends.go      two programs of our own, in package verbs
 //	flows.go     figures of many concurrent flows, and of long ones

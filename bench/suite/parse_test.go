@@ -28,21 +28,6 @@ func TestParseSockperf(t *testing.T) {
 	}
 }
 
-func TestParseFloor(t *testing.T) {
-	const out = `half round trip, us      pings     mean   median      p90      p99     worst daemon    cs
-daemons=1 ack=0 traffic=write   11761    42.53     3.71     6.59   190.35  186197.0   4.6%   3.0
-`
-	v, err := parseFloor(out)
-	if err != nil || !slices.Equal(v, []float64{3.71, 190.35}) {
-		t.Errorf("%v, %v", v, err)
-	}
-	for _, bad := range []string{"", "floor: x=y: no such setting", "a b c d e f g h i j"} {
-		if v, err := parseFloor(bad); err == nil {
-			t.Errorf("%q: %v and no error", bad, v)
-		}
-	}
-}
-
 func TestParseBytes(t *testing.T) {
 	if v, err := parseBytes("53.920\n"); err != nil || !slices.Equal(v, []float64{53.92}) {
 		t.Errorf("%v, %v", v, err)

@@ -34,7 +34,6 @@ var memifTargets = []results.Target{
 	{Title: "memif 1,500: the same, posted 32 at once, M/s", Ours: "memif.write.64.list", Least: 8},
 	{Title: "memif 1,500: 1,024 queue pairs compared with one", Ours: "memif.write.q1024", Peer: "memif.write",
 		Least: 0.8},
-	{Title: "memif latency compared with the floor", Ours: "memif.lat", Peer: "floor.2", Most: 1.2},
 	{Title: "memif latency, 99th percentile compared with the median", Ours: "memif.lat.99", Peer: "memif.lat", Most: 3},
 	{Title: "memif latency during a bandwidth flow compared with alone", Ours: "memif.lat.beside", Peer: "memif.lat",
 		Most: 10},
@@ -48,13 +47,6 @@ var loopbackTargets = []results.Target{
 	{Title: "loopback: 1,000 queue pairs compared with one", Ours: "loopback.write.q1000", Peer: "loopback.write",
 		Least: 0.8},
 	{Title: "loopback: messages of 64 B, M/s", Ours: "loopback.write.64", Least: 10},
-	{Title: "loopback: Write latency compared with the floor", Ours: "loopback.lat", Peer: "floor.1", Most: 1.1},
-	{Title: "loopback: Write latency compared with the floor, the worst", Ours: "loopback.lat", Peer: "floor.1", Most: 1.5,
-		Every: true},
-	{Title: "loopback: Send latency compared with the floor", Ours: "loopback.lat.send", Peer: "floor.1", Most: 1.1},
-	{Title: "loopback: Send latency compared with the floor, the worst", Ours: "loopback.lat.send", Peer: "floor.1",
-		Most:  1.5,
-		Every: true},
 	{Title: "loopback: slowest of 16 equal flows compared with their mean", Ours: "loopback.fair", Least: 0.5},
 }
 

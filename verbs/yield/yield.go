@@ -1,4 +1,4 @@
-// Package yield decides when a program yields its core to urdmad; bench/floor/README.md has the measurements.
+// Package yield decides when a program yields its core to urdmad; docs/design/scheduling.md has the measurements.
 // It knows no queues.
 package yield
 

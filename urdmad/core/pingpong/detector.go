@@ -3,7 +3,7 @@
 // moment until the answer and delivered together with it. A program that gets the completion first often
 // spins on memory for the answer and never yields; a program that still waits for the completion polls, and
 // polling yields. If programs and workers share cores, the delay halves the switches between them
-// (bench/floor has the numbers).
+// (docs/design/scheduling.md has the numbers).
 package pingpong
 
 import "urdma/urdmad/core/clock"

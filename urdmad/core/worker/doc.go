@@ -2,7 +2,7 @@
 // turns decides whether to continue at once, to yield the core, or to sleep until something happens.
 //
 // The ladder from spinning to sleep (ladder.go) is a pure function of the times that it is given; its
-// limits were measured with bench/floor. measure.go measures how slow this machine is, and machine.go
+// limits were measured (docs/design/scheduling.md). measure.go measures how slow this machine is, and machine.go
 // extends the limits accordingly. worker.go applies the ladder, sleep.go waits, thread.go sets up the
 // thread.
 //

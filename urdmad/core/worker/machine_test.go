@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPolicyOnMachine: on an ordinary machine, busy or not, the limits stay as chosen with bench/floor. If
+// TestPolicyOnMachine: on an ordinary machine, busy or not, the limits stay as chosen. If
 // yields and sleeps take longer, the limits grow with them, up to a bound for measurements disturbed by
 // other threads.
 func TestPolicyOnMachine(t *testing.T) {
@@ -23,7 +23,7 @@ func TestPolicyOnMachine(t *testing.T) {
 	}{
 		{"nothing found", Machine{}, usual},
 		{"the machine of docs/BENCHMARKS.md", Machine{Clock: 35, Yield: 305, Sleep: 3860, Wake: 1260}, usual},
-		{"the machine of bench/floor", Machine{Yield: 420, Sleep: 15500, Wake: 5500}, usual},
+		{"the machine of docs/design/scheduling.md", Machine{Yield: 420, Sleep: 15500, Wake: 5500}, usual},
 		{"twice as slow", Machine{Yield: 500, Sleep: 31 * us, Wake: 26 * us}, usual},
 		{"a slow clock", Machine{Clock: 900, Yield: 2200, Sleep: 16 * us, Wake: 4 * us},
 			limits{6600, 200 * us, 20 * us, 200 * us, 8}},

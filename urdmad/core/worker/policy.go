@@ -10,8 +10,8 @@ import (
 // Time is nanoseconds of the worker's monotonic clock, CLOCK_MONOTONIC.
 type Time = clock.Time
 
-// Policy is how a worker shares its core. DefaultPolicy has values measured with bench/floor; its README
-// has the reasons.
+// Policy is how a worker shares its core. DefaultPolicy has values that were measured;
+// docs/design/scheduling.md has the reasons.
 type Policy struct {
 	// Yield is how long after the last work the worker yields its core after each empty turn, before it
 	// sleeps.
@@ -46,7 +46,7 @@ type Policy struct {
 	Core int
 }
 
-// DefaultPolicy returns the policy measured with bench/floor for a machine with few cores. With it, a
+// DefaultPolicy returns the policy that was measured for a machine with few cores. With it, a
 // client and a daemon with a core each took 0.12 µs per hop; more than two cores have not been tested.
 func DefaultPolicy() Policy {
 	return Policy{

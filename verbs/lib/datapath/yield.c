@@ -1,5 +1,5 @@
 /*
- * yield.c - decides when a program yields its core to urdmad. bench/floor/README.md has the measurements:
+ * yield.c - decides when a program yields its core to urdmad. docs/design/scheduling.md has the measurements:
  * if both share a core, urdmad can make progress only after a yield; if they don't, a yield only costs
  * time.
  */
