@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkBothSides measures a frame's cost on both sides together, in one thread, without cache line
-// transfers and without waiting for another core. bench/memif measures two processes.
+// transfers and without waiting for another core.
 func BenchmarkBothSides(b *testing.B) {
 	for _, c := range []struct {
 		size int

@@ -166,7 +166,6 @@ var rules = ruleBook{
 
 		// Measuring, testing, showing.
 		"bench":                {"bench/report", "bench/results", "bench/suite"},
-		"bench/memif":          {"bench/testpmd", "dpdk/memif", "dpdk/port"},
 		"examples/go/ping":     {"verbs"},
 		"examples/go/srq":      {"verbs"},
 		"examples/go/ud":       {"verbs"},

@@ -1,4 +1,4 @@
-package main
+package memif
 
 import (
 	"bufio"
@@ -14,16 +14,18 @@ import (
 	"testing"
 	"time"
 
-	"urdma/dpdk/memif"
 	"urdma/dpdk/port"
 )
 
-const peerEnv = "URDMA_TORTURE_PEER"
+const (
+	peerEnv = "URDMA_TORTURE_PEER"
+	burst   = 32
+)
 
 func TestMain(m *testing.M) {
 	if v := os.Getenv(peerEnv); v != "" {
 		role, path, _ := strings.Cut(v, " ")
-		if err := peer(role == "server", path); err != nil {
+		if err := peerProcess(role == "server", path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -32,23 +34,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// peer loads the link in both directions until it is killed, or until its parent has ended.
-func peer(server bool, path string) error {
-	p, err := memif.Open(memif.Options{Name: "peer", SocketPath: path, Server: server, MTU: 9000, RingSize: 256})
+// peerProcess loads the link in both directions until it is killed, or until its parent has ended.
+func peerProcess(server bool, path string) error {
+	p, err := Open(Options{Name: "peer", SocketPath: path, Server: server, MTU: 9000, RingSize: 256})
 	if err != nil {
 		return err
 	}
 	parent := os.Getppid()
 	for os.Getppid() == parent {
 		for range 1000 {
-			turn(p, 1500)
+			touchBursts(p, 1500)
 		}
 	}
 	return nil
 }
 
-// turn sends a burst, receives a burst, and touches every byte of both.
-func turn(p port.Port, size int) (got int) {
+// touchBursts sends a burst, receives a burst, and touches every byte of both.
+func touchBursts(p port.Port, size int) (got int) {
 	q := p.Queue(0)
 	var tx, rx [burst]port.Packet
 	n := q.Alloc(tx[:])
@@ -93,7 +95,7 @@ func torture(t *testing.T, role string) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, seed))
 	path := filepath.Join(t.TempDir(), "m.sock")
-	p, err := memif.Open(memif.Options{
+	p, err := Open(Options{
 		Name: "survivor", SocketPath: path, Server: role == "client", MTU: 9000, RingSize: 256,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -107,12 +109,12 @@ func torture(t *testing.T, role string) {
 		child := startPeer(t, role, path)
 		held = loadUntilKill(t, p, child, rng, held)
 		if i == 4 {
-			before = measure(t)
+			before = measureGrowth(t)
 		}
 	}
 	p.Queue(0).Free(held)
 	p.Queue(0).Rx(make([]port.Packet, 1))
-	after := measure(t)
+	after := measureGrowth(t)
 	t.Logf("before %+v, after %+v, %+v", before, after, p.Stats())
 	if after.fds > before.fds+2 || after.maps > before.maps+2 || after.kb > before.kb+32<<10 {
 		t.Errorf("grew from %+v to %+v", before, after)
@@ -140,7 +142,7 @@ func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, h
 	defer child.Wait()
 	defer child.Process.Kill()
 	deadline := time.Now().Add(20 * time.Second)
-	for got := 0; got < 200; got += turn(p, 1500) {
+	for got := 0; got < 200; got += touchBursts(p, 1500) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no traffic with a new peer: link %v, %+v", p.Link(), p.Stats())
 		}
@@ -161,7 +163,7 @@ func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, h
 	}()
 	held = held[:0]
 	for p.Link() {
-		turn(p, 1500)
+		touchBursts(p, 1500)
 		if len(held) < cap(held)/2 {
 			held = held[:len(held)+p.Queue(0).Rx(held[len(held):cap(held)])]
 		}
@@ -172,7 +174,7 @@ func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, h
 
 type growth struct{ fds, maps, kb int }
 
-func measure(t *testing.T) (g growth) {
+func measureGrowth(t *testing.T) (g growth) {
 	t.Helper()
 	runtime.GC()
 	d, err := os.ReadDir("/proc/self/fd")
