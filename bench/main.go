@@ -57,7 +57,7 @@ func newCommand() *cobra.Command {
 		Long: "Run perftest's programs over urdmads of their own and, in the same rounds, the installed programs to " +
 			"compare with: iperf3, sockperf, dpdk-testpmd. " +
 			"Prints medians, spreads, and ratios with urdma's targets; a ratio that not every round confirms is marked. " +
-			"Writes JSON, CSV and SVG plots below --out; earlier runs there make the history. " +
+			"Writes a JSON file and SVG plots below --out. " +
 			"Kernel sockets between two hosts need network namespaces: root, or a machine that allows user namespaces. " +
 			"Measurements that are not possible are listed and left out. " +
 			"Running urdmads are not touched, but like all other running programs they affect the figures.",
@@ -87,7 +87,7 @@ func newCommand() *cobra.Command {
 	f.IntVar(&o.rounds, "rounds", 5, "how often each figure is measured")
 	f.Float64Var(&o.seconds, "seconds", 2, "length of one measurement")
 	f.DurationVar(&o.limit, "limit", 12*time.Minute+30*time.Second, "begin no round that would end after `TIME`; 0: none")
-	f.BoolVar(&o.sweeps, "sweeps", true, "also measure, once, over sizes and numbers of queue pairs")
+	f.BoolVar(&o.sweeps, "sweeps", true, "also measure, once, over sizes")
 	f.BoolVar(&o.list, "list", false, "print the names of all measurements")
 	return cmd
 }
@@ -177,15 +177,10 @@ func installed(program string) (string, error) {
 	return path, nil
 }
 
-// write adds the run to the earlier ones in o.out, and plots them all.
+// write writes the run's values and its plots into o.out.
 func (o *options) write(r *results.Run) error {
-	earlier, err := history(o.out)
-	if err != nil {
-		return err
-	}
-	name := filepath.Join(o.out, "run-"+r.Started.Format(time.RFC3339))
-	err = errors.Join(r.Write(name+".json"), toFile(name+".csv", func(w io.Writer) error { return report.CSV(w, r) }),
-		report.Plots(o.out, r, earlier))
+	err := errors.Join(r.Write(filepath.Join(o.out, "run-"+r.Started.Format(time.RFC3339)+".json")),
+		report.Plots(o.out, r))
 	if o.markdown != "" {
 		err = errors.Join(err, o.page(r))
 	}
@@ -199,30 +194,9 @@ func (o *options) page(r *results.Run) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(report.Plots(dir, r, nil),
-		toFile(o.markdown, func(w io.Writer) error { return report.Markdown(w, r, plots) }))
-}
-
-// history reads the earlier runs.
-func history(dir string) (runs []*results.Run, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "run-*.json"))
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		r, err := results.Read(f)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, r)
-	}
-	return runs, nil
-}
-
-func toFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
+	f, err := os.Create(o.markdown)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f), f.Close())
+	return errors.Join(report.Plots(dir, r), report.Markdown(f, r, plots), f.Close())
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"path/filepath"
-	"slices"
 
 	"urdma/bench/results"
 
@@ -17,19 +16,14 @@ const (
 	height = 9 * vg.Centimeter
 )
 
-// Plots draws each sweep of the run into dir, as ID.svg, and history.svg if there are several runs. The order of
-// the earlier runs does not matter.
-func Plots(dir string, r *results.Run, runs []*results.Run) error {
+// Plots draws each sweep of the run into dir, as ID.svg.
+func Plots(dir string, r *results.Run) error {
 	for _, s := range r.Sweeps {
 		if err := drawSweep(filepath.Join(dir, s.ID+".svg"), s); err != nil {
 			return err
 		}
 	}
-	if runs = append(slices.Clone(runs), r); len(runs) < 2 {
-		return nil
-	}
-	slices.SortFunc(runs, func(a, b *results.Run) int { return a.Started.Compare(b.Started) })
-	return drawHistory(filepath.Join(dir, "history.svg"), runs)
+	return nil
 }
 
 func drawSweep(path string, s results.Sweep) error {
@@ -42,14 +36,14 @@ func drawSweep(path string, s results.Sweep) error {
 		p.Y.Min = 0
 	}
 	p.Legend.Top, p.Legend.Left = true, true
-	return draw(p, s.Curves, width, height, path)
+	return draw(p, s.Curves, path)
 }
 
 func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, plot.LogTicks{} }
 
 // draw saves a plot with the curves. A logarithmic axis has no zero, so points without a value are left out;
 // without any point no plot is saved.
-func draw(p *plot.Plot, curves []results.Curve, w, h vg.Length, path string) error {
+func draw(p *plot.Plot, curves []results.Curve, path string) error {
 	p.Add(plotter.NewGrid())
 	some := false
 	for i, c := range curves {
@@ -77,7 +71,7 @@ func draw(p *plot.Plot, curves []results.Curve, w, h vg.Length, path string) err
 	}
 	widen(&p.X)
 	widen(&p.Y)
-	return p.Save(w, h, path)
+	return p.Save(width, height, path)
 }
 
 // widen adds room around a single value. A logarithmic axis would do it by subtracting 1, which gives 0 for 1.
@@ -85,34 +79,4 @@ func widen(a *plot.Axis) {
 	if _, log := a.Scale.(plot.LogScale); log && a.Min == a.Max {
 		a.Min, a.Max = a.Min/2, a.Max*2
 	}
-}
-
-// drawHistory draws, for each target and run, the ratio relative to the bound: above 1 the target is met.
-func drawHistory(path string, runs []*results.Run) error {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Ratios to the targets, run by run", "run", "above 1: met"
-	logarithmic(&p.Y)
-	p.Legend.Top = true
-	var curves []results.Curve
-	for _, t := range runs[len(runs)-1].Targets {
-		curves = append(curves, pastOf(t, runs))
-	}
-	return draw(p, curves, 2*width, 2*height, path)
-}
-
-// pastOf is the history of a target over the runs.
-func pastOf(t results.Target, runs []*results.Run) results.Curve {
-	c := results.Curve{Name: t.Title}
-	for n, r := range runs {
-		s, verdict := r.Judge(t)
-		if verdict == results.Unmeasured || s.Median <= 0 {
-			continue
-		}
-		y := s.Median / t.Least
-		if t.Least == 0 {
-			y = t.Most / s.Median
-		}
-		c.Points = append(c.Points, results.Point{X: float64(n + 1), Y: y})
-	}
-	return c
 }

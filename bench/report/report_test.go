@@ -84,40 +84,14 @@ func TestMarkdownHasTables(t *testing.T) {
 	}
 }
 
-func TestCSV(t *testing.T) {
-	var out bytes.Buffer
-	if err := CSV(&out, sample()); err != nil {
-		t.Fatal(err)
-	}
-	const want = `commit,started,figure,title,unit,round,value
-0.1.0-gabc,2026-01-02T03:04:05Z,a,ours,Gb/s,1,40
-0.1.0-gabc,2026-01-02T03:04:05Z,a,ours,Gb/s,2,60
-0.1.0-gabc,2026-01-02T03:04:05Z,b,theirs,Gb/s,1,10
-0.1.0-gabc,2026-01-02T03:04:05Z,b,theirs,Gb/s,2,20
-`
-	if out.String() != want {
-		t.Errorf("got\n%swant\n%s", &out, want)
-	}
-}
-
-// Points at 0 have no logarithm, curves may be empty, and a first run has no history.
+// Points at 0 have no logarithm, and curves may be empty.
 func TestPlots(t *testing.T) {
 	dir := t.TempDir()
-	if err := Plots(dir, sample(), nil); err != nil {
+	if err := Plots(dir, sample()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "history.svg")); err == nil {
-		t.Error("one run has a history")
-	}
-	earlier := sample()
-	earlier.Started = earlier.Started.Add(-time.Hour)
-	if err := Plots(dir, sample(), []*results.Run{earlier}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"bandwidth.svg", "history.svg"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || !bytes.Contains(text, []byte("<path")) || !bytes.Contains(text, []byte("</svg>")) {
-			t.Errorf("%s is no drawing: %v", name, err)
-		}
+	text, err := os.ReadFile(filepath.Join(dir, "bandwidth.svg"))
+	if err != nil || !bytes.Contains(text, []byte("<path")) || !bytes.Contains(text, []byte("</svg>")) {
+		t.Errorf("bandwidth.svg is no drawing: %v", err)
 	}
 }

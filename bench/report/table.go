@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -68,8 +67,8 @@ func askedRows(r *results.Run) (rows [][]string) {
 }
 
 // preface explains docs/BENCHMARKS.md.
-const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; it leaves every value in JSON " +
-	"and CSV files in build/bench. Each round measures urdma and what it is compared with one after the other, so that " +
+const preface = "`make bench BENCH='--markdown docs/BENCHMARKS.md'` wrote this page; it leaves every value in a " +
+	"JSON file in build/bench. Each round measures urdma and what it is compared with one after the other, so that " +
 	"whatever slows the machine down slows both. A target is met if every round meets it, and missed if none " +
 	"does; otherwise it is within the spread. Older kernels are measured in virtual machines, not here."
 
@@ -152,18 +151,4 @@ func number(v float64) string {
 func firstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
-}
-
-// CSV prints every measured value, one per line.
-func CSV(to io.Writer, r *results.Run) error {
-	w := csv.NewWriter(to)
-	_ = w.Write([]string{"commit", "started", "figure", "title", "unit", "round", "value"}) // w.Error reports a failure
-	for _, f := range r.Figures {
-		for _, v := range f.Values {
-			_ = w.Write([]string{r.Commit, r.Started.Format("2006-01-02T15:04:05Z"), f.ID, f.Title, f.Unit,
-				strconv.Itoa(v.Round + 1), strconv.FormatFloat(v.Value, 'g', -1, 64)})
-		}
-	}
-	w.Flush()
-	return w.Error()
 }

@@ -1,8 +1,6 @@
 package results
 
 import (
-	"path/filepath"
-	"reflect"
 	"testing"
 )
 
@@ -75,21 +73,5 @@ func TestBound(t *testing.T) {
 		if got := target.Bound(); got != want {
 			t.Errorf("%+v: %q, want %q", target, got, want)
 		}
-	}
-}
-
-func TestFile(t *testing.T) {
-	r := &Run{Commit: "abc", Rounds: 2, Figures: []*Figure{figure("x", 1, 2)},
-		Targets: []Target{{Title: "t", Ours: "x", Least: 1}}}
-	path := filepath.Join(t.TempDir(), "run.json")
-	if err := r.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	back, err := Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(r, back) {
-		t.Errorf("read %+v, wrote %+v", back, r)
 	}
 }

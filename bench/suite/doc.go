@@ -3,17 +3,17 @@
 //
 //	measures.go  all figures
 //	perftest.go  figures of perftest's programs
-//	kernel.go    figures of kernel sockets
+//	kernel.go, machine_kernel.go  figures of kernel sockets over veth, over lo
 //	bytes.go     figures of bench/bytes: moving bytes without any protocol
 //	copying.go   figures of copying memory
 //	testpmd.go   figures of dpdk-testpmd
 //	ends.go      two programs of our own, in package verbs
 //	flows.go     figures of many concurrent flows, and of long ones
 //	idle.go      costs of idle connections
-//	connections.go, registration.go, netpipe.go  figures of cmtime, bench/registration, NetPIPE
+//	connections.go, registration.go  figures of cmtime, bench/registration
 //	mpi.go       figures of Open MPI
 //	targets.go   requirements on the figures
-//	sweep.go     figures over sizes and numbers of queue pairs
+//	sweep.go     figures over sizes
 //	places.go    the hosts for all of this, set up when first needed
 //	run.go       rounds, progress
 //	machine.go   description of the machine

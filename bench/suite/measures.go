@@ -112,11 +112,6 @@ func kernelMeasures() []measure {
 	return []measure{
 		halfTrip("tcp.lat", "kernel TCP over veth, 14 B, blocking (sockperf)", sockperf("--tcp")),
 		halfTrip("tcp.lat.spin", "kernel TCP over veth, 14 B, spinning (sockperf)", sockperf("--tcp", "--nonblocked")),
-		gigabits("netpipe.64k", "kernel TCP over veth, 64 KiB to and fro (NetPIPE)", firstOf(netpipe(64<<10))).in(3),
-		one("netpipe.lat", "kernel TCP over veth, 8 B to and fro (NetPIPE), half a round trip", "µs", results.Lower,
-			secondOf(netpipe(8))).in(3),
-		gigabits("unix.64k", "unix sockets between two threads, writes of 64 KiB", unixStream(64<<10)).in(3),
-		halfTrip("unix.lat", "unix sockets between two threads, 14 B, blocking", unixTrip).in(3),
 		two(results.Figure{ID: "tcp.lo", Title: "kernel TCP over lo (iperf3)", Unit: "Gb/s", Better: results.Higher},
 			results.Figure{ID: "tcp.lo.cpu", Title: "kernel TCP over lo, processor time of both sides", Unit: "s/GB",
 				Better: results.Lower}, iperf3Here),

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"urdma/bench/results"
@@ -94,4 +95,19 @@ func runMPI(n *lab.Node, arguments []string) ([]float64, error) {
 		return nil, err
 	}
 	return parseNetpipe(string(text))
+}
+
+// parseNetpipe reads the only row of NetPIPE's file: bytes, Mb/s, seconds of half
+// a round trip.
+func parseNetpipe(text string) ([]float64, error) {
+	f := strings.Fields(text)
+	if len(f) != 3 {
+		return nil, fmt.Errorf("NetPIPE wrote %q, expected one row of three columns", text)
+	}
+	rate, err := strconv.ParseFloat(f[1], 64)
+	if err != nil {
+		return nil, err
+	}
+	seconds, err := strconv.ParseFloat(f[2], 64)
+	return []float64{rate / 1e3, seconds * 1e6}, err
 }

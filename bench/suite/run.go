@@ -18,7 +18,7 @@ type Options struct {
 	Rounds  int            // how often each figure is measured
 	Seconds float64        // length of one measurement, if its program has an option for it
 	Only    *regexp.Regexp // names of measures to select; nil: all
-	Sweeps  bool           // also measure over sizes and numbers of queue pairs
+	Sweeps  bool           // also measure over sizes
 	Limit   time.Duration  // no round begins that would end later; 0: no limit
 	Log     io.Writer      // progress
 }

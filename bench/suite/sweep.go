@@ -1,8 +1,6 @@
 package suite
 
 import (
-	"strconv"
-
 	"urdma/bench/results"
 	"urdma/test/lab"
 )
@@ -10,7 +8,7 @@ import (
 // sweepIterations is how many messages of each size a sweep sends.
 const sweepIterations = "1000"
 
-// sweep measures over sizes and numbers of queue pairs, once, on the wires that need no root.
+// sweep measures over sizes, once, on the wires that need no root.
 func (b *bench) sweep() {
 	wires := []lab.Wire{loopback, memif, memifJumbo}
 	b.sizes("bandwidth", "Writes by size", "Gb/s", wires, func(w lab.Wire) ([]results.Curve, error) {
@@ -26,7 +24,6 @@ func (b *bench) sweep() {
 				curve(w.Name+", 99 %", rows, func(r lab.Row) float64 { return r.Values[lab.LatencyPercent99] }),
 			}, err
 		})
-	b.queuePairs(wires[:2])
 }
 
 // sizes adds a sweep over message sizes with each wire's curves.
@@ -50,24 +47,4 @@ func curve(name string, rows []lab.Row, y func(lab.Row) float64) results.Curve {
 		c.Points = append(c.Points, results.Point{X: float64(r.Bytes), Y: y(r)})
 	}
 	return c
-}
-
-// queuePairs adds a sweep over numbers of queue pairs.
-func (b *bench) queuePairs(wires []lab.Wire) {
-	s := results.Sweep{ID: "queue_pairs", Title: "Writes of 64 KiB by number of queue pairs", X: "queue pairs",
-		Unit: "Gb/s"}
-	for _, w := range wires {
-		c := results.Curve{Name: w.Name}
-		for n := 1; n <= 256; n *= 4 {
-			b.progress("sweep", s.Title+": "+w.Name+", "+strconv.Itoa(n))
-			v, err := bandwidth(w, false, "ib_write_bw", "-s", "65536", "-q", strconv.Itoa(n), "-t", "16")(b)
-			if err != nil {
-				b.omit(s.Title+": "+w.Name+", "+strconv.Itoa(n), err)
-				continue
-			}
-			c.Points = append(c.Points, results.Point{X: float64(n), Y: v[0]})
-		}
-		s.Curves = append(s.Curves, c)
-	}
-	b.result.Sweeps = append(b.result.Sweeps, s)
 }
