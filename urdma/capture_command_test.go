@@ -100,7 +100,7 @@ func TestTraceRefuses(t *testing.T) {
 		want string
 		args []string
 	}{
-		{`-o is "x.txt", expected a name that ends in .pcapng, .json or .html`, []string{"-o", "x.txt"}},
+		{`-o is "x.txt", expected a name that ends in .pcapng or .html`, []string{"-o", "x.txt"}},
 		{`--kind is "poll", expected some of API, SEND`, []string{"--kind", "send,poll"}},
 		{`--qp is "rping", expected a hexadecimal number`, []string{"--qp", "rping"}},
 		{"expected none below 0", []string{"--pid", "-1"}},

@@ -20,7 +20,6 @@ import (
 type traceOptions struct {
 	captureOptions
 	kinds []string
-	html  string
 	mark  string
 	dump  bool
 }
@@ -42,15 +41,14 @@ func newTrace() *cobra.Command {
 			"started or ended), LINK (of a port), WHY (why something failed, as in urdma explain), BOOKMARK or " +
 			"PACKET.\n\nurdmad's own user and root see everything; others see their own processes.\n\n-o writes a " +
 			"file, whose name determines its format. .pcapng: packets, each with the preceding events as its " +
-			"comment. .json: a file for ui.perfetto.dev and chrome://tracing. .html: a page for any browser, which " +
-			"needs no network. It shows a sequence diagram with a lane for each program, queue pair and urdmad, to " +
-			"zoom and filter; click on an event to see its fields. --html FILE is the same with any " +
-			"name.\n\n--dump writes the contents of the flight recorder: the last requests, states, events, failed " +
+			"comment. .html: a page for any browser, which needs no network. It shows a sequence diagram with a lane " +
+			"for each program, queue pair and urdmad, to zoom and filter; click on an event to see its " +
+			"fields.\n\n--dump writes the contents of the flight recorder: the last requests, states, events, failed " +
 			"completions, retransmitted segments and reasons of each program, also of programs that have failed " +
 			"and ended.\n\nEvents that happen faster than they can be written are missing in the trace and " +
 			"counted; programs are not affected.",
-		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n  urdma " +
-			"trace --html rping.html\n" +
+		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n" +
+			"  urdma trace -o rping.html\n" +
 			"  urdma trace --mark 'second phase begins'",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
@@ -58,8 +56,7 @@ func newTrace() *cobra.Command {
 	o.addSocket(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.output.Path, "output", "o", "-",
-		"`FILE` to write, .pcapng, .json or .html; - is standard output, as text")
-	f.StringVar(&o.html, "html", "", "`FILE` for a page with the events as a sequence diagram")
+		"`FILE` to write, .pcapng or .html; - is standard output, as text")
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	f.StringVar(&o.port, "port", "", "only packets of the port of this `NAME`")
 	f.StringVar(&o.qp, "qp", "", "only the queue pair of this `NUMBER`, hexadecimal as urdma show qp prints it")
@@ -73,8 +70,6 @@ func newTrace() *cobra.Command {
 	f.StringVar(&o.mark, "mark", "", "set a bookmark with this `TEXT` in every running trace, and exit")
 	cmd.MarkFlagsMutuallyExclusive("mark", "output")
 	cmd.MarkFlagsMutuallyExclusive("mark", "dump")
-	cmd.MarkFlagsMutuallyExclusive("html", "output")
-	cmd.MarkFlagsMutuallyExclusive("html", "mark")
 	completeNames(cmd, &o.lookOptions)
 	return cmd
 }
@@ -124,14 +119,11 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 			return f, fmt.Errorf("--kind is %q, expected some of %s", k, strings.Join(event.Kinds, ", "))
 		}
 	}
-	if o.html != "" {
-		o.output.Path = o.html
-	}
 	switch suffix := o.form(); {
 	case o.mark == "" && o.pid < 0 || o.limits.Time < 0:
 		return f, fmt.Errorf("--pid is %d and --duration %v, expected none below 0", o.pid, o.limits.Time)
-	case o.output.Path != "-" && suffix != ".pcapng" && suffix != ".json" && suffix != ".html":
-		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng, .json or .html, or -", o.output.Path)
+	case o.output.Path != "-" && suffix != ".pcapng" && suffix != ".html":
+		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng or .html, or -", o.output.Path)
 	}
 	size, err := sizeOf("--buffer", o.ringBytes, 1, 1<<32-1)
 	if err != nil {
@@ -145,30 +137,22 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 }
 
 // form is the file name suffix of the wanted format.
-func (o *traceOptions) form() string {
-	if o.html != "" {
-		return ".html"
-	}
-	return filepath.Ext(o.output.Path)
-}
+func (o *traceOptions) form() string { return filepath.Ext(o.output.Path) }
 
 func (o *traceOptions) to(cmd *cobra.Command, s *inspect.Snapshot) (trace.Output, error) {
-	switch form := o.form(); form {
+	switch o.form() {
 	case ".pcapng":
 		files, err := capture.NewFiles(o.output, o.section(s))
 		if err != nil {
 			return nil, err
 		}
 		return trace.Pcapng(files), nil
-	case ".json", ".html":
+	case ".html":
 		file, err := os.OpenFile(o.output.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		if form == ".html" {
-			return trace.HTML(file, head(s)), nil
-		}
-		return trace.Perfetto(file), nil
+		return trace.HTML(file, head(s)), nil
 	}
 	if o.json {
 		return trace.JSON(cmd.OutOrStdout()), nil
