@@ -114,7 +114,7 @@ var commandSections = []manualtest.Section{
 			"A server on the machine's urdmad; a client is urdma exec -- rping -c -a 198.18.0.1 -v."},
 		{"urdma doctor -- ib_write_bw", "Why ib_write_bw might not work here."},
 		{"urdma ping -c 3 10.9.0.2", "Whether another urdmad answers, and how fast."},
-		{"urdma show qp --watch", "The queue pairs, over and over."},
+		{"watch urdma show qp", "The queue pairs, over and over."},
 		{"urdma capture -o rping.pcapng --host :7174", "The packets of rping's port number, for Wireshark."},
 		{"urdma config init --interface eth1 >urdma.json", "A configuration for the network interface eth1."},
 	}},

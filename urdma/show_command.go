@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"urdma/inspect"
 	"urdma/urdma/report"
@@ -24,7 +21,6 @@ type showOptions struct {
 	qp      string
 	columns []string
 	wide    bool
-	every   time.Duration // interval of --watch; 0: print once
 
 	kind *report.Kind
 	id   string // the one object to show in full, or ""
@@ -52,7 +48,7 @@ func newShow() *cobra.Command {
 			"counts messages between programs of this urdmad, which use no packets.\n\nah (address handles) exist " +
 			"only in their programs; urdmad has none to show.",
 		Example: "  urdma show qp\n  urdma show qp 871cec\n  urdma show mr --pid 4711 --json\n  urdma show qp --columns " +
-			"qpn,state,peer --watch",
+			"qpn,state,peer",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return withStatus(exitUsage, errors.New("OBJECT is missing, allowed: "+all))
@@ -62,9 +58,6 @@ func newShow() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args, all); err != nil {
 				return err
-			}
-			if o.every > 0 {
-				return o.again(cmd.Context(), cmd.OutOrStdout())
 			}
 			s, err := o.fetch()
 			if err != nil {
@@ -81,8 +74,6 @@ func newShow() *cobra.Command {
 	f.StringVar(&o.qp, "qp", "", "only objects that the queue pair `QPN` uses, or that use it")
 	f.StringSliceVar(&o.columns, "columns", nil, "`HEADS` of the columns to print, in this order")
 	f.BoolVarP(&o.wide, "wide", "w", false, "print all columns, which need a wide terminal")
-	f.DurationVar(&o.every, "watch", 0, "print again every `TIME` until interrupted")
-	f.Lookup("watch").NoOptDefVal = "1s"
 	o.complete(cmd, names)
 	return cmd
 }
@@ -98,9 +89,8 @@ func (o *showOptions) check(args []string, all string) error {
 	if len(args) == 2 {
 		o.id = args[1]
 	}
-	if o.filter.PID < 0 || o.every != 0 && o.every < shortestInterval {
-		return withStatus(exitUsage, fmt.Errorf("--pid is %d and --watch %v, expected at least 0 and %v", o.filter.PID,
-			o.every, shortestInterval))
+	if o.filter.PID < 0 {
+		return withStatus(exitUsage, fmt.Errorf("--pid is %d, expected at least 0", o.filter.PID))
 	}
 	for _, c := range o.columns {
 		if !slices.ContainsFunc(o.kind.Heads(), func(h string) bool { return strings.EqualFold(h, c) }) {
@@ -131,22 +121,6 @@ func (o *showOptions) print(w io.Writer, s *inspect.Snapshot) error {
 		return o.kind.JSON(w, s)
 	}
 	return o.kind.Table(coloured(w), s, o.columns...)
-}
-
-// again prints until it is interrupted: on a terminal each time in the same place, elsewhere with an empty line
-// between.
-func (o *showOptions) again(ctx context.Context, w io.Writer) error {
-	before := ""
-	if _, _, ok := screen(w); ok {
-		before = clear
-	}
-	return o.watch(ctx, o.every, 0, func(_, now *inspect.Snapshot) error {
-		if _, err := io.WriteString(w, before); err != nil {
-			return err
-		}
-		before = cmp.Or(before, "\n")
-		return o.print(w, now)
-	})
 }
 
 // complete lets shells complete kinds, and names from the running urdmad.

@@ -117,7 +117,7 @@ func TestShow(t *testing.T) {
 		{[]string{"qp", "871cec"}, 0, "wire.window  ", "0000ab"},
 		{[]string{"qp", "871cec", "--json"}, 0, `"qpn": 8854764`, ""},
 		{[]string{"qp", "111111"}, exitFailure, "qp QPN 111111: there is none", ""},
-		{[]string{"qp", "--watch=1ms"}, exitUsage, "--watch 1ms", ""},
+		{[]string{"qp", "--pid", "-1"}, exitUsage, "--pid is -1", ""},
 	} {
 		r := run(t, nil, append([]string{"show", "--socket", socket}, c.args...)...)
 		text := r.stdout + r.stderr
@@ -125,10 +125,6 @@ func TestShow(t *testing.T) {
 			c.not != "" && strings.Contains(text, c.not) {
 			t.Errorf("%q: %+v", c.args, r)
 		}
-	}
-	r := run(t, nil, "show", "qp", "--watch=100ms", "--socket", fakeDaemon(t, 3))
-	if r.status.ExitStatus() != exitFailure || strings.Count(r.stdout, "871cec") != 3 {
-		t.Errorf("watch until urdmad ends: %+v", r)
 	}
 	for args, want := range map[string]string{"show qp": "871cec\n", "show": "listener\n", "show qp --port": "urdma1\n",
 		"capture --qp": "871cec\n"} {

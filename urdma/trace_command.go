@@ -19,9 +19,10 @@ import (
 // traceOptions are the flags of urdma trace, together with those of urdma capture.
 type traceOptions struct {
 	captureOptions
-	kinds []string
-	mark  string
-	dump  bool
+	kinds   []string
+	mark    string
+	dump    bool
+	changes bool
 }
 
 // shownBytes is how much of each packet urdmad keeps if only its addresses are shown.
@@ -43,11 +44,12 @@ func newTrace() *cobra.Command {
 			"file, whose name determines its format. .pcapng: packets, each with the preceding events as its " +
 			"comment. .html: a page for any browser, which needs no network. It shows a sequence diagram with a lane " +
 			"for each program, queue pair and urdmad, to zoom and filter; click on an event to see its " +
-			"fields.\n\n--dump writes the contents of the flight recorder: the last requests, states, events, failed " +
+			"fields.\n\n--changes shows only what changes, without calls, " +
+			"messages and packets: kinds CLIENT, STATE, ASYNC, CM, LINK and BOOKMARK.\n\n--dump writes the contents of the flight recorder: the last requests, states, events, failed " +
 			"completions, retransmitted segments and reasons of each program, also of programs that have failed " +
 			"and ended.\n\nEvents that happen faster than they can be written are missing in the trace and " +
 			"counted; programs are not affected.",
-		Example: "  urdma trace --qp 7e\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n" +
+		Example: "  urdma trace --qp 7e\n  urdma trace --changes --json\n  urdma trace --pid 4711 --kind API,COMP\n  urdma trace -o rping.pcapng\n" +
 			"  urdma trace -o rping.html\n" +
 			"  urdma trace --mark 'second phase begins'",
 		Args: usage(cobra.NoArgs),
@@ -67,9 +69,11 @@ func newTrace() *cobra.Command {
 	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory for events that wait to be written")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no messages on standard error")
 	f.BoolVar(&o.dump, "dump", false, "print the last events of each program from the flight recorder, and exit")
+	f.BoolVar(&o.changes, "changes", false, "only programs that start and end, states, events and links")
 	f.StringVar(&o.mark, "mark", "", "set a bookmark with this `TEXT` in every running trace, and exit")
 	cmd.MarkFlagsMutuallyExclusive("mark", "output")
 	cmd.MarkFlagsMutuallyExclusive("mark", "dump")
+	cmd.MarkFlagsMutuallyExclusive("changes", "dump")
 	completeNames(cmd, &o.lookOptions)
 	return cmd
 }
@@ -130,6 +134,9 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 		return f, err
 	}
 	f = abi.CaptureRequest{RingBytes: uint32(size), PID: uint32(o.pid), Flags: abi.CaptureEvents}
+	if o.changes {
+		f.Flags |= abi.CaptureChanges
+	}
 	if o.form() != ".pcapng" {
 		f.SnapBytes = shownBytes
 	}

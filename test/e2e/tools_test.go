@@ -13,13 +13,13 @@ import (
 )
 
 // TestTools looks at a connection over the wire by the tools for administrators, and ends
-// it: peers, limits, changes as they happen, a reload, a report.
+// it: peers, limits, changes as they happen, a reload.
 func TestTools(t *testing.T) {
 	whole(t)
 	need(t, "rping")
 	l := labtest.New(t)
 	a, b := labtest.JoinIn(t, l, lab.Memif, nil)
-	monitor := startCapture(t, l, b, "monitor", "--json", "-q")
+	changes := startCapture(t, l, b, "trace", "--changes", "--json", "-q")
 	p := lab.Pair{ServerNode: a, Server: []string{"rping", "-s", "-a", a.Address, "-C", "10000000"}}
 	server, err := p.StartServer()
 	if err != nil {
@@ -72,24 +72,24 @@ func TestTools(t *testing.T) {
 	urdma(t, b, l, "end", "qp", qpn)
 	await(t, "the client to end without its queue pair",
 		func() (bool, string) { return !client.Running(), client.Output() })
-	await(t, "the client to be gone in the monitor", func() (bool, string) {
-		return strings.Contains(monitor.Output(), `"rping has gone"`), monitor.Output()
+	await(t, "the client to be gone in the trace", func() (bool, string) {
+		return strings.Contains(changes.Output(), `"rping has gone"`), changes.Output()
 	})
-	monitor.Signal(syscall.SIGINT)
-	if err := monitor.Wait(lab.Patience); err != nil {
-		t.Errorf("monitor: %v", err)
+	changes.Signal(syscall.SIGINT)
+	if err := changes.Wait(lab.Patience); err != nil {
+		t.Errorf("changes: %v", err)
 	}
 	seen := map[string]bool{}
-	for _, e := range tracedIn(t, monitor.Output()) {
+	for _, e := range tracedIn(t, changes.Output()) {
 		seen[e.Kind+" "+e.What] = true
 		if e.Kind == "SEND" || e.Kind == "API" || e.Kind == "PACKET" {
-			t.Errorf("the monitor shows %+v", e)
+			t.Errorf("trace --changes shows %+v", e)
 		}
 	}
 	for _, want := range []string{"CLIENT rping came", "STATE RTS", "CM RDMA_CM_EVENT_ESTABLISHED", "STATE ERR",
 		"ASYNC IBV_EVENT_QP_FATAL"} {
 		if !seen[want] {
-			t.Errorf("the monitor does not show %q:\n%s", want, monitor.Output())
+			t.Errorf("trace --changes does not show %q:\n%s", want, changes.Output())
 		}
 	}
 }
