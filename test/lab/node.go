@@ -205,7 +205,10 @@ func (n *Node) Run(limit time.Duration, argv ...string) (string, error) {
 // resolve gives the examples their paths.
 func (l *Lab) resolve(argv []string) []string {
 	if strings.HasPrefix(argv[0], "examples/") {
-		return append([]string{l.Program(argv[0])}, argv[1:]...)
+		argv = append([]string{l.Program(argv[0])}, argv[1:]...)
+	}
+	if runtime := os.Getenv("URDMA_SANITIZER"); runtime != "" { // which must be loaded before all else
+		argv = append([]string{"sh", "-c", `LD_PRELOAD=$URDMA_SANITIZER:$LD_PRELOAD exec "$0" "$@"`}, argv...)
 	}
 	return argv
 }

@@ -20,11 +20,27 @@ $(LIB_PRIVATE): verbs/lib/interpose/private.sh $(wildcard /usr/include/infiniban
 	@mkdir -p $(@D)
 	verbs/lib/interpose/private.sh $$($(CC) -print-file-name=libibverbs.so) >$@.new && mv $@.new $@
 
+LIB_LDFLAGS := -shared -Wl,-soname,liburdma.so -Wl,--version-script=verbs/lib/liburdma.map -Wl,-z,now -Wl,-z,relro \
+	-Wl,-z,nodelete
+
 # -z nodelete: fork handlers and interposed calls must outlive a dlclose.
 # -z now: a handler of a fork may call what nobody called before.
 build/liburdma.so: $(LIB_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map
-	$(CC) -shared -Wl,-soname,liburdma.so -Wl,--version-script=verbs/lib/liburdma.map \
-		-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
+	$(CC) $(LIB_LDFLAGS) -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
+
+# The library under AddressSanitizer and UndefinedBehaviorSanitizer, for make test-long. Its page conversion, in whose
+# memory the sanitizer's own may lie, is as always. build/sanitized has links to what else make build makes.
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SANITIZED_OBJECTS := $(LIB_SOURCES:verbs/lib/%.c=build/sanitized/objects/%.o)
+
+build/sanitized/objects/%.o: verbs/lib/%.c $(LIB_HEADERS)
+	@mkdir -p $(@D)
+	@echo CC $<; $(CC) $(LIB_CFLAGS) -O1 $(if $(filter pages/%,$*),,$(SANITIZERS)) $(CFLAGS) -c $< -o $@
+
+build/sanitized/liburdma.so: $(SANITIZED_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map build/liburdma.d/liburdma-malloc.so
+	$(CC) $(SANITIZERS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(SANITIZED_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
+	cp -a build/liburdma.d build/sanitized/ # relative links
+	cd build && ln -sfr urdmad urdma urdma-bench udprelay clock.so examples sanitized/
 
 # The allocator that urdma exec preloads. No builtins: GCC would have calloc call itself.
 # -z initfirst: see begin.
