@@ -77,7 +77,10 @@ library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d $(BUILD)/liburdma.d/liburdma-m
 demo:
 	@.ci/deps demo
 	@$(MAKE) --no-print-directory build
-	@$(GO) run ./test/demo -build $(BUILD)
+	$(BUILD)/urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -V -v -C 5
+	$(BUILD)/urdma run --hosts 2 -- sh -c 'exec ib_write_lat -RF >/dev/null' :: ib_write_lat -RF 198.18.0.1
+	$(BUILD)/urdma run --hosts 2 -- sh -c 'exec ib_write_bw -RF >/dev/null' :: ib_write_bw -RF 198.18.0.1
+	@echo 'Next: $(BUILD)/urdma run -- PROGRAM, with any program that uses RDMA; make bench; README.md'
 
 check:
 	@.ci/check

@@ -91,7 +91,7 @@ func TestParts(t *testing.T) {
 				"mem is of the product and reaches a test kit"}},
 		{"a tool", []listed{pkg("qp", module+"bench/results")},
 			[]string{"qp must not reach tools, and does: qp → bench/results"}},
-		{"a tool from a kit", []listed{pkg("test/demo", module+"bench/results")}, []string{"test/demo must not reach tools"}},
+		{"a tool from a kit", []listed{pkg("test/lab", module+"bench/results")}, []string{"test/lab must not reach tools"}},
 		{"plots", []listed{pkg("qp", "gonum.org/v1/plot")},
 			[]string{"qp must not reach tools, and does: qp → gonum.org/v1/plot"}},
 	} {

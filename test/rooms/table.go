@@ -178,7 +178,6 @@ var rules = ruleBook{
 		"test/container":       {},
 		"test/contained":       {},
 		"test/core/coreurdmad": {"config", "urdmad/control", "urdmad/core/worker", "urdmad/serve", "verbs/abi"},
-		"test/demo":            {"test/lab"},
 		"test/e2e":             {},
 		"test/faults":          {},
 		"test/fresh":           {},
