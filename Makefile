@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps deps-bench build daemons tools relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps deps-bench build daemons relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -21,8 +21,8 @@ help:
 	@echo 'make test-core  programs, tests of the C library and Open MPI on a urdmad that links no attached feature'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
-	@echo 'make build      build/urdmad, build/urdma, build/urdma-bench, build/liburdma.so, build/examples/*'
-	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of urdma bench)'
+	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
+	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of build/urdma-bench)'
 	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
@@ -42,16 +42,11 @@ deps-bench:
 include examples/examples.mk
 -include verbs/lib/lib.mk
 
-build: daemons tools library examples relay clock
+build: daemons library examples relay clock
 
 daemons:
 	@mkdir -p $(BUILD)
 	$(GO) build -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
-
-# What urdma bench runs, from a Go module of its own.
-tools:
-	@mkdir -p $(BUILD)
-	$(GO) build -C bench -o $(abspath $(BUILD))/urdma-bench .
 
 # The lossy path of test/e2e and the benchmarks; it is not installed.
 relay:
@@ -110,6 +105,7 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory -C bench/bytes BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/bytes
 	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
+	@$(GO) build -C bench -o $(abspath $(BUILD))/urdma-bench .
 	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
 
 # What Go's own benchmarks say of the tree beside the commit before.

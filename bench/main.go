@@ -1,13 +1,11 @@
-// Command urdma-bench measures urdma and compares it with other ways of moving data; urdma bench runs it.
+// Command urdma-bench measures urdma and compares it with other ways of moving data; make bench runs it.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -33,7 +31,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "urdma bench:", err)
+	fmt.Fprintln(os.Stderr, "urdma-bench:", err)
 	if errors.As(err, &usageError{}) {
 		os.Exit(exitUsage)
 	}
@@ -42,11 +40,11 @@ func main() {
 
 // options are the flags.
 type options struct {
-	build, library, out, only, markdown string
-	rounds                              int
-	seconds                             float64
-	sweeps, list                        bool
-	limit                               time.Duration
+	build, out, only, markdown string
+	rounds                     int
+	seconds                    float64
+	sweeps, list               bool
+	limit                      time.Duration
 }
 
 func newCommand() *cobra.Command {
@@ -61,7 +59,7 @@ func newCommand() *cobra.Command {
 			"Kernel sockets between two hosts need network namespaces: root, or a machine that allows user namespaces. " +
 			"Measurements that are not possible are listed and left out. " +
 			"Running urdmads are not touched, but like all other running programs they affect the figures.",
-		Example: "  urdma bench\n  urdma bench --rounds 3 --only 'loopback|copying'",
+		Example: "  build/urdma-bench\n  build/urdma-bench --rounds 3 --only 'loopback|copying'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
 				return usageError{err}
@@ -73,14 +71,11 @@ func newCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (urdma bench --help tells more)", err)}
+		return usageError{fmt.Errorf("%w (urdma-bench --help tells more)", err)}
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.build, "build", "",
-		"`directory` with urdmad, urdma and liburdma.so (default: those that this urdma came with)")
-	f.StringVar(&o.library, "lib", "",
-		"`PATH` of the liburdma.so to measure, if it is not in --build (urdma bench finds it)")
-	f.StringVarP(&o.out, "out", "o", "urdma-bench", "`directory` for the output")
+	f.StringVar(&o.build, "build", "build", "`directory` with urdmad, urdma and liburdma.so")
+	f.StringVarP(&o.out, "out", "o", "build/bench", "`directory` for the output")
 	f.StringVar(&o.only, "only", "", "measure only names that `REGEXP` matches (--list)")
 	f.StringVar(&o.markdown, "markdown", "",
 		"also write `FILE` in the form of docs/BENCHMARKS.md, and its plots into the directory benchmarks next to it")
@@ -110,12 +105,7 @@ func (o *options) run(out, progress io.Writer) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	build, remove, err := o.programs()
-	if err != nil {
-		return err
-	}
-	defer remove()
-	r, err := suite.Run(suite.Options{Build: build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps &&
+	r, err := suite.Run(suite.Options{Build: o.build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps &&
 		only == nil, Limit: o.limit, Log: progress})
 	if err != nil {
 		return err
@@ -133,48 +123,6 @@ func (o *options) filter() (*regexp.Regexp, error) {
 		return nil, usageError{fmt.Errorf("--only: %w", err)}
 	}
 	return only, nil
-}
-
-// programs returns the directory of the programs to measure. Without --build it makes a directory with links to the
-// installed programs; remove deletes it.
-func (o *options) programs() (dir string, remove func(), err error) {
-	if o.build != "" {
-		return o.build, func() {}, nil
-	}
-	if o.library == "" {
-		return "", nil, usageError{errors.New("--build or --lib says what to measure; urdma bench finds it by itself")}
-	}
-	links := map[string]string{"liburdma.so": o.library,
-		"liburdma.d": filepath.Join(filepath.Dir(o.library), "liburdma.d")}
-	for _, program := range []string{"urdma", "urdmad"} {
-		if links[program], err = installed(program); err != nil {
-			return "", nil, err
-		}
-	}
-	if dir, err = os.MkdirTemp("", "urdma-bench-"); err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) } // errors don't matter: it only has links
-	for name, target := range links {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			remove()
-			return "", nil, err
-		}
-	}
-	return dir, remove, nil
-}
-
-// installed finds a program next to this one or in PATH.
-func installed(program string) (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(filepath.Dir(self), program)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return exec.LookPath(program)
-	}
-	return path, nil
 }
 
 // write writes the run's values and its plots into o.out.

@@ -2,35 +2,11 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"urdma/urdma/manualtest"
 )
-
-var update = flag.Bool("update", false, "write the manual page anew")
-
-func TestManualPageIsCurrent(t *testing.T) {
-	const file = "../docs/man/urdma-bench.1"
-	got := manualtest.Command(newCommand(), []manualtest.Section{
-		{Title: "Examples", Items: [][2]string{
-			{"urdma bench", "All there is."},
-			{"urdma bench --rounds 3 --only 'loopback|copying'", "Less of it."},
-		}},
-		{Title: "See also", Text: "urdma(1), urdmad(8)"},
-	})
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, err := os.ReadFile(file); err != nil || got != string(want) {
-		t.Errorf("%s is out of date (cd bench; go test . -update writes it): %v; got:\n%s", file, err, got)
-	}
-}
 
 func runBench(args ...string) (string, error) {
 	var out bytes.Buffer

@@ -16,7 +16,7 @@ INSTALL_ENV = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$
 
 .PHONY: install uninstall deb release test-package
 
-install: daemons tools library
+install: daemons library
 	@$(INSTALL_ENV) packaging/install
 
 uninstall:

@@ -29,7 +29,7 @@ func TestExamplesOfTheManualAreCorrect(t *testing.T) {
 
 func TestManualPagesRender(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
-	if err != nil || len(pages) < 4 {
+	if err != nil || len(pages) < 3 {
 		t.Fatalf("pages %q, error %v", pages, err)
 	}
 	groff, err := exec.LookPath("groff")
@@ -118,7 +118,7 @@ var commandSections = []manualtest.Section{
 		{"urdma capture -o rping.pcapng --host :7174", "The packets of rping's port number, for Wireshark."},
 		{"urdma config init --interface eth1 >urdma.json", "A configuration for the network interface eth1."},
 	}},
-	{Title: "See also", Text: "urdma-bench(1), urdma.json(5), urdmad(8), rping(1), ld.so(8)"},
+	{Title: "See also", Text: "urdma.json(5), urdmad(8), rping(1), ld.so(8)"},
 }
 
 var fileIntroduction = []manualtest.Section{

@@ -210,14 +210,14 @@ inside mv /home/bob/right.json /home/bob/.config/urdma/urdma.json
 pass "urdma status --wait ends with the reason where the service fails"
 
 # ---- pages and wrong configurations ----
-for page in urdma urdma-bench urdmad urdma.json; do
+for page in urdma urdmad urdma.json; do
 	types "MANPAGER=cat MANWIDTH=80 man --warnings $page 2>~/typed/warnings" || fail "man $page"
 	[ ! -s "$root/home/bob/typed/warnings" ] || { cat "$root/home/bob/typed/warnings"; fail "man $page has warnings"; }
 	for want in "${page^^}(" Name Description "See also"; do
 		prints "$want" "man $page"
 	done
 done
-pass "man urdma, urdma-bench, urdmad and urdma.json are rendered without a warning"
+pass "man urdma, urdmad and urdma.json are rendered without a warning"
 
 types 'echo "{ \"ports\": [ { \"vdev\": \"loopback\", \"ipv4_address\": \"198.18.0.1/24\", \"mtu\": 90000 } ] }" >~/wrong.json; urdma config check ~/wrong.json' &&
 	fail "urdma config check accepts a wrong file"
