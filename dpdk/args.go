@@ -12,13 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldBuffers is how many buffers per queue, beyond those in the rings, the engine may use at a time: for
-// received frames that it keeps (out of order) and for frames that it prepares. spareBuffers of them are for
-// prepared frames, and for drivers that keep a few of their own.
-const (
-	heldBuffers  = 6144
-	spareBuffers = heldBuffers / 4
-)
+// heldBuffers is how many buffers per queue, beyond those in the rings, are for frames that the engine
+// processes and prepares, and for drivers that keep some of their own, as af_xdp does.
+const heldBuffers = 6144
 
 // pool has a port's ring sizes and the size of its buffers.
 type pool struct {
@@ -41,12 +37,6 @@ func (s *Spec) descriptors(n int) int {
 		return 1 << bits.Len(uint(n-1))
 	}
 	return n
-}
-
-// keptLimit returns how many buffers may be kept by retained packets. inUse is the number that the driver
-// took when it started: those in the receive ring, and for af_xdp many more.
-func (p *pool) keptLimit(inUse int) int {
-	return max(0, p.buffers()-max(inUse, p.rxDesc)-p.txDesc-spareBuffers)
 }
 
 // usualRoom is the buffer size that drivers of NICs expect, in bytes (RTE_MBUF_DEFAULT_DATAROOM).

@@ -10,9 +10,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// ethQueue is a queue of a DPDK port, used by one worker. A Packet's Ref is its mbuf's address, with refKept
-// added while it is retained. If a retained frame was copied, it is the number of the buffer in copies,
-// shifted left, plus refCopy. Mbufs are aligned to cache lines.
+// ethQueue is a queue of a DPDK port, used by one worker. A Packet's Ref is its mbuf's address.
 type ethQueue struct {
 	c        *C.struct_urdma_queue
 	room     int
@@ -20,13 +18,10 @@ type ethQueue struct {
 	counters port.Counters
 	wake     wake
 
-	stash     []port.Packet // received by ArmRx, for the next Rx; a part of stashed
-	stashed   [armBurst]port.Packet
-	kept      int // retained mbufs
-	keptLimit int // with this many, Retain copies
-	copies    copies
-	rxBad     uint64
-	quiet     bool // nothing was received since ArmRx returned armed
+	stash   []port.Packet // received by ArmRx, for the next Rx; a part of stashed
+	stashed [armBurst]port.Packet
+	rxBad   uint64
+	quiet   bool // nothing was received since ArmRx returned armed
 
 	link   *port.LinkState // of the port
 	gone   *atomic.Bool    // of the port
@@ -34,11 +29,6 @@ type ethQueue struct {
 }
 
 var _ port.Queue = (*ethQueue)(nil)
-
-const (
-	refCopy = 1 << iota
-	refKept
-)
 
 const (
 	maxBurst = C.URDMA_BURST
@@ -91,16 +81,8 @@ func (q *ethQueue) Free(pk []port.Packet) {
 	n := 0
 	for i := range pk {
 		ref := pk[i].Ref
-		if ref&refCopy != 0 {
-			q.copies.put(ref)
-			continue
-		}
 		if ref == 0 {
 			continue
-		}
-		if ref&refKept != 0 {
-			q.kept--
-			ref &^= refKept
 		}
 		q.setMbuf(n, ref)
 		if n++; n == maxBurst {
@@ -116,32 +98,6 @@ func (q *ethQueue) Free(pk []port.Packet) {
 // setMbuf writes an mbuf's address into the burst array without creating a Go pointer.
 func (q *ethQueue) setMbuf(i int, ref uintptr) {
 	*(*uintptr)(unsafe.Pointer(&q.burst[i].mbuf)) = ref
-}
-
-// Retainable implements port.Queue.
-func (q *ethQueue) Retainable() int { return q.keptLimit + copiesLimit }
-
-// Retain implements port.Queue: the mbuf is kept as long as enough are left for the rings; otherwise the
-// frame is copied.
-func (q *ethQueue) Retain(pk *port.Packet) error {
-	if pk.Ref&(refCopy|refKept) != 0 {
-		return nil
-	}
-	if q.kept < q.keptLimit {
-		q.kept++
-		pk.Ref |= refKept
-		return nil
-	}
-	ref, b, ok := q.copies.take()
-	if !ok {
-		q.counters.NoBuffer.Add(1)
-		return port.ErrNoBuffer
-	}
-	n := copy(b, pk.Data)
-	q.setMbuf(0, pk.Ref)
-	C.urdma_free(q.c, 1)
-	pk.Data, pk.Ref = b[:n:n], ref
-	return nil
 }
 
 // Alloc implements port.Queue.

@@ -186,8 +186,6 @@ func (p *ethPort) finish(s *Spec, before map[int]bool) (err error) {
 		q.c = &p.c.queue[i]
 		q.room = int(q.c.room)
 		q.burst = unsafe.Slice(&q.c.burst[0], C.URDMA_BURST)
-		q.keptLimit = p.pool.keptLimit(int(C.rte_mempool_in_use_count(q.c.pool)))
-		q.copies.room = q.room
 		q.link, q.gone = &p.link, &p.gone
 		if q.wake, err = p.findWake(q.c, before); err != nil {
 			return err

@@ -90,12 +90,6 @@ func (q *queue) Tx(p []port.Packet) int {
 	return len(p)
 }
 
-// Retainable implements port.Queue: nothing arrives.
-func (q *queue) Retainable() int { return 0 }
-
-// Retain implements port.Queue.
-func (q *queue) Retain(*port.Packet) error { return port.ErrNoBuffer }
-
 // Flush implements port.Queue.
 func (q *queue) Flush() {}
 

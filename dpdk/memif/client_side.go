@@ -9,7 +9,6 @@ const (
 	bufFree   bufState = iota
 	bufPosted          // in the receive ring; the server may write it
 	bufHeld            // received; owned by the caller
-	bufKept            // retained by the caller
 	bufAlloc           // to be sent; owned by the caller
 	bufFlight          // in the transmit ring; the server may read it
 )
@@ -17,8 +16,8 @@ const (
 // clientSide uses the rings as the client: a queue owns all buffers of its share and decides which buffer a
 // slot refers to, so frames may be freed and sent in any order.
 //
-// Invariants: there are four buffers for each ring slot: one for the receive ring, one for allocation, half
-// of one for retained packets, half of one for packets that the caller has received. Posted slots are
+// Invariants: there are four buffers for each ring slot: one for the receive ring, two for sending, one
+// for packets that the caller has received. Posted slots are
 // [rxNext, rxHead), at most the ring's size. The buffer of each slot is stored here; the copy in the
 // descriptor, which the peer can write, is never used.
 type clientSide struct {
@@ -32,11 +31,10 @@ type clientSide struct {
 	free   []uint32
 	tx     []*clientTx
 
-	rxHead, rxNext  uint16
-	rxBuf           []uint32 // buffer of each slot
-	txOut, txLimit  int      // buffers allocated or being sent; their limit
-	rxSpare         int      // free buffers to be left for the receive ring
-	kept, keptLimit int      // buffers of retained packets; their limit
+	rxHead, rxNext uint16
+	rxBuf          []uint32 // buffer of each slot
+	txOut, txLimit int      // buffers allocated or being sent; their limit
+	rxSpare        int      // free buffers to be left for the receive ring
 
 	// returned is the head of a list of our buffers that other queues have returned after they were sent: the
 	// newest buffer's index plus one, or 0. next has the following entry of each buffer.
@@ -58,7 +56,7 @@ func newClientSide(q *queue, l *share, mem []byte, o *layout, number int, tx []*
 		q: q, l: l, mem: mem, base: o.base, stride: o.stride, first: uint32(number * o.buffers), tx: tx,
 		state: make([]bufState, o.buffers), free: make([]uint32, o.buffers), next: make([]uint32, o.buffers),
 		rxBuf:   make([]uint32, slots),
-		txLimit: 2 * slots, rxSpare: slots / 2, keptLimit: slots / 2,
+		txLimit: 2 * slots, rxSpare: slots / 2,
 	}
 	for i := range s.free {
 		s.free[i] = s.first + uint32(o.buffers-1-i)
@@ -95,12 +93,8 @@ func (s *clientSide) put(buf uint32) {
 }
 
 func (s *clientSide) freeRx(buf uint32) bool {
-	kept := s.is(buf, bufKept)
-	if !kept && !s.is(buf, bufHeld) {
+	if !s.is(buf, bufHeld) {
 		return false
-	}
-	if kept {
-		s.kept--
 	}
 	s.put(buf)
 	return true
@@ -119,13 +113,4 @@ func (s *clientSide) settle() {
 	if len(s.free) > 0 && s.l.reads() {
 		s.post()
 	}
-}
-
-func (s *clientSide) keepRx(buf uint32) bool {
-	if !s.is(buf, bufHeld) || s.kept == s.keptLimit {
-		return false
-	}
-	s.state[buf-s.first] = bufKept
-	s.kept++
-	return true
 }

@@ -73,9 +73,7 @@ func (q *queue) free(l *share, r ref) {
 	ok := false
 	switch {
 	case r.kind() == refHeap:
-		if q.heap.put(r.index()) == heapKept {
-			q.retained--
-		}
+		q.heap.put(r.index())
 		return
 	case l == nil || l.epoch != r.epoch():
 		ok = q.releaseOld(r.epoch())
@@ -84,53 +82,9 @@ func (q *queue) free(l *share, r ref) {
 	default:
 		ok = l.side.freeRx(r.index())
 	}
-	if ok && r.kind() == refKept {
-		q.retained--
-	}
 	if ok && l != nil && l.epoch == r.epoch() {
 		l.held--
 	}
-}
-
-// Retainable implements port.Queue.
-func (q *queue) Retainable() int { return retainable }
-
-// Retain implements port.Queue: if the packet occupies a ring slot, the frame is copied to a private buffer.
-func (q *queue) Retain(pk *port.Packet) error {
-	r := ref(pk.Ref)
-	if r.kind() == refKept || r.kind() == refHeap && q.heap.used(r.index()) == heapKept {
-		return nil
-	}
-	if q.retained == retainable {
-		q.counters.NoBuffer.Add(1)
-		return port.ErrNoBuffer
-	}
-	l := q.enter()
-	switch {
-	case r.kind() == refHeap:
-		if !q.heap.keep(r.index()) {
-			return errForeignPacket
-		}
-	case r.kind() != refRx, (l == nil || l.epoch != r.epoch()) && q.old(r.epoch()) == nil:
-		return errForeignPacket
-	case l != nil && l.epoch == r.epoch() && l.side.keepRx(r.index()):
-		pk.Ref = makeRef(r.epoch(), refKept, r.index())
-	default:
-		q.copyOut(l, pk)
-	}
-	q.retained++
-	return nil
-}
-
-// copyOut moves a received frame to a private buffer. There is one, because fewer than retainable are in use.
-func (q *queue) copyOut(l *share, pk *port.Packet) {
-	index, b, _ := q.heap.take(heapKept)
-	n := copy(b, pk.Data)
-	q.free(l, ref(pk.Ref))
-	if l != nil {
-		l.side.settle()
-	}
-	pk.Data, pk.Ref = b[:n:n], makeRef(0, refHeap, index)
 }
 
 // Alloc implements port.Queue.
@@ -158,7 +112,7 @@ func (q *queue) allocPrivate(pk []port.Packet) int {
 }
 
 func (q *queue) allocOne(pk *port.Packet) bool {
-	index, b, ok := q.heap.take(heapPassing)
+	index, b, ok := q.heap.take()
 	if !ok {
 		q.counters.NoBuffer.Add(1)
 		return false

@@ -16,7 +16,7 @@
 //	port.go                    the Port: opening it; links that are established and lost
 //	queue.go data.go           the queues, one for each worker: the current link, and the data methods
 //	client_rx/tx, server_rx/tx the two sides of the rings
-//	heap.go                    private buffers, for Retain and while there is no link
+//	heap.go                    private buffers, for gathered frames and while there is no link
 //	kick*.go                   interrupts
 //
 // # Trust

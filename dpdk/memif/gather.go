@@ -14,7 +14,7 @@ type gathering struct {
 
 func newGathering(q *queue) gathering {
 	g := gathering{q: q}
-	index, b, ok := q.heap.take(heapPassing)
+	index, b, ok := q.heap.take()
 	if !ok {
 		q.counters.NoBuffer.Add(1)
 		return g

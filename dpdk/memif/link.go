@@ -98,8 +98,6 @@ type side interface {
 	freeTx(index uint32) (ok bool)
 	// settle returns freed slots to the peer. It is called once in each Free.
 	settle()
-	// keepRx lets the caller keep a received packet's buffer for long; ok is false if the rings need it.
-	keepRx(index uint32) (ok bool)
 }
 
 type sendResult uint8

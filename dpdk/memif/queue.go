@@ -1,7 +1,6 @@
 package memif
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -30,10 +29,7 @@ type queue struct {
 	toWake uint
 	// refused: another queue was filling the ring that the next frame needs.
 	refused bool
-	// retained is the number of retained packets: in private buffers or in place, of this link or earlier
-	// ones. At most retainable.
-	retained int
-	seen     byte // prevents the compiler from removing the loads of fetchHeads
+	seen    byte // prevents the compiler from removing the loads of fetchHeads
 
 	epfd   int // the fd that ArmRx returns; contains wakeFD and the current share's rxWake
 	wakeFD int // written by the control goroutine to wake a sleeping worker
@@ -146,16 +142,6 @@ func (q *queue) retire() {
 	q.retired = append(q.retired, s)
 }
 
-// old finds the share of an earlier link.
-func (q *queue) old(epoch uint32) *share {
-	for _, s := range q.retired {
-		if s.epoch == epoch {
-			return s
-		}
-	}
-	return nil
-}
-
 // releaseOld frees a packet in an earlier link's memory; ok is false if there is no such link.
 func (q *queue) releaseOld(epoch uint32) (ok bool) {
 	for i, s := range q.retired {
@@ -172,5 +158,3 @@ func (q *queue) releaseOld(epoch uint32) (ok bool) {
 	}
 	return false
 }
-
-var errForeignPacket = errors.New("memif: packet is not one the caller received from this port")

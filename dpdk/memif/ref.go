@@ -17,7 +17,6 @@ const (
 	refHeap refKind = 1 + iota // private buffer, received or to be sent
 	refRx                      // received, in shared memory
 	refTx                      // to be sent, in shared memory
-	refKept                    // received and retained, in shared memory
 )
 
 func makeRef(epoch uint32, k refKind, index uint32) uintptr {

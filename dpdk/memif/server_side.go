@@ -99,6 +99,3 @@ func (s *serverSide) settle() {
 		s.l.rx.setTail(done)
 	}
 }
-
-// keepRx: a slot that is kept would stop the ring.
-func (s *serverSide) keepRx(uint32) bool { return false }

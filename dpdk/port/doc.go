@@ -30,12 +30,9 @@
 // A packet goes back to the queue that it came from, never to another. Once it is
 // the queue's, its Data must not be read or written, and the Packet must not be
 // handed to any call but Alloc or Rx (which overwrite it).
-// Retain may replace Data and Ref but leaves the packet with the caller.
 //
 // What Rx gave should be freed before the next few bursts: the rings live on it.
-// A packet that must wait longer is retained first, and of those there may be
-// Queue.Retainable; a caller that lets others decide how many it keeps (peers
-// that send out of order) must give them no more credit than that together.
+// A caller that needs the contents for longer copies them.
 //
 // A Packet is a handle, and may be copied, moved or reordered within the
 // caller's slices; only one copy may be given back.

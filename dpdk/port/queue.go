@@ -1,10 +1,5 @@
 package port
 
-import "errors"
-
-// ErrNoBuffer is returned by Retain when Retainable packets are retained.
-var ErrNoBuffer = errors.New("port: no buffer left to retain the packet in")
-
 // Woken is returned in ArmRx's fd if the worker is woken by the goroutine that puts a packet into the queue.
 const Woken = -2
 
@@ -19,18 +14,6 @@ type Queue interface {
 	// does not clear p. If packets other than the newest allocated are freed unsent, Tx may copy the frames
 	// allocated after them.
 	Free(p []Packet)
-
-	// Retain makes a received packet safe to keep for long, so that it occupies no slot of a scarce ring and
-	// no buffer that the rings need: it may copy the frame and replace p.Data and p.Ref. Retaining a packet
-	// again has no effect. The packet must still be freed. The only error is ErrNoBuffer, which never occurs
-	// while fewer than Retainable packets are retained; p is then unchanged, and the caller must free it
-	// soon.
-	Retain(p *Packet) error
-
-	// Retainable returns how many packets may be retained at a time. With that many, for however long, Rx,
-	// Alloc and Tx work as with none, so the caller may promise peers that much. It is constant while the
-	// port is open.
-	Retainable() int
 
 	// Alloc fills p with up to len(p) transmit buffers and returns their number (fewer if the ring or the
 	// pool is exhausted); the caller owns them until Tx or Free. They must be sent in the order in which

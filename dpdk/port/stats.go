@@ -11,7 +11,7 @@ type Stats struct {
 	RxDropped uint64 `counter:"rx_dropped"` // frames lost because the receive ring was full
 	TxDropped uint64 `counter:"tx_dropped"` // frames given to Tx while the link was down
 	RxErrors  uint64 `counter:"rx_errors"`  // malformed frames or descriptors from the other side
-	// frames lost because no buffer was free, and calls of Alloc or Retain that found none
+	// frames lost because no buffer was free, and calls of Alloc that found none
 	NoBuffer  uint64 `counter:"no_buffer"`
 	LinkUps   uint64 `counter:"link_ups"`   // times the link came up
 	LinkDowns uint64 `counter:"link_downs"` // times the link went down after it was up

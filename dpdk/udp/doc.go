@@ -5,8 +5,7 @@
 // the kernel splits again (UDP_SEGMENT). One sendmmsg sends them all.
 //
 // Receiving: rx.go receives messages by recvmmsg, each one datagram or several that the kernel has joined
-// (UDP_GRO), and returns the datagrams one by one without copying them; retain.go copies datagrams that must
-// wait.
+// (UDP_GRO), and returns the datagrams one by one without copying them.
 //
 // groups.go has the multicast groups, each with a socket of its own.
 //

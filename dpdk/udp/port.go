@@ -37,7 +37,6 @@ type queue struct {
 	txRoom         int    // bytes of the largest packet that is sent
 	rx             receiver
 	tx             transmitter
-	kept           retained
 	counters       port.Counters
 	allow          []netip.Prefix
 	outsiderLogged time.Time                            // when a sender outside allow was last logged
@@ -70,7 +69,7 @@ func Open(o Options) (port.Port, error) {
 		q := &queue{own: source{fd: fd}, allow: o.Allow, v4: o.Address.Addr().Is4(), scope: scope,
 			room: o.MTU - ipHeader(o.Address.Addr()) - udpHeader}
 		q.txRoom = max(q.room, longest)
-		q.start(&o, uint32(iface.Index), able, window)
+		q.start(&o, uint32(iface.Index), able)
 		p.queues = append(p.queues, q)
 	}
 	p.follow(uint32(iface.Index), o.Log)
@@ -78,7 +77,7 @@ func Open(o Options) (port.Port, error) {
 }
 
 // start initialises a queue whose socket is open; index is the network interface's.
-func (q *queue) start(o *Options, index uint32, able ability, window int) {
+func (q *queue) start(o *Options, index uint32, able ability) {
 	if able.join {
 		able.join = unix.SetsockoptInt(q.own.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
 	}
@@ -97,7 +96,6 @@ func (q *queue) start(o *Options, index uint32, able ability, window int) {
 	q.groups.init(o.Address, index, o.ECN, q.own.fd)
 	q.rx.init(q)
 	q.tx.init(q)
-	q.kept.init(q.room, window)
 }
 
 // follow keeps the link the same as the interface's. If the kernel does not report it (a sandbox without

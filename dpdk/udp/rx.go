@@ -216,6 +216,17 @@ func (r *receiver) release(buffer int32) {
 	}
 }
 
+// Free implements port.Queue.
+func (q *queue) Free(p []port.Packet) {
+	for i := range p {
+		if ref := p[i].Ref; ref >= firstTransmit {
+			q.tx.free = append(q.tx.free, int32(ref-firstTransmit))
+		} else {
+			q.rx.release(int32(ref))
+		}
+	}
+}
+
 // ArmRx implements port.Queue.
 func (q *queue) ArmRx() (fd int, armed bool) {
 	if q.rx.at < q.rx.have || q.tx.waiting() > 0 || q.receive() {

@@ -57,29 +57,10 @@ func (q *queue) Free(pk []port.Packet) {
 	q.port.net.mu.Lock()
 	defer q.port.net.mu.Unlock()
 	for i := range pk {
-		if buf, ok := q.pool.owned(pk[i].Ref, "Free", ownedRx, ownedKept, ownedTx); ok {
+		if buf, ok := q.pool.owned(pk[i].Ref, "Free", ownedRx, ownedTx); ok {
 			q.pool.put(buf)
 		}
 	}
-}
-
-// Retainable implements port.Queue.
-func (q *queue) Retainable() int { return q.port.opt.Retainable }
-
-// Retain implements port.Queue: the pool is roomy, so it only counts.
-func (q *queue) Retain(pk *port.Packet) error {
-	q.port.net.mu.Lock()
-	defer q.port.net.mu.Unlock()
-	buf, ok := q.pool.owned(pk.Ref, "Retain", ownedRx, ownedKept)
-	if !ok || q.pool.owner[buf] == ownedKept {
-		return nil
-	}
-	if q.pool.count(ownedKept) == q.port.opt.Retainable {
-		q.counters.NoBuffer.Add(1)
-		return port.ErrNoBuffer
-	}
-	q.pool.move(buf, ownedKept)
-	return nil
 }
 
 // Alloc implements port.Queue.

@@ -9,7 +9,6 @@ const (
 	ownedPool owner = iota // free
 	ownedRing              // received, waiting for Rx
 	ownedRx                // the caller's, from Rx
-	ownedKept              // the caller's, retained
 	ownedTx                // the caller's, from Alloc
 	ownedWire              // taken by Tx
 	owners

@@ -15,9 +15,8 @@ type Options struct {
 	RxRing  int // frames waiting for Rx: 512
 	TxRing  int // frames taken by Tx and not yet sent: 512
 	Buffers int // buffers in all: 8192
-	// Retainable packets: what the rings and the caller's bursts leave of the
-	// buffers.
-	Retainable int
+	// ReceiveWindow is the port's (port.Info); 0: unlimited
+	ReceiveWindow int
 
 	// Checksum makes the port compute UDP checksums on transmit and verify IPv4
 	// and UDP checksums on receive, and set the flags.
@@ -27,9 +26,6 @@ type Options struct {
 	// nil panics: a test should fail loudly.
 	Misuse func(what string)
 }
-
-// burstBuffers is how many packets a caller has in hand or allocated ahead.
-const burstBuffers = 128
 
 func (o *Options) fill() {
 	if o.MTU == 0 {
@@ -43,9 +39,6 @@ func (o *Options) fill() {
 	}
 	if o.Buffers == 0 {
 		o.Buffers = 8192
-	}
-	if o.Retainable == 0 {
-		o.Retainable = max(0, o.Buffers-o.RxRing-o.TxRing-burstBuffers)
 	}
 	if o.Misuse == nil {
 		o.Misuse = func(what string) { panic("linked: " + what) }
@@ -108,7 +101,7 @@ func (n *Network) newPort(o Options, name string, mac byte) *Port {
 	p := &Port{net: n, opt: o}
 	p.info = port.Info{
 		Name: o.Name, Driver: "linked", MAC: o.MAC, MTU: o.MTU,
-		TxUDPChecksum: o.Checksum, Wire: true,
+		TxUDPChecksum: o.Checksum, Wire: true, ReceiveWindow: o.ReceiveWindow,
 	}
 	p.queue.port = p
 	p.queue.pool = newPool(o.Buffers, o.MTU+port.EtherHeaderLen, o.Misuse)
@@ -148,7 +141,7 @@ func (p *Port) Inject(frame []byte) {
 func (p *Port) Outstanding() int {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
-	return p.queue.pool.count(ownedRx) + p.queue.pool.count(ownedKept) + p.queue.pool.count(ownedTx)
+	return p.queue.pool.count(ownedRx) + p.queue.pool.count(ownedTx)
 }
 
 // Info implements port.Port.

@@ -1,7 +1,6 @@
 package porttest
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 	"time"
@@ -23,8 +22,6 @@ func Run(t *testing.T, open func(t *testing.T) *Pair) {
 		{"empty slices", emptySlices},
 		{"kept across calls", keptAcrossCalls},
 		{"unsent freed", unsentFreed},
-		{"frames held", framesHeld},
-		{"as many retained as promised", allRetained},
 		{"receiver stalls", receiverStalls},
 		{"interrupt", interrupt},
 		{"no garbage", noGarbage},
@@ -151,47 +148,6 @@ func unsentFreed(t *testing.T, p *Pair) {
 		f.transmit(slices.Concat(pk[:from], pk[to:n]))
 		f.settle()
 	}
-}
-
-// framesHeld keeps retained frames while many others pass, and checks that they do not change.
-func framesHeld(t *testing.T, p *Pair) {
-	f := newFlow(t, p, p.A, p.B)
-	var held []port.Packet
-	var copies [][]byte
-	for range 400 {
-		f.send(8)
-		deadline := time.Now().Add(patience)
-		for f.next < f.sent {
-			pk := f.receive(8)
-			for i := range pk {
-				if len(held) < 600 && i%2 == 0 {
-					for range 2 { // the second call has no effect
-						if err := p.B.Queue(0).Retain(&pk[i]); err != nil {
-							t.Fatalf("Retain of frame %d: %v", len(held), err)
-						}
-					}
-					held = append(held, pk[i])
-					copies = append(copies, bytes.Clone(pk[i].Data))
-					continue
-				}
-				p.B.Queue(0).Free(pk[i : i+1])
-			}
-			if len(pk) == 0 {
-				p.Step()
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d of %d frames arrived while %d are held", f.next, f.sent, len(held))
-			}
-		}
-	}
-	for i := range held {
-		if !bytes.Equal(held[i].Data, copies[i]) {
-			t.Fatalf("held frame %d changed", i)
-		}
-	}
-	f.freeShuffled(held)
-	f.send(8)
-	f.settle()
 }
 
 // receiverStalls sends without receiving: the sender must see a full ring or lose frames, and never hang;

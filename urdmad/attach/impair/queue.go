@@ -152,17 +152,6 @@ func (q *Queue) Free(p []port.Packet) {
 	}
 }
 
-// Retain implements port.Queue.
-func (q *Queue) Retain(p *port.Packet) error {
-	if p.Ref == own {
-		return nil
-	}
-	return q.under.Retain(p)
-}
-
-// Retainable implements port.Queue.
-func (q *Queue) Retainable() int { return q.under.Retainable() }
-
 // unsent is the Ref of a transmit buffer that belongs to this package.
 const unsent = own - 1
 

@@ -44,6 +44,8 @@ type Interface struct {
 	Dev     int // device number
 	Stats   Stats
 	Batches Batches // for a port of datagrams
+	// Keepable is how many datagrams can be kept (Keep) at a time, on all accounts; Kept is how many are.
+	Keepable, Kept int
 	// Lost, if set, is called once when another host is found to have our IPv6 address: the interface is
 	// cut off from then on, and sends nothing. by is that host's Ethernet address.
 	Lost func(by wire.MAC)
@@ -70,7 +72,7 @@ type Interface struct {
 	seal    Seal                     // from CarryBare; else nil
 	sealing [wire.UDP6HeaderLen]byte // buffer for the headers that the CRC covers
 	note    string
-	kept    int // datagrams kept, on all accounts
+	unused  [][]byte // memory for datagrams that are kept, which grows with use
 
 	neighbours neighbours
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
@@ -109,6 +111,7 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n := &Interface{Dev: dev, clock: c, queue: p.Queue(0), info: p.Info(), mtu: p.Info().MTU, addr: a,
 		paths: map[netip.Addr]map[*Path]struct{}{}, own: map[wire.IPv4]bool{}, six: host6{own: map[wire.IPv6]bool{}}}
 	n.six.n = n
+	n.Keepable = keepableOf(n.info.MTU, n.info.ReceiveWindow)
 	n.AddOwn(n.IP())
 	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{}
@@ -205,9 +208,6 @@ func (n *Interface) headerLen() int { return wire.IPLen(n.IP()) + wire.UDPLen }
 
 // ReceiveWindow returns how many datagrams the port holds until they are polled; 0: unlimited.
 func (n *Interface) ReceiveWindow() int { return n.info.ReceiveWindow }
-
-// Retainable returns how many datagrams can be kept (Keep) at a time, on all accounts.
-func (n *Interface) Retainable() int { return n.queue.Retainable() }
 
 // Note sets the result for the frame being processed, for taps.
 func (n *Interface) Note(text string) { n.note = text }

@@ -210,7 +210,8 @@ func TestUnfinishedChecksum(t *testing.T) {
 // TestKeep: kept datagrams stay whole while others come and go, are bounded, and
 // are given back once.
 func TestKeep(t *testing.T) {
-	r := newRig(t, linked.Options{Retainable: 8})
+	r := newRig(t, linked.Options{})
+	r.n.Keepable = 8
 	var account Account
 	var held []Held
 	for i := range 12 {
@@ -232,24 +233,22 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	if len(held) != 4 || refused != 8 {
-		t.Fatalf("kept %d of 12 where 8 can be retained, expected half of that", len(held))
+		t.Fatalf("kept %d of 12 where 8 can be kept, expected half of that", len(held))
 	}
 	for range 100 { // what comes later must not overwrite them
 		r.raw(r.datagram("later"))
 		r.pass()
 		drain(r.n)
 	}
-	var head [wire.MaxHeaderLen]byte
 	for i := range held {
-		if private, data := held[i].Payload(0, &head); string(data) != string(rune('a'+i)) ||
-			string(private) != string(data) {
-			t.Errorf("kept datagram %d says %q, %q", i, data, private)
+		if data := held[i].Payload(0); string(data) != string(rune('a'+i)) {
+			t.Errorf("kept datagram %d says %q", i, data)
 		}
 		r.n.Release(&account, &held[i])
 		r.n.Release(&account, &held[i]) // of none
 	}
-	if account.kept != 0 || r.n.kept != 0 {
-		t.Errorf("%d and %d are still on the accounts", account.kept, r.n.kept)
+	if account.kept != 0 || r.n.Kept != 0 {
+		t.Errorf("%d and %d are still on the accounts", account.kept, r.n.Kept)
 	}
 }
 
@@ -282,7 +281,7 @@ func TestFaultInBurst(t *testing.T) {
 	if _, faulted := fault.Guard(turn, nil); faulted || len(got) != 5 || got[3] != "d" || got[4] != "e" {
 		t.Errorf("handled %q, faulted again: %v", got, faulted)
 	}
-	if out := r.n.rx; out.freeFrom != out.have || out.current != none {
+	if out := r.n.rx; out.at != 0 || out.have != 0 || out.current != none {
 		t.Errorf("not all was given back: %+v", out)
 	}
 }
@@ -313,8 +312,7 @@ func TestFaultAfterKeep(t *testing.T) {
 			t.Fatalf("round %d: handled %q", round, got)
 		}
 	}
-	var head [wire.MaxHeaderLen]byte
-	if _, data := held.Payload(0, &head); string(data) != "kept" {
+	if data := held.Payload(0); string(data) != "kept" {
 		t.Errorf("the kept datagram says %q", data)
 	}
 	r.n.Release(&account, &held)

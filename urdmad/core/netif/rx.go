@@ -13,12 +13,11 @@ const defaultBurst = 32
 // none is the index of no packet.
 const none = -1
 
-// receiver has the packets of the last burst: p[at:have] are still to be processed, p[freeFrom:at] are
-// processed and are released together.
+// receiver has the packets of the last burst: p[at:have] are still to be processed, those before are released
+// together with them.
 type receiver struct {
 	p        []port.Packet // as long as a burst
 	at, have int
-	freeFrom int
 	current  int                     // the packet being processed; none between packets
 	private  [wire.MaxHeaderLen]byte // private copy of the head of a frame, which its sender can't change
 	long     []byte                  // private copy of a longer message
@@ -29,7 +28,7 @@ type receiver struct {
 	headRoom [wire.UDP6HeaderLen]byte
 }
 
-// Datagram is a UDP datagram to our address. It is valid until the next call of Next, unless it is kept.
+// Datagram is a UDP datagram to our address. It is valid until the next call of Next.
 type Datagram struct {
 	Src, Dst netip.AddrPort
 	Link     Link   // the link by which it arrived
@@ -38,7 +37,6 @@ type Datagram struct {
 
 	packet *port.Packet
 	from   int // offset of Data in the frame
-	kept   bool
 }
 
 // Poll takes the next burst from the port if the last one was processed, and returns how many packets wait.
@@ -51,7 +49,6 @@ func (n *Interface) Poll() (waiting int, more bool) {
 	if r.at == r.have { // false if a fault in a client's memory interrupted the last burst
 		n.finish() // also the last datagram's processing may have been interrupted
 		n.giveBack()
-		r.at, r.freeFrom = 0, 0
 		r.have = n.queue.Rx(r.p)
 	}
 	return r.have - r.at, r.have == len(r.p)
@@ -79,7 +76,7 @@ func (n *Interface) Next() *Datagram {
 	return nil
 }
 
-// finish ends the processing of a packet. A packet that was kept is excluded from those released together.
+// finish ends the processing of a packet.
 func (n *Interface) finish() {
 	r := &n.rx
 	if r.current == none {
@@ -88,23 +85,15 @@ func (n *Interface) finish() {
 	if n.Tap != nil {
 		n.Tap.Handled(n.note)
 	}
-	if r.datagram.kept {
-		r.datagram.kept = false
-		n.free(r.freeFrom, r.current)
-		r.freeFrom = r.current + 1
-	}
 	r.current = none
 }
 
 func (n *Interface) giveBack() {
-	n.free(n.rx.freeFrom, n.rx.at)
-	n.rx.freeFrom = n.rx.at
-}
-
-func (n *Interface) free(from, to int) {
-	if from < to {
-		n.queue.Free(n.rx.p[from:to])
+	r := &n.rx
+	if r.at > 0 {
+		n.queue.Free(r.p[:r.at])
 	}
+	r.at, r.have = 0, 0
 }
 
 // frame handles one frame; it returns true for a datagram to be returned by Next.

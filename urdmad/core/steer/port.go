@@ -47,7 +47,7 @@ func (h *Hub) Add(under port.Port, own netip.Addr, roce bool) *Port {
 	length, capacity := roomOf(under)
 	capacity += wire.EncapLen // for converted frames, see queue.as
 	for w := range h.workers {
-		q := newQueue(p, w, capacity)
+		q := newQueue(p, w)
 		p.queues = append(p.queues, q)
 		if !p.own {
 			p.out = append(p.out, newRing(length, capacity))

@@ -15,11 +15,10 @@ type queue struct {
 	self   int
 	below  port.Queue // or nil
 	spare  []uint32   // slots of our ring to the network that were returned unsent
-	kept   retained
-	wakes  []bool // workers to be woken, by number
-	turn   int    // number of calls of Rx
-	more   bool   // the last Rx got as many packets as it requested from the port
-	handed []int  // by worker: number of packets in its ring at the start of Rx
+	wakes  []bool     // workers to be woken, by number
+	turn   int        // number of calls of Rx
+	more   bool       // the last Rx got as many packets as it requested from the port
+	handed []int      // by worker: number of packets in its ring at the start of Rx
 	others [burst]port.Packet
 	next   [burst]port.Packet // packets to be sent by the port
 	ready  int                // packets at the start of next that the port could not take
@@ -29,25 +28,15 @@ type queue struct {
 	received, handedOn atomic.Uint64 // see Counts
 }
 
-// A Ref of ours identifies a slot, by the worker that wrote it, a slot of our ring to the network, or a
-// retained packet. Refs of drivers never have the first bit set, which no address of a process has either.
+// A Ref of ours identifies a slot, by the worker that wrote it, or a slot of our ring to the network. Refs of drivers never have the first bit set, which no address of a process has either.
 const (
 	refOurs = 1 << 62
 	refOut  = refOurs | 1<<61
-	refKept = refOurs | 1<<60
 	refFrom = 32 // shift of the writer's number
 )
 
-// mostKept bounds the packets that a queue retains if the underlying port has no limit.
-const mostKept = 4096
-
-func newQueue(p *Port, self, room int) *queue {
+func newQueue(p *Port, self int) *queue {
 	q := &queue{p: p, self: self, wakes: make([]bool, p.hub.workers), handed: make([]int, p.hub.workers)}
-	most := p.under.Queue(0).Retainable()
-	if most == 0 {
-		most = mostKept
-	}
-	q.kept = retained{room: room, most: most}
 	if self == 0 || p.own {
 		q.below = p.under.Queue(self)
 	}
@@ -301,32 +290,11 @@ func (q *queue) Free(p []port.Packet) {
 		switch v := &p[i]; {
 		case v.Ref >= refOut:
 			q.spare = append(q.spare, uint32(v.Ref))
-		case v.Ref >= refKept:
-			q.kept.give(v)
 		default:
 			from, slot := (v.Ref-refOurs)>>refFrom, uint32(v.Ref)
 			q.p.rings[from][q.self].free.put(slot)
 		}
 	}
-}
-
-// Retainable implements port.Queue.
-func (q *queue) Retainable() int { return q.kept.most }
-
-// Retain implements port.Queue.
-func (q *queue) Retain(v *port.Packet) error {
-	if v.Ref < refOurs {
-		return q.below.Retain(v)
-	}
-	if v.Ref >= refKept {
-		return nil
-	}
-	was := [1]port.Packet{*v}
-	if !q.kept.take(v) {
-		return port.ErrNoBuffer
-	}
-	q.Free(was[:])
-	return nil
 }
 
 // ArmRx implements port.Queue. A worker that writes to a ring wakes its reader.

@@ -24,7 +24,7 @@ func TestPeerWithoutManners(t *testing.T) {
 		w.Step()
 	}
 	w.Pass(10 * time.Millisecond)
-	if n := w.A.Port.Outstanding(); n > window+32 {
+	if n := w.A.Engine.Interface(0).Kept; n > window {
 		t.Errorf("%d packets are kept, the peer was allowed %d", n, window)
 	}
 	if q.Q.State() != abi.QPSRTS {
@@ -54,8 +54,8 @@ func TestManyWaitingConnections(t *testing.T) {
 		}
 	}
 	w.Pass(50 * time.Millisecond)
-	if n, all := w.B.Port.Outstanding(), w.B.Port.Queue(0).Retainable(); n > all {
-		t.Errorf("%d packets are kept of %d that may be", n, all)
+	if i := w.B.Engine.Interface(0); i.Kept > i.Keepable {
+		t.Errorf("%d packets are kept of %d that may be", i.Kept, i.Keepable)
 	}
 	w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(5 * time.Second)
 	for _, p := range pairs {
@@ -74,11 +74,11 @@ func TestManyWaitingConnections(t *testing.T) {
 	w.Pass(5 * time.Second)
 }
 
-// TestNothingCanBeKept: a port that can retain nothing drops segments that are out of order or find no
+// TestNothingCanBeKept: an interface that can keep nothing drops segments that are out of order or find no
 // receive, before it accepts them, and everything still arrives.
 func TestNothingCanBeKept(t *testing.T) {
-	w := enginetest.New(t, enginetest.Options{Seed: 77, Retainable: 1,
-		Path: linked.Path{Loss: 0.02, Reorder: 0.05, Delay: 10_000}})
+	w := enginetest.New(t, enginetest.Options{Seed: 77, Path: linked.Path{Loss: 0.02, Reorder: 0.05, Delay: 10_000}})
+	w.A.Engine.Interface(0).Keepable, w.B.Engine.Interface(0).Keepable = 1, 1
 	a, b := w.Pair(false, nil)
 	w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(60 * time.Second)
 	if n := w.A.Engine.TRP.Stats.RetainFailed + w.B.Engine.TRP.Stats.RetainFailed; n == 0 {
@@ -90,7 +90,8 @@ func TestNothingCanBeKept(t *testing.T) {
 // more of them came than can be kept, does not take its peer for dead.
 func TestWaitingWithoutMemory(t *testing.T) {
 	const messages = 300
-	w := enginetest.New(t, enginetest.Options{Seed: 78, Retainable: 64})
+	w := enginetest.New(t, enginetest.Options{Seed: 78})
+	w.B.Engine.Interface(0).Keepable = 64
 	capacity := enginetest.DefaultCap
 	capacity.MaxSendWR, capacity.MaxRecvWR = messages, messages
 	a, b := w.A.NewClient().NewQP(&capacity), w.B.NewClient().NewQP(&capacity)

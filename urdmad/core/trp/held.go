@@ -166,8 +166,7 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 	current := &c.held.current
 	*current = c.held.take(psn)
 	if !c.rnr.Waiting() {
-		var head [wire.MaxHeaderLen]byte
-		seg := c.keptSegment(current, &head)
+		seg := current.segment()
 		if c.deliver(psn, &seg) {
 			c.held.release(c.port.If, &current.Held)
 			return
@@ -178,10 +177,10 @@ func (c *Conn) deliverSlot(psn wire.PSN) {
 	*current = kept{}
 }
 
-// keptSegment returns the segment of a kept packet, whose TRP header was checked when it arrived.
-func (r *remote) keptSegment(k *kept, head *[wire.MaxHeaderLen]byte) rdmap.Segment {
-	private, data := k.Payload(wire.TRPExtLen, head)
-	return rdmap.Segment{Head: private, Data: data, Placed: k.placed}
+// segment returns the segment of a kept packet, whose TRP header was checked when it arrived.
+func (k *kept) segment() rdmap.Segment {
+	data := k.Payload(wire.TRPExtLen)
+	return rdmap.Segment{Head: data, Data: data, Placed: k.placed}
 }
 
 // dropKept releases all kept packets when the connection ends.

@@ -54,7 +54,7 @@ func (p *Port) fitWindows() {
 	for p.window = p.s.cfg.Window; p.window > max(room, minWindow); {
 		p.window /= 2
 	}
-	most := min(p.s.cfg.wideWindow(), room, p.If.Retainable()/2)
+	most := min(p.s.cfg.wideWindow(), room, p.If.Keepable/2)
 	for p.wide = p.window; 2*p.wide <= most; {
 		p.wide *= 2
 	}

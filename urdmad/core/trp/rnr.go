@@ -160,8 +160,7 @@ func (c *Conn) deliverKept() {
 			c.later()
 			return
 		}
-		var head [wire.MaxHeaderLen]byte
-		seg := c.keptSegment(&first.packet, &head)
+		seg := first.packet.segment()
 		if !c.deliver(first.psn, &seg) {
 			c.wait(first.psn)
 			return

@@ -38,7 +38,7 @@ func (c *creditsOf) see(_ uint64, frame []byte) bool {
 	return false
 }
 
-// TestWideCredits: hosts whose ports hold more packets than 12 bits of credits can express send 20-bit
+// TestWideCredits: hosts whose ports queue more packets than 12 bits of credits can express send 20-bit
 // credits to peers that read them, and 12-bit credits to others.
 func TestWideCredits(t *testing.T) {
 	const held, usual = 8192, 1024
@@ -48,7 +48,7 @@ func TestWideCredits(t *testing.T) {
 	}{"both new": {0, held, held}, "requester or listener old": {1, held, usual}, "the other old": {2, usual, held}} {
 		t.Run(name, func(t *testing.T) {
 			seen := &creditsOf{old: c.old}
-			w := enginetest.New(t, enginetest.Options{Seed: 91, Retainable: 2*held + 1, Path: linked.Path{Drop: seen.see}})
+			w := enginetest.New(t, enginetest.Options{Seed: 91, ReceiveWindow: held, Path: linked.Path{Drop: seen.see}})
 			x, y := w.Pair(false, nil)
 			w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(5 * time.Second)
 			if seen.most[1] != c.a || seen.most[2] != c.b {
@@ -61,7 +61,7 @@ func TestWideCredits(t *testing.T) {
 // TestWindowThatWasAskedFor: a configured window bounds wide credits as well.
 func TestWindowThatWasAskedFor(t *testing.T) {
 	seen := new(creditsOf)
-	w := enginetest.New(t, enginetest.Options{Seed: 92, Window: 64, Retainable: 20000, Path: linked.Path{Drop: seen.see}})
+	w := enginetest.New(t, enginetest.Options{Seed: 92, Window: 64, ReceiveWindow: 10000, Path: linked.Path{Drop: seen.see}})
 	x, y := w.Pair(false, nil)
 	w.NewTraffic(x, y, enginetest.Load{Ops: 100, MaxSize: 20000}).Run(5 * time.Second)
 	if seen.most[1] != 64 || seen.most[2] != 64 {

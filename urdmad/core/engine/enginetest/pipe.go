@@ -133,15 +133,6 @@ func (p *Pipe) takeInjected(out []port.Packet) int {
 // Free does nothing: a slot is used again only pipeDepth frames later.
 func (p *Pipe) Free([]port.Packet) {}
 
-// Retain copies, because the ring's buffer is used again.
-func (p *Pipe) Retain(k *port.Packet) error {
-	k.Data = append([]byte(nil), k.Data...)
-	return nil
-}
-
-// Retainable is without limit.
-func (p *Pipe) Retainable() int { return 1 << 16 }
-
 // Alloc lends transmit buffers.
 func (p *Pipe) Alloc(out []port.Packet) int {
 	n := min(len(out), len(p.free))

@@ -33,7 +33,7 @@ type Options struct {
 	Checksum       bool          // the ports compute checksums
 	Immediate      bool          // place Writes on arrival
 	TxRing         int           // capacity of a port, in frames
-	Retainable     int           // largest number of packets retained by a port; 0: many
+	ReceiveWindow  int           // of the ports (port.Info)
 	Pipe           bool          // Pipes instead of the network, for benchmarks
 	Datagrams      bool          // the same, with datagram pipes
 	BlockedPages   bool          // do not wait for fallback jobs, because some never end
@@ -110,9 +110,9 @@ func New(t testing.TB, o Options) *World {
 	path := o.Path
 	misuse := func(what string) { t.Errorf("port misuse: %s", what) }
 	a, b := w.Net.Pair(linked.Options{Name: "a", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing,
-		Retainable: o.Retainable},
+		ReceiveWindow: o.ReceiveWindow},
 		linked.Options{Name: "b", MTU: o.MTU, Checksum: o.Checksum, Misuse: misuse, TxRing: o.TxRing,
-			Retainable: o.Retainable}, path, path)
+			ReceiveWindow: o.ReceiveWindow}, path, path)
 	w.A, w.B = newHost(w, "a", a, 1), newHost(w, "b", b, 2)
 	pa, pb := port.Port(a), port.Port(b)
 	if o.Pipe {
@@ -250,7 +250,7 @@ func (w *World) SetPath(p linked.Path) {
 }
 
 // CheckQuiet checks that ended connections left nothing behind: their port numbers are free and
-// no packet is retained.
+// no packet is kept.
 func (w *World) CheckQuiet() {
 	w.T.Helper()
 	for _, h := range []*Host{w.A, w.B} {
@@ -260,7 +260,10 @@ func (w *World) CheckQuiet() {
 			}
 		}
 		if n := h.Port.Outstanding(); n > 32 {
-			w.T.Errorf("host %s: %d packets are still held", h.Name, n)
+			w.T.Errorf("host %s: %d packets are not given back", h.Name, n)
+		}
+		if n := h.Engine.Interface(0).Kept; n > 0 {
+			w.T.Errorf("host %s: %d packets are still kept", h.Name, n)
 		}
 	}
 }
