@@ -18,6 +18,7 @@ const (
 	emulator = "qemu-system-x86_64"
 	address  = "198.18.1.2" // of the machine
 	guestGID = "1"          // index of the GID that stands for it, with rxe
+	hostGID  = "3"          // and for the host's address, with RoCEv2
 )
 
 // machine is the virtual machine and the host with urdmad that it is joined to.
@@ -155,7 +156,7 @@ func (m *machine) line(line, server string) string {
 }
 
 func (m *machine) argv(line, server string) []string {
-	argv := strings.Fields(strings.NewReplacer("@", server, "%", m.host.Address, "#", "0").Replace(line))
+	argv := strings.Fields(strings.NewReplacer("@", server, "%", m.host.Address, "#", hostGID).Replace(line))
 	if argv[0] == "wirevec" {
 		argv[0] = filepath.Join(m.dir, argv[0])
 	}
