@@ -27,13 +27,13 @@ import (
 // captureOptions are the flags of urdma capture.
 type captureOptions struct {
 	lookOptions
-	output               capture.Output
-	limits               capture.Limits
-	port, qp, host       string
-	pid                  int
-	snap                 uint32
-	ringBytes, fileBytes string
-	all, quiet           bool
+	output         string
+	limits         capture.Limits
+	port, qp, host string
+	pid            int
+	snap           uint32
+	ringBytes      string
+	all, quiet     bool
 }
 
 func newCapture() *cobra.Command {
@@ -49,14 +49,14 @@ func newCapture() *cobra.Command {
 			"faster than they can be written are missing in the capture, not in urdmad, and are counted; --snaplen " +
 			"and --buffer help. Wireshark reads the file with the dissector that urdma dissector prints.",
 		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
-			"  urdma capture -o last.pcapng --file-size 100MB --files 5\n" +
+			"  urdma capture -o - | dumpcap -i - -w last.pcapng -b filesize:100000 -b files:5  # the last 500 MB\n" +
 			"  urdma capture -o - | tshark -X lua_script:trp.lua -i -  # live",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output.Path, "output", "o", "", "`FILE` to write; - is standard output")
+	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write; - is standard output")
 	f.StringVar(&o.port, "port", "", "only the port of this `NAME`")
 	f.StringVar(&o.host, "host", "",
 		"only connections with an end at `ADDRESS`, ADDRESS:PORT or :PORT, ours or the peer's; PORT is rdma_cm's or UDP's")
@@ -66,9 +66,6 @@ func newCapture() *cobra.Command {
 	f.Uint32Var(&o.snap, "snaplen", 0, "keep only the first `BYTES` of each packet (0: all)")
 	f.Uint64VarP(&o.limits.Frames, "count", "c", 0, "end after `N` packets")
 	f.DurationVar(&o.limits.Time, "duration", 0, "end after `TIME`, such as 10s")
-	f.StringVar(&o.fileBytes, "file-size", "",
-		"begin another file when one has `SIZE`, such as 100MB; the files are numbered")
-	f.IntVar(&o.output.Files, "files", 0, "keep only the newest `N` files (with --file-size)")
 	f.StringVar(&o.ringBytes, "buffer", o.ringBytes, "`SIZE` of the memory for packets that wait to be written")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no messages on standard error")
 	completeNames(cmd, &o.lookOptions)
@@ -87,7 +84,7 @@ func (o *captureOptions) run(cmd *cobra.Command) error {
 	}
 	defer source.Close()
 	return o.follow(cmd, source, filter, "packets", func(s *inspect.Snapshot) (capture.Sink, error) {
-		return capture.NewFiles(o.output, o.section(s))
+		return capture.Open(o.output, o.section(s))
 	})
 }
 
@@ -118,7 +115,7 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	counts, err := capture.Run(ctx, source, filter, sink, o.limits, func() {
-		tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output.Path)
+		tell("capturing from urdmad %d to %s; interrupt to end", snapshot.Daemon.PID, o.output)
 	})
 	if errors.Is(err, unix.EPIPE) {
 		err = nil // the reader has closed the pipe
@@ -140,30 +137,18 @@ func (o *captureOptions) follow(cmd *cobra.Command, source *inspect.Source, filt
 // check turns the flags into a filter, except for the device.
 func (o *captureOptions) check() (f abi.CaptureRequest, err error) {
 	switch {
-	case o.output.Path == "":
+	case o.output == "":
 		return f, errors.New("where to? -o FILE names the file to write, -o - is standard output")
-	case o.output.Path == "-" && isTerminal(os.Stdout):
+	case o.output == "-" && isTerminal(os.Stdout):
 		return f, errors.New("standard output is a terminal, and pcapng is no text; -o FILE, or a pipe")
-	case o.output.Path == "-" && o.fileBytes != "":
-		return f, errors.New("--file-size needs files: standard output is one stream")
-	case o.output.Files != 0 && o.fileBytes == "":
-		return f, errors.New("--files needs --file-size: when does one file end and the next begin?")
-	case o.output.Files < 0 || o.pid < 0 || o.limits.Time < 0:
-		return f, fmt.Errorf("--files is %d, --pid %d and --duration %v, expected none below 0", o.output.Files, o.pid,
-			o.limits.Time)
+	case o.pid < 0 || o.limits.Time < 0:
+		return f, fmt.Errorf("--pid is %d and --duration %v, expected none below 0", o.pid, o.limits.Time)
 	}
-	if o.fileBytes != "" {
-		size, err := sizeOf("--file-size", o.fileBytes, 4096, math.MaxInt64)
-		if err != nil {
-			return f, err
-		}
-		o.output.FileBytes = int64(size)
-	}
-	size, err := sizeOf("--buffer", o.ringBytes, 1, math.MaxUint32)
+	size, err := o.bufferSize()
 	if err != nil {
 		return f, err
 	}
-	f = abi.CaptureRequest{RingBytes: uint32(size), SnapBytes: o.snap, PID: uint32(o.pid)}
+	f = abi.CaptureRequest{RingBytes: size, SnapBytes: o.snap, PID: uint32(o.pid)}
 	if o.all {
 		f.Flags = abi.CaptureAll
 	}
@@ -173,12 +158,13 @@ func (o *captureOptions) check() (f abi.CaptureRequest, err error) {
 	return f, o.checkQP(&f)
 }
 
-func sizeOf(flag, text string, least, most uint64) (uint64, error) {
-	size, err := humanize.ParseBytes(text)
-	if err != nil || size < least || size > most {
-		return 0, fmt.Errorf("%s is %q, expected a size of %d to %d bytes, such as 64MiB", flag, text, least, most)
+func (o *captureOptions) bufferSize() (uint32, error) {
+	size, err := humanize.ParseBytes(o.ringBytes)
+	if err != nil || size < 1 || size > math.MaxUint32 {
+		return 0, fmt.Errorf("--buffer is %q, expected a size of 1 to %d bytes, such as 64MiB", o.ringBytes,
+			uint32(math.MaxUint32))
 	}
-	return size, nil
+	return uint32(size), nil
 }
 
 func (o *captureOptions) checkHost(f *abi.CaptureRequest) error {

@@ -57,7 +57,7 @@ func newTrace() *cobra.Command {
 	}
 	o.addSocket(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output.Path, "output", "o", "-",
+	f.StringVarP(&o.output, "output", "o", "-",
 		"`FILE` to write, .pcapng or .html; - is standard output, as text")
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	f.StringVar(&o.port, "port", "", "only packets of the port of this `NAME`")
@@ -126,14 +126,14 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 	switch suffix := o.form(); {
 	case o.mark == "" && o.pid < 0 || o.limits.Time < 0:
 		return f, fmt.Errorf("--pid is %d and --duration %v, expected none below 0", o.pid, o.limits.Time)
-	case o.output.Path != "-" && suffix != ".pcapng" && suffix != ".html":
-		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng or .html, or -", o.output.Path)
+	case o.output != "-" && suffix != ".pcapng" && suffix != ".html":
+		return f, fmt.Errorf("-o is %q, expected a name that ends in .pcapng or .html, or -", o.output)
 	}
-	size, err := sizeOf("--buffer", o.ringBytes, 1, 1<<32-1)
+	size, err := o.bufferSize()
 	if err != nil {
 		return f, err
 	}
-	f = abi.CaptureRequest{RingBytes: uint32(size), PID: uint32(o.pid), Flags: abi.CaptureEvents}
+	f = abi.CaptureRequest{RingBytes: size, PID: uint32(o.pid), Flags: abi.CaptureEvents}
 	if o.changes {
 		f.Flags |= abi.CaptureChanges
 	}
@@ -144,18 +144,18 @@ func (o *traceOptions) check() (f abi.CaptureRequest, err error) {
 }
 
 // form is the file name suffix of the wanted format.
-func (o *traceOptions) form() string { return filepath.Ext(o.output.Path) }
+func (o *traceOptions) form() string { return filepath.Ext(o.output) }
 
 func (o *traceOptions) to(cmd *cobra.Command, s *inspect.Snapshot) (trace.Output, error) {
 	switch o.form() {
 	case ".pcapng":
-		files, err := capture.NewFiles(o.output, o.section(s))
+		files, err := capture.Open(o.output, o.section(s))
 		if err != nil {
 			return nil, err
 		}
 		return trace.Pcapng(files), nil
 	case ".html":
-		file, err := os.OpenFile(o.output.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		file, err := capture.Create(o.output)
 		if err != nil {
 			return nil, err
 		}

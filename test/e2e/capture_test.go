@@ -303,7 +303,7 @@ func number(s string) string {
 }
 
 // TestCaptureOnTheHost: connections between programs of one urdmad can be
-// captured too; filters choose among them, and files take turns.
+// captured too, and filters choose among them.
 func TestCaptureOnTheHost(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
@@ -315,7 +315,6 @@ func TestCaptureOnTheHost(t *testing.T) {
 			Client: []string{"rping", "-c", "-a", n.Address, "-p", port, "-C", "3", "-S", "5000", "-V"}})
 	}
 	all, one := capture(t, l, n), capture(t, l, n, "--host", ":7472")
-	turns := capture(t, l, n, "--file-size", "20kB", "--files", "2", "--snaplen", "2000")
 	few := capture(t, l, n, "--count", "4")
 	for _, port := range []string{"7471", "7472"} {
 		rping(port)
@@ -328,18 +327,6 @@ func TestCaptureOnTheHost(t *testing.T) {
 		t.Errorf("two connections are %d packets, one of them %d", len(both), len(chosen))
 	}
 	checkRping(t, l, one.file)
-	turns.p.Signal(syscall.SIGINT)
-	if err := turns.p.Wait(lab.Patience); err != nil {
-		t.Error(err, turns.p.Output())
-	}
-	names, _ := filepath.Glob(filepath.Join(filepath.Dir(turns.file), "*"))
-	if len(names) != 2 || len(packets(t, names[0])) == 0 {
-		t.Errorf("the files are %v, expected the newest two", names)
-	}
-	last := packets(t, names[len(names)-1])
-	if want := both[len(both)-1]; len(last) == 0 || last[len(last)-1].length != want.length {
-		t.Error("the last packet is not in the last file")
-	}
 }
 
 // TestCaptureNeverHoldsUp: neither a reader that stands still nor one that is

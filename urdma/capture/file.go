@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/gopacket/gopacket"
@@ -14,7 +15,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Section describes, in every file, where the frames come from.
+// Section describes, in the file, where the frames come from.
 type Section struct {
 	Application string // the program that writes the file, with its version
 	Filter      string // for people
@@ -46,17 +47,54 @@ type file struct {
 	out    io.WriteCloser
 	buffer *bufio.Writer
 	writer *pcapgo.NgWriter // has a small buffer of its own
-	bytes  int64            // approximately
 	seen   []uint64         // number of frames written, by interface
 	lost   []uint64
 }
 
-const (
-	bufferBytes = 1 << 18
-	blockBytes  = 44 // length of a packet block without the packet: see the pcapng draft, section 4.3
-)
+const bufferBytes = 1 << 18
 
-// newFile begins a file on out; close closes out, too.
+// Open begins a pcapng file at path; "-" is standard output. Events become comments of the packet after them.
+func Open(path string, s Section) (Sink, error) {
+	if path == "-" {
+		return newFile(stdout{}, &s)
+	}
+	out, err := Create(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(out, &s)
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Create makes a file that only its owner can read, even if it existed with other permissions: packets contain
+// other people's data.
+func Create(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// stdout is standard output, which stays open.
+type stdout struct{}
+
+func (stdout) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (stdout) Close() error                { return nil }
+
+// newFile begins a file on out; Close closes out, too.
 func newFile(out io.WriteCloser, s *Section) (*file, error) {
 	list := s.interfaces()
 	f := &file{out: out, buffer: bufio.NewWriterSize(out, bufferBytes), seen: make([]uint64, len(list)),
@@ -74,11 +112,11 @@ func newFile(out io.WriteCloser, s *Section) (*file, error) {
 			return nil, err
 		}
 	}
-	return f, f.flush()
+	return f, f.Flush()
 }
 
-// flush makes all that was written visible to readers of the file.
-func (f *file) flush() error {
+// Flush makes all that was written visible to readers of the file.
+func (f *file) Flush() error {
 	if err := f.writer.Flush(); err != nil {
 		return err
 	}
@@ -89,12 +127,11 @@ func (f *file) flush() error {
 var directions = map[uint16]pcapgo.NgEpbFlags{abi.CaptureIn: {Direction: pcapgo.NgEpbFlagDirectionInbound},
 	abi.CaptureOut: {Direction: pcapgo.NgEpbFlagDirectionOutbound}}
 
-// write adds a frame; lost is the number of frames lost just before it.
-func (f *file) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
+// Write adds a frame; lost is the number of frames lost just before it.
+func (f *file) Write(r *abi.CaptureRecord, frame, note []byte, lost uint64) error {
 	if int64(r.Device) >= int64(len(f.seen)) {
 		return fmt.Errorf("urdmad gave a frame of device %d, expected one of %d", r.Device, len(f.seen))
 	}
-	f.bytes += int64(blockBytes + len(frame) + len(note))
 	f.seen[r.Device]++
 	f.lost[r.Device] += lost
 	var options pcapgo.NgPacketOptions
@@ -112,8 +149,8 @@ func (f *file) write(r *abi.CaptureRecord, frame, note []byte, lost uint64) erro
 		Length:        int(r.FrameBytes), InterfaceIndex: int(r.Device)}, frame, options)
 }
 
-// close writes the counts and ends the file. late is the number of frames lost after the last one written.
-func (f *file) close(late uint64) error {
+// Close writes the counts and ends the file. late is the number of frames lost after the last one written.
+func (f *file) Close(late uint64) error {
 	f.lost[0] += late
 	now := time.Now()
 	var err error
@@ -124,7 +161,7 @@ func (f *file) close(late uint64) error {
 		}
 	}
 	if err == nil {
-		err = f.flush()
+		err = f.Flush()
 	}
 	if closeErr := f.out.Close(); err == nil {
 		err = closeErr

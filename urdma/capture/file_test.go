@@ -8,8 +8,8 @@ import (
 	"urdma/inspect"
 )
 
-// TestFilesAreTheirOwners: only their owner can read captured packets, even in a file that existed before.
-func TestFilesAreTheirOwners(t *testing.T) {
+// TestFileIsItsOwners: only their owner can read captured packets, even in a file that existed before.
+func TestFileIsItsOwners(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "x.pcapng")
 		if before {
@@ -17,7 +17,7 @@ func TestFilesAreTheirOwners(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, err := NewFiles(Output{Path: path}, Section{Ports: []inspect.Port{{Name: "urdma0"}}})
+		f, err := Open(path, Section{Ports: []inspect.Port{{Name: "urdma0"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
