@@ -100,32 +100,11 @@ func TestConfigShowGolden(t *testing.T) {
 		run(t, env, "config", "show", "--json", "../config/testdata/good/c-urdma.json").stdout)
 }
 
-func TestConfigInitWritesOnce(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "urdma.json")
-	if r := run(t, nil, "config", "init", "-o", file); r.status.ExitStatus() != 0 {
-		t.Fatalf("%+v", r)
-	}
-	if _, err := config.LoadStrict(file); err != nil {
-		t.Fatal(err)
-	}
-	write(t, file, "mine", 0o600)
-	r := run(t, nil, "config", "init", "-o", file)
-	if r.status.ExitStatus() != exitFailure || !strings.Contains(r.stderr, "exists; --force replaces it") {
-		t.Errorf("a second time: %+v", r)
-	}
-	if text, _ := os.ReadFile(file); string(text) != "mine" {
-		t.Errorf("the file was changed: %q", text)
-	}
-	r = run(t, nil, "config", "init", "--force", "-o", file)
-	if _, err := config.LoadStrict(file); err != nil || r.status.ExitStatus() != 0 {
-		t.Errorf("--force: %+v", r)
-	}
-	left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".*"))
-	if len(left) != 0 {
-		t.Errorf("left behind: %q", left)
-	}
-	if r := run(t, nil, "config", "init", "-o", "/no/such/directory/urdma.json"); r.status.ExitStatus() != exitFailure {
-		t.Errorf("an impossible place: %+v", r)
+// TestConfigInit: what it prints for this machine is correct.
+func TestConfigInit(t *testing.T) {
+	r := run(t, nil, "config", "init")
+	if err := config.CheckBytes("config init", []byte(r.stdout)); err != nil || r.status.ExitStatus() != 0 {
+		t.Errorf("%v: %+v", err, r)
 	}
 }
 
