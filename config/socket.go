@@ -110,23 +110,6 @@ func (p places) looked() (list []string) {
 // SocketPlaces lists the places that FindSocket checks, in order.
 func SocketPlaces() []string { return systemPlaces().looked() }
 
-// AllSockets are the sockets of all urdmads in default places of this machine, of all users, as far as the caller
-// can see them.
-func AllSockets() (list []string) {
-	p := systemPlaces()
-	patterns := append(p.looked(), filepath.Join(p.run, "user", "*", "urdma", "urdmad.sock"),
-		filepath.Join(p.tmp, "urdma-*", "urdmad.sock"))
-	for _, pattern := range patterns {
-		found, _ := filepath.Glob(pattern) // the pattern is well-formed
-		for _, path := range found {
-			if !slices.Contains(list, path) {
-				list = append(list, path)
-			}
-		}
-	}
-	return list
-}
-
 // MakeSocketDir creates the directory of the control socket, with mode 0700, or 0755 if a group is to reach the
 // socket through it. An existing directory keeps its mode.
 //

@@ -120,7 +120,7 @@ func (o *lookOptions) fetch() (*inspect.Snapshot, error) {
 
 func newStatus() *cobra.Command {
 	var o lookOptions
-	var all, verbose bool
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "show a summary of a running urdmad",
@@ -128,15 +128,11 @@ func newStatus() *cobra.Command {
 			"ports. --verbose adds the poll loop, the measured costs of yields and sleeps, and the settings " +
 			"derived from them (polling in urdma.json(5)).\n\nurdmad's own user and root see everything; others " +
 			"see the ports and the objects of their own processes. --json prints the whole snapshot with every " +
-			"object. --all shows every urdmad in a default place, also of other users as far as permitted; with " +
-			"--json as an array.\n\nExits with status 1 if no urdmad runs. --wait waits for one: urdmad & urdma " +
+			"object.\n\nExits with status 1 if no urdmad runs. --wait waits for one: urdmad & urdma " +
 			"status --wait.",
-		Example: "  urdma status\n  urdma status --wait=10s\n  sudo urdma status --all",
+		Example: "  urdma status\n  urdma status --wait=10s\n  sudo urdma status --socket /run/user/1000/urdma/urdmad.sock",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if all {
-				return o.statusOfAll(cmd, verbose)
-			}
 			if o.wait > 0 {
 				if err := o.await(); err != nil {
 					return err
@@ -157,41 +153,5 @@ func newStatus() *cobra.Command {
 	addWait(cmd, &o.wait)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false,
 		"also what yields and sleeps take here, and how the poll loop does")
-	cmd.Flags().BoolVar(&all, "all", false, "show every urdmad of this machine, of all users")
-	cmd.MarkFlagsMutuallyExclusive("all", "socket")
-	cmd.MarkFlagsMutuallyExclusive("all", "wait")
 	return cmd
-}
-
-// statusOfAll shows the urdmads in the default places of all users. It skips a socket without a urdmad, which a
-// killed one leaves behind; it reports any other failure and goes on.
-func (o *lookOptions) statusOfAll(cmd *cobra.Command, verbose bool) error {
-	snapshots := []*inspect.Snapshot{}
-	for _, socket := range config.AllSockets() {
-		one := lookOptions{socket: socket}
-		s, err := one.fetch()
-		if err != nil {
-			if !errors.Is(err, inspect.ErrNotRunning) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %v\n", err)
-			}
-			continue
-		}
-		snapshots = append(snapshots, s)
-		if o.json {
-			continue
-		}
-		if len(snapshots) > 1 {
-			fmt.Fprintln(cmd.OutOrStdout())
-		}
-		if err := report.Status(coloured(cmd.OutOrStdout()), s, verbose); err != nil {
-			return err
-		}
-	}
-	if len(snapshots) == 0 {
-		return fmt.Errorf("%w in any default place", inspect.ErrNotRunning)
-	}
-	if o.json {
-		return report.PrintJSON(cmd.OutOrStdout(), snapshots)
-	}
-	return nil
 }
