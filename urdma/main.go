@@ -108,7 +108,7 @@ func newRoot() *cobra.Command {
 		return withStatus(status, fmt.Errorf("%w%s (%s --help tells more)", err, nearestFlag(cmd, err), cmd.CommandPath()))
 	})
 	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newShow(), newTop(),
-		newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(), newReport(),
+		newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(),
 		newCDI(), newDissector(), newConfig(), newVersion())
 	return root
 }
