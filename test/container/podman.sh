@@ -108,7 +108,8 @@ mkdir -p /var/run/cdi
 echo '{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24" } ], "socket": "'"$work"'/host/urdmad.sock", "socket_group": "4100" }' >"$work/urdma.json"
 "$bin/urdmad" --config "$work/urdma.json" 2>"$work/urdmad.log" & holders="$holders $!"
 "$bin/urdma" status --wait --socket "$work/host/urdmad.sock" >/dev/null || { cat "$work/urdmad.log"; exit 1; }
-"$bin/urdma" cdi --name "test-$$" --socket "$work/host/urdmad.sock" --lib "$(echo "$here"/build/deb/root/usr/lib/*/urdma/liburdma.so)" >"/var/run/cdi/urdma-test-$$.json"
+sed -e "s|@LIBDIR@|$(echo "$here"/build/deb/root/usr/lib/*/urdma)|g" -e "s|\"default\"|\"test-$$\"|" -e "s|/run/urdma|$work/host|g" \
+	"$here/packaging/cdi.json" >"/var/run/cdi/urdma-test-$$.json"
 device() { engine run --rm --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges --network none --read-only --user 5001:4100 --device "urdma.dev/urdmad=test-$$" --entrypoint rping localhost/rdma-programs "$@"; }
 device -s -a 198.18.0.1 -C 10 -v >"$work/device.log" 2>&1 & server=$!
 for ((i = 0; i < 300; i++)); do

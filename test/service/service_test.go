@@ -2,6 +2,7 @@ package service
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -56,6 +57,10 @@ func TestInstalledDocumentation(t *testing.T) {
 		}
 	}
 	install()
+	if text, err := os.ReadFile(filepath.Join(root, "etc/cdi/urdma.json")); err != nil || !json.Valid(text) ||
+		!strings.Contains(string(text), `"LD_PRELOAD=/usr/lib/liburdma.so:/usr/lib/liburdma.d/liburdma-malloc.so"`) {
+		t.Errorf("%v, etc/cdi/urdma.json: %s", err, text)
+	}
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("%d pages, %v", len(pages), err)
