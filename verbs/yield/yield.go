@@ -83,23 +83,23 @@ func (y *Poll) Empty(wish Wish) (nobody bool) {
 func (y *Poll) Rest(a Alone) { y.rest.Store(Monotonic() + aloneRest*a.ns()) }
 
 // Post is the state of a queue pair's posts.
-type Post struct{ yielded atomic.Int64 }
+type Post struct {
+	yielded atomic.Int64 // when the last yield ended
+}
 
-// After yields once for a burst of posts, if urdmad's worker runs on this core.
+// After yields once for a burst of posts, if urdmad's worker runs on this core. What urdmad does during the yield
+// must not count, because then each post of the burst would yield.
 // send and recv are the queue pair's completion queues.
 func (p *Post) After(send, recv *Poll, core uint32, a Alone) {
 	polled := send.polled.Swap(false)
 	if recv != send && recv.polled.Swap(false) {
 		polled = true
 	}
-	if !polled {
-		now := Monotonic()
-		if now-p.yielded.Load() < postAgain*a.ns() {
-			return
-		}
-		p.yielded.Store(now)
+	if !polled && Monotonic()-p.yielded.Load() < postAgain*a.ns() {
+		return
 	}
 	if CurrentCore() == core {
 		giveCore()
 	}
+	p.yielded.Store(Monotonic())
 }

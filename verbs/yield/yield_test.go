@@ -44,3 +44,23 @@ func TestRest(t *testing.T) {
 		t.Error("yields while it rests")
 	}
 }
+
+// TestBurst: a burst of posts yields once, however long that yield takes.
+func TestBurst(t *testing.T) {
+	var (
+		post Post
+		cq   Poll
+	)
+	cq.Polled()
+	before := Monotonic()
+	post.After(&cq, &cq, CurrentCore(), 0)
+	if ended := post.yielded.Load(); ended < before {
+		t.Errorf("the yield after a poll ended at %d, and it began after %d", ended, before)
+	}
+	const later = math.MaxInt64
+	post.yielded.Store(later)
+	post.After(&cq, &cq, CurrentCore(), 0)
+	if ended := post.yielded.Load(); ended != later {
+		t.Errorf("the second post of a burst yielded, until %d", ended)
+	}
+}

@@ -155,7 +155,7 @@ struct urdma_qp {
 	struct urdma_builder builder;
 	/* links of cq->senders and cq->receivers; guarded by those CQs' locks */
 	struct urdma_qp *next_sender, *next_receiver;
-	uint64_t yielded;      /* ns: time of the last post that yielded without a poll before it */
+	uint64_t yielded;      /* ns: when the last yield of a post ended */
 	/* unsignaled sends in a row; status of a failed completion that was polled; posts since then (warn.c) */
 	uint32_t unsignaled, error, posts_after;
 	/* index of the send that was the oldest at time since (ns; UINT64_MAX: reported) (warn_wait.c) */

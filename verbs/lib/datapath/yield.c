@@ -88,21 +88,18 @@ static bool polled_since(const struct ibv_qp *qp)
 	return polled;
 }
 
-/* A burst of posts yields once. */
+/* A burst of posts yields once: what urdmad does during the yield must not count, because then each post of
+ * the burst would yield. */
 static void yield_after_post(struct urdma_qp *qp)
 {
 	const struct urdma_abi_doorbells *bells = qp->bells;
-	uint64_t now;
 
 	if (!URDMA_LOAD(bells->yield_post) || URDMA_LOAD(bells->core) != (uint32_t)sched_getcpu())
 		return;
-	if (!polled_since(&qp->ex.qp_base)) {
-		now = now_ns();
-		if (now - URDMA_LOAD(qp->yielded) < POST_AGAIN * alone_ns(bells))
-			return;
-		URDMA_STORE(qp->yielded, now);
-	}
+	if (!polled_since(&qp->ex.qp_base) && now_ns() - URDMA_LOAD(qp->yielded) < POST_AGAIN * alone_ns(bells))
+		return;
 	give_core();
+	URDMA_STORE(qp->yielded, now_ns());
 }
 
 void urdma_announce_send(struct urdma_qp *qp)

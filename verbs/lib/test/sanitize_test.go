@@ -86,7 +86,7 @@ func TestValgrind(t *testing.T) {
 // TestQueue compares queue.c with a model of a queue.
 func TestQueue(t *testing.T) { runAlone(t, "queue") }
 
-// TestYield tests yield.c's treatment of empty polls.
+// TestYield tests at which empty polls and posts yield.c yields.
 func TestYield(t *testing.T) { runAlone(t, "yield") }
 
 // runAlone builds one file of the data path with its test program, and runs it.

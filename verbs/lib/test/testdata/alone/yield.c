@@ -1,4 +1,4 @@
-/* yield.c - tests at which empty polls a thread yields its core to urdmad. The clock, the CPU,
+/* yield.c - tests at which empty polls and posts a thread yields its core to urdmad. The clock, the CPU,
  * sched_yield(2) and futex(2) are replaced: a yield takes as long as a case sets. */
 #include <assert.h>
 #include <errno.h>
@@ -281,6 +281,35 @@ static void many_queues(void)
 	assert(waits > 1000);
 }
 
+/* Returns the number of yields in so many posts, each 100 ns after the one before. */
+static unsigned int posts(struct urdma_qp *qp, unsigned int count)
+{
+	unsigned int before = yields;
+
+	for (unsigned int i = 0; i < count; i++, now += 100)
+		urdma_announce_send(qp);
+	return yields - before;
+}
+
+/* A burst of posts yields once, however long urdmad runs in that yield; a post yields again after a poll, and
+ * after a time without one. */
+static void bursts(void)
+{
+	static struct urdma_qp qp = { .bells = &bells, .ex.qp_base = { .send_cq = (struct ibv_cq *)&queues[0] } };
+
+	begin(1, 20000);
+	bells.yield_post = 1;
+	assert(posts(&qp, 3) == 0);
+	bells.core = (uint32_t)cpu;
+	queues[0].polled = true;
+	assert(posts(&qp, 30) == 1);
+	assert(posts(&qp, 30) == 1);
+	now += 5000;
+	assert(posts(&qp, 1) == 1);
+	queues[0].polled = true;
+	assert(posts(&qp, 2) == 1);
+}
+
 static void *another(void *unused)
 {
 	assert(rounds(1, 1) == 0);
@@ -311,6 +340,7 @@ int main(void)
 	nobody_wakes();
 	long_yields();
 	many_queues();
+	bursts();
 	by_thread();
 	puts("yield: done");
 	return 0;
