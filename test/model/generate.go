@@ -1,0 +1,226 @@
+package model
+
+import "math/rand/v2"
+
+// generator makes a program; it knows what it has made so far, and nothing of what that leads to.
+type generator struct {
+	*rand.Rand
+	p       Program
+	sends   int
+	posted  [2][2]int // sends since the queue pair was connected
+	slot    int
+	windows [2][2]Send // the last bind of each
+}
+
+// Generate makes the program of a seed.
+func Generate(seed uint64) Program {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
+	g.p = Program{Shared: g.one(2), SRQ: g.one(3), SigAll: g.one(5), Windows: g.one(3), RNRRetry: 7, Access: localWrite | allRemote}
+	if g.one(4) {
+		g.p.RNRRetry = g.IntN(2)
+	}
+	if g.one(6) {
+		g.p.Access = localWrite | g.IntN(8)<<1
+	}
+	for qp := range 2 {
+		g.add(Call{What: "connect", QP: qp})
+		for side := range 2 {
+			for range g.IntN(4) {
+				g.add(g.receive(side, qp))
+			}
+		}
+	}
+	for range 4 + g.IntN(20) {
+		g.add(g.call())
+	}
+	return g.p
+}
+
+func (g *generator) one(of int) bool { return g.IntN(of) == 0 }
+
+func (g *generator) add(c Call) { g.p.Calls = append(g.p.Calls, c) }
+
+func (g *generator) call() Call {
+	side, qp := g.IntN(2), g.IntN(2)
+	switch n := g.IntN(100); {
+	case n < 55:
+		return g.send(side, qp)
+	case n < 80:
+		return g.receive(side, qp)
+	case n < 90:
+		g.posted[0][qp], g.posted[1][qp] = 0, 0
+		return Call{What: "connect", QP: qp}
+	case n < 94:
+		return Call{What: "state", Side: side, QP: qp, Number: []int{stateReset, stateInit, stateRTR, stateRTS, stateRTS, stateSQD,
+			stateSQD, stateErr, stateErr}[g.IntN(9)]}
+	case n < 96:
+		return Call{What: "limit", Side: side, Number: g.IntN(4)}
+	case n < 97:
+		return Call{What: "deregister", Side: side, Number: g.IntN(3), Next: g.one(2)}
+	case n < 98:
+		return Call{What: "destroy", Side: side, QP: qp}
+	}
+	return Call{What: "busy", Side: side, Number: g.IntN(3)}
+}
+
+func (g *generator) size() int {
+	sizes := []int{0, 1, 8, 64, 100, 256, 1000, 1024, 1025, 3000, 5000}
+	return sizes[g.IntN(len(sizes))]
+}
+
+// split makes one or two elements of a part of the own memory.
+func (g *generator) split(key string, offset, length int) []Element {
+	if length == 0 {
+		return nil
+	}
+	k := Key{Of: key}
+	if g.one(3) && length > 1 {
+		n := 1 + g.IntN(length-1)
+		return []Element{{k, offset, n}, {k, offset + n, length - n}}
+	}
+	return []Element{{k, offset, length}}
+}
+
+func (g *generator) receive(side, qp int) Call {
+	g.slot++
+	size := slotBytes
+	if g.one(3) {
+		size = g.size()
+	}
+	r := Receive{firstReceive + g.slot, g.split("receive", receiveStart+g.slot%slots*slotBytes, size)}
+	if g.one(30) && len(r.Elements) > 0 {
+		r.Elements[0].Key.Of = []string{"out", "foreign", "gone", "nonsense"}[g.IntN(4)]
+	}
+	return Call{What: "receive", Side: side, QP: qp, Receive: &r, Next: g.one(3)}
+}
+
+func (g *generator) send(side, qp int) Call {
+	c := Call{What: "send", Side: side, QP: qp, Next: g.one(3)}
+	for range 1 + g.IntN(3) {
+		if g.posted[side][qp] == depth {
+			break
+		}
+		g.posted[side][qp]++
+		c.Sends = append(c.Sends, g.request(side, qp))
+	}
+	if len(c.Sends) == 0 {
+		return g.receive(side, qp)
+	}
+	return c
+}
+
+func (g *generator) request(side, qp int) Send {
+	g.sends++
+	w := Send{ID: g.sends, Flags: g.IntN(2) * signaled}
+	names := []string{"SEND", "SEND", "SEND_IMM", "WRITE", "WRITE", "WRITE_IMM", "READ", "READ", "CAS", "ADD"}
+	if g.p.Windows {
+		names = append(names, "BIND", "BIND", "BIND", "INVALIDATE", "SEND_INV")
+	}
+	w.Opcode = names[g.IntN(len(names))]
+	switch {
+	case w.Opcode == "BIND":
+		g.bind(side, qp, &w)
+		return w
+	case w.Opcode == "INVALIDATE":
+		w.Key = g.windows[side][g.IntN(2)].Key
+		return w
+	case w.atomic():
+		w.Elements = g.split("in", ownPart(qp)+8*g.IntN(700), 8)
+		w.Compare, w.Swap = uint64(g.IntN(3)), g.Uint64()
+	case w.Opcode == "READ":
+		w.Elements = g.split("in", ownPart(qp)+g.IntN(1000), g.size())
+	default:
+		g.source(qp, &w)
+	}
+	if w.Opcode == "SEND_IMM" || w.Opcode == "WRITE_IMM" {
+		w.Imm = g.IntN(1 << 30)
+	}
+	g.target(side, qp, &w)
+	g.fault(&w)
+	return w
+}
+
+// ownPart is where a queue pair's own Reads and atomics go to, and peersPart what its peer writes to.
+func ownPart(qp int) int   { return inStart + (2*qp+1)*partBytes }
+func peersPart(qp int) int { return inStart + 2*qp*partBytes }
+
+// source is memory that nobody writes, or what the queue pair's Reads wrote: fenced, as they may still be on the way.
+func (g *generator) source(qp int, w *Send) {
+	size := g.size()
+	if g.one(4) {
+		w.Elements = g.split("in", ownPart(qp)+g.IntN(1000), size)
+		w.Flags |= fence
+	} else {
+		w.Elements = g.split("out", g.IntN(outBytes-size+1), size)
+	}
+	if size <= 64 && g.one(3) {
+		w.Flags |= inline
+	}
+}
+
+// target names memory of the peer.
+func (g *generator) target(side, qp int, w *Send) {
+	v := &g.windows[1-side][g.IntN(2)]
+	switch {
+	case w.Opcode == "SEND_INV":
+		w.Key = v.Key
+		return
+	case w.right() == 0:
+		return
+	case w.Opcode == "READ" && g.one(2):
+		w.Key, w.At = Key{Of: "out"}, g.IntN(outBytes-length(w.Elements)+1)
+	case v.Length > 5000 && g.one(2):
+		w.Key, w.At = v.Key, v.At+g.IntN(v.Length-5000+1)
+	default:
+		w.Key, w.At = Key{Of: "in"}, peersPart(qp)+g.IntN(1000)
+	}
+	if w.atomic() {
+		w.At = (w.At + 7) &^ 7
+	}
+}
+
+func (g *generator) bind(side, qp int, w *Send) {
+	v := &g.windows[side][g.IntN(2)]
+	w.Window, w.Region, w.Access = 0, regionIn, allRemote
+	if v == &g.windows[side][1] {
+		w.Window = 1
+	}
+	w.Key = Key{windowNames[w.Window], v.Key.Variant + 1}
+	w.At, w.Length = peersPart(qp)+8*g.IntN(10), 5000+g.IntN(1000)
+	switch g.IntN(12) {
+	case 0:
+		w.Region = g.IntN(3)
+	case 1:
+		w.Access = g.IntN(8) << 1
+	case 2:
+		w.Length = inBytes
+	}
+	*v = *w
+}
+
+// fault makes one request in eight one that is to fail.
+func (g *generator) fault(w *Send) {
+	wrong := []string{"out", "receive", "foreign", "gone", "nonsense"}
+	switch g.IntN(40) {
+	case 0:
+		if len(w.Elements) > 0 && w.Flags&inline == 0 {
+			w.Elements[g.IntN(len(w.Elements))].Key.Of = wrong[2+g.IntN(3)]
+		}
+	case 1:
+		if len(w.Elements) > 0 && w.Flags&inline == 0 {
+			w.Elements[0].Offset = inStart - 1
+		}
+	case 2, 3:
+		if w.right() != 0 {
+			w.Key.Of = wrong[g.IntN(len(wrong))]
+		}
+	case 4:
+		if w.right() != 0 {
+			w.At = memoryBytes - 8*g.IntN(1500)
+		}
+	case 5:
+		if w.right() != 0 {
+			w.At++
+		}
+	}
+}

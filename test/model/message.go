@@ -1,0 +1,309 @@
+package model
+
+import "slices"
+
+// steps returns what may happen next to a send of any queue pair; must tells that some of it has to.
+func (s *state) steps() (next []state, must bool) {
+	for side := range 2 {
+		for qp := range 2 {
+			p := &s.pairs[side][qp]
+			if !p.sending() || len(p.sends) == 0 {
+				continue
+			}
+			if p.done > 0 {
+				n := *s
+				n.acknowledge(side, qp, 1)
+				next, must = append(next, n), true
+			}
+			states, has := s.begin(side, qp)
+			next, must = append(next, states...), must || has
+		}
+	}
+	return next, must
+}
+
+// begin returns what may become of the first send that has not been carried out.
+func (s *state) begin(side, qp int) (next []state, must bool) {
+	p, peer := &s.pairs[side][qp], &s.pairs[1-side][qp]
+	halted := p.done == len(p.sends) || p.state == stateSQD && p.done >= p.begun
+	if !halted && p.sends[p.done].local() {
+		return s.doLocal(side, qp)
+	}
+	// An unreachable peer is noticed by the oldest request that it has not acknowledged.
+	if (!peer.receiving() || s.stale[qp]) && (p.done > 0 || !halted) && !p.sends[0].local() {
+		n := *s
+		n.failSend(side, qp, retryExc)
+		next, must = append(next, n), peer.state == stateErr
+	}
+	if halted {
+		return next, must
+	}
+	w := &p.sends[p.done]
+	if status := s.localError(side, w); status != success {
+		if p.done == 0 {
+			n := *s
+			n.failSend(side, qp, status)
+			return []state{n}, true
+		}
+		return next, must
+	}
+	if peer.receiving() {
+		states, has := s.deliver(side, qp, w)
+		return append(next, states...), must || has && !s.stale[qp]
+	}
+	return next, must
+}
+
+func (w *Send) local() bool { return w.Opcode == "BIND" || w.Opcode == "INVALIDATE" }
+func (w *Send) reads() bool { return w.Opcode == "READ" || w.atomic() }
+func (w *Send) atomic() bool {
+	return w.Opcode == "CAS" || w.Opcode == "ADD"
+}
+
+// takesReceive: the peer needs a receive for it.
+func (w *Send) takesReceive() bool {
+	return w.Opcode == "WRITE_IMM" || w.Opcode == "SEND" || w.Opcode == "SEND_IMM" || w.Opcode == "SEND_INV"
+}
+
+// right is the access right that the peer's memory needs; 0 if none is named.
+func (w *Send) right() int {
+	switch w.Opcode {
+	case "WRITE", "WRITE_IMM":
+		return remoteWrite
+	case "READ":
+		return remoteRead
+	case "CAS", "ADD":
+		return remoteAtomic
+	}
+	return 0
+}
+
+// local reports whether an element names memory of the queue pair's domain, with a right.
+func (s *state) local(side int, e Element, right int) bool {
+	for i, r := range regions {
+		if r.name == e.Key.Of {
+			return i != regionForeign && !s.gone[side][i] && r.access&right == right && within(e.Offset, e.Length, r.start, r.length)
+		}
+	}
+	return false
+}
+
+func within(at, length, start, size int) bool {
+	return length == 0 || at >= start && at+length <= start+size
+}
+
+func (s *state) localError(side int, w *Send) int {
+	if w.Flags&inline != 0 {
+		return success
+	}
+	right := 0
+	if w.reads() {
+		right = localWrite
+	}
+	for _, e := range w.Elements {
+		if !s.local(side, e, right) {
+			return locProt
+		}
+	}
+	return success
+}
+
+// remote reports whether a key of a side lets its queue pair's peer do something.
+func (s *state) remote(side, qp int, w *Send, length int) bool {
+	for i, r := range regions {
+		if r.name == w.Key.Of {
+			return i != regionForeign && !s.gone[side][i] && r.access&w.right() != 0 && within(w.At, length, r.start, r.length)
+		}
+	}
+	i := slices.Index(windowNames, w.Key.Of)
+	if i < 0 {
+		return false
+	}
+	v := &s.windows[side][i]
+	return v.bound && v.variant == w.Key.Variant && v.qp == qp && !s.gone[side][v.region] && v.access&w.right() != 0 &&
+		within(w.At, length, v.at, v.len)
+}
+
+var windowNames = []string{"window0", "window1"}
+
+// doLocal binds a window, or invalidates one.
+func (s state) doLocal(side, qp int) ([]state, bool) {
+	p := &s.pairs[side][qp]
+	w := p.sends[p.done]
+	status := success
+	if w.Opcode == "BIND" {
+		status = s.bind(side, qp, &w)
+	} else if !s.invalidate(side, qp, w.Key) {
+		status = locQPOp
+	}
+	if status == success {
+		p.done++
+		return []state{s}, true
+	}
+	if p.done > 0 {
+		return nil, true // those before it complete first
+	}
+	var next []state
+	for _, allowed := range localStatuses(status) {
+		n := s
+		n.failSend(side, qp, allowed)
+		next = append(next, n)
+	}
+	return next, true
+}
+
+// bind of type 2: the window must not be bound, the memory registered for it.
+func (s *state) bind(side, qp int, w *Send) int {
+	r := &regions[w.Region]
+	v := &s.windows[side][w.Window]
+	writes := w.Access&(remoteWrite|remoteAtomic) != 0
+	if v.bound || w.Region == regionForeign || s.gone[side][w.Region] || r.access&bindable == 0 ||
+		writes && r.access&localWrite == 0 || w.Length == 0 || !within(w.At, w.Length, r.start, r.length) {
+		return bindError
+	}
+	*v = window{true, w.Key.Variant, qp, w.At, w.Length, w.Access, w.Region}
+	return success
+}
+
+func (s *state) invalidate(side, qp int, key Key) bool {
+	i := slices.Index(windowNames, key.Of)
+	if i < 0 || !s.windows[side][i].bound || s.windows[side][i].variant != key.Variant || s.windows[side][i].qp != qp {
+		return false
+	}
+	s.windows[side][i] = window{}
+	return true
+}
+
+// deliver returns what may become of a send whose peer can receive.
+func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
+	to := 1 - side
+	size := length(w.Elements)
+	if right := w.right(); right != 0 && (size > 0 || w.atomic()) {
+		if s.p.Access&right == 0 {
+			return s.refused(side, qp, noRight), true
+		}
+		if w.atomic() && w.At%8 != 0 {
+			return s.refused(side, qp, misaligned), true
+		}
+		if !s.remote(to, qp, w, size) {
+			return s.refused(side, qp, badKey), true
+		}
+	}
+	if w.takesReceive() {
+		return s.intoReceive(side, qp, w)
+	}
+	switch {
+	case w.Opcode == "WRITE":
+		s.memory[to].write(w.At, s.gather(side, w))
+	case w.Opcode == "READ":
+		s.scatter(side, w.Elements, s.memory[to].read(w.At, size))
+	case w.atomic():
+		s.change(side, w)
+	}
+	s.pairs[side][qp].done++
+	return []state{s}, true
+}
+
+func (s *state) gather(side int, w *Send) (data []int16) {
+	for _, e := range w.Elements {
+		data = append(data, s.memory[side].read(e.Offset, e.Length)...)
+	}
+	return data
+}
+
+func (s *state) scatter(side int, to []Element, data []int16) {
+	for _, e := range to {
+		n := min(e.Length, len(data))
+		s.memory[side].write(e.Offset, data[:n])
+		data = data[n:]
+	}
+}
+
+func (s *state) change(side int, w *Send) {
+	m := &s.memory[1-side]
+	old := m.read(w.At, 8)
+	value, known := m.word(w.At)
+	switch {
+	case !known:
+		m.forget(w.At, 8)
+	case w.Opcode == "ADD":
+		m.write(w.At, wordBytes(value+w.Compare))
+	case value == w.Compare:
+		m.write(w.At, wordBytes(w.Swap))
+	}
+	s.scatter(side, w.Elements, old)
+}
+
+// intoReceive takes the oldest receive of the peer.
+func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
+	to := 1 - side
+	queue := &s.pairs[to][qp].receives
+	if s.p.SRQ {
+		queue = &s.shared[to]
+	}
+	if len(*queue) == 0 {
+		return s.notReady(side, qp, w)
+	}
+	r := (*queue)[0]
+	*queue = (*queue)[1:]
+	if s.p.SRQ && len(*queue) < s.limits[to] {
+		s.limits[to] = 0
+		s.see(to, ofShared, "event %d", eventLimit)
+	}
+	if w.Opcode == "WRITE_IMM" {
+		s.memory[to].write(w.At, s.gather(side, w))
+		s.see(to, ofReceives+qp, "%d 129 %d flags 2 %d", r.ID, length(w.Elements), w.Imm)
+		s.pairs[side][qp].done++
+		return []state{s}, true
+	}
+	return s.placed(side, qp, w, r), true
+}
+
+// placed places a Send in a receive.
+func (s state) placed(side, qp int, w *Send, r Receive) []state {
+	to, data := 1-side, s.gather(side, w)
+	for _, e := range r.Elements {
+		if !s.local(to, e, localWrite) {
+			return s.badReceive(side, qp, r, locProt)
+		}
+	}
+	if len(data) > length(r.Elements) {
+		return s.badReceive(side, qp, r, locLength)
+	}
+	s.scatter(to, r.Elements, data)
+	flags := ""
+	switch w.Opcode {
+	case "SEND_IMM":
+		flags = " flags 2"
+	case "SEND_INV":
+		flags = " flags 8"
+		if !s.invalidate(to, qp, w.Key) {
+			return s.badInvalidation(side, qp, r)
+		}
+	}
+	imm := ""
+	if w.Opcode == "SEND_IMM" {
+		imm = " " + itoa(w.Imm)
+	}
+	s.see(to, ofReceives+qp, "%d 128 %d%s%s", r.ID, len(data), flags, imm)
+	s.pairs[side][qp].done++
+	return []state{s}
+}
+
+// notReady: the peer has no receive. A Write with immediate data may have been written for the most part.
+func (s state) notReady(side, qp int, w *Send) ([]state, bool) {
+	p := &s.pairs[side][qp]
+	if p.waiting == w.ID {
+		return nil, false
+	}
+	p.waiting = w.ID
+	if w.Opcode == "WRITE_IMM" {
+		s.memory[1-side].forget(w.At, length(w.Elements))
+	}
+	if s.p.RNRRetry < 7 {
+		s.acknowledge(side, qp, p.done)
+		s.failSend(side, qp, rnrExc)
+		return []state{s}, true
+	}
+	return []state{s}, false
+}

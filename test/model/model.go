@@ -1,0 +1,310 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+)
+
+// depth is how many work requests each queue was asked to have.
+const depth = 16
+
+// pair is one side's queue pair.
+type pair struct {
+	state     int
+	destroyed bool
+	// sends are those that have not completed. The peer has carried out the first done of them. In SQD no more than
+	// begun of them begin.
+	sends       []Send
+	done, begun int
+	// waiting is the ID of the send for which the peer had no receive.
+	waiting  int
+	receives []Receive
+}
+
+func (p *pair) receiving() bool {
+	return !p.destroyed && (p.state == stateRTR || p.state == stateRTS || p.state == stateSQD)
+}
+
+func (p *pair) sending() bool { return !p.destroyed && (p.state == stateRTS || p.state == stateSQD) }
+
+// window is a memory window while it is bound.
+type window struct {
+	bound                        bool
+	variant, qp, at, len, access int
+	region                       int
+}
+
+// state is all that the model knows; a value that is copied. Slices in it are never changed in place.
+type state struct {
+	p       *Program
+	pairs   [2][2]pair // by side and number
+	shared  [2][]Receive
+	limits  [2]int
+	gone    [2][len5]bool
+	windows [2][2]window
+	// stale: one side of the connection was reset without the other.
+	stale  [2]bool
+	memory [2]memory
+	// seen is what the program gets to see, in order: completions of the send and receive queue of each queue pair,
+	// and asynchronous events: errors of the queue pairs, the last receive of each, and those of the shared queue.
+	seen [2][streams]string
+}
+
+const len5 = 5 // regions
+
+// Streams of seen: of queue pair i those of sends, receives, errors and the last receive; the last of the shared queue.
+const (
+	ofSends, ofReceives, ofErrors, ofLast = 0, 2, 4, 6
+	ofShared                              = 8
+	streams                               = 9
+)
+
+func newState(p *Program) state {
+	s := state{p: p, memory: [2]memory{newMemory(), newMemory()}}
+	s.gone[0][regionGone], s.gone[1][regionGone] = true, true
+	return s
+}
+
+// key is equal for equal states.
+func (s *state) key() string {
+	var h [2][parts]uint64
+	for side := range h {
+		for i := range h[side] {
+			h[side][i] = s.memory[side][i].history
+		}
+	}
+	return fmt.Sprint(s.pairs, s.shared, s.limits, s.gone, s.windows, s.stale, s.seen, h)
+}
+
+// result is a state that a call may lead to, and what it returns.
+type result struct {
+	s     state
+	errno syscall.Errno
+}
+
+// call returns what a call may lead to, before anything that happens later.
+func (s state) call(c Call) []result {
+	p := &s.pairs[c.Side][c.QP]
+	if p.destroyed && c.What != "limit" && c.What != "deregister" && c.What != "busy" {
+		return []result{{s, 0}} // the runner leaves the call out
+	}
+	switch c.What {
+	case "connect":
+		return []result{{s.connect(c.QP), 0}}
+	case "state":
+		return s.modify(c)
+	case "send":
+		return s.send(c)
+	case "receive":
+		return s.receive(c)
+	case "limit":
+		if s.p.SRQ {
+			s.limits[c.Side] = c.Number
+		}
+		return []result{{s, 0}}
+	case "deregister":
+		return s.deregister(c)
+	case "destroy":
+		*p = pair{destroyed: true, state: stateErr}
+		return []result{{s, 0}}
+	}
+	return []result{{s, syscall.EBUSY}} // busy
+}
+
+// connect resets both sides and connects them.
+func (s state) connect(qp int) state {
+	for side := range 2 {
+		if !s.pairs[side][qp].destroyed {
+			s.pairs[side][qp] = pair{state: stateRTS}
+		}
+	}
+	s.stale[qp] = false
+	return s
+}
+
+// allowed are the transitions that ibv_modify_qp(3) and the table of states allow, besides those to RESET and ERR.
+var allowed = [...][2]int{{stateReset, stateInit}, {stateInit, stateInit}, {stateInit, stateRTR}, {stateRTR, stateRTS},
+	{stateRTS, stateRTS}, {stateRTS, stateSQD}, {stateSQD, stateRTS}, {stateSQD, stateSQD}}
+
+func (s state) modify(c Call) (results []result) {
+	p := &s.pairs[c.Side][c.QP]
+	from := p.state
+	switch {
+	case c.Number == stateReset:
+		*p = pair{}
+		s.stale[c.QP] = true
+	case c.Number == stateErr:
+		s.fail(c.Side, c.QP)
+	case !slices.Contains(allowed[:], [2]int{from, c.Number}):
+		return []result{{s, syscall.EINVAL}}
+	case c.Number == stateSQD && from == stateRTS: // nobody knows how many have begun
+		p.state = stateSQD
+		for p.begun = p.done; p.begun <= len(p.sends); p.begun++ {
+			results = append(results, result{s, 0})
+		}
+		return results
+	default:
+		p.state = c.Number
+	}
+	return []result{{s, 0}}
+}
+
+func (s state) send(c Call) []result {
+	p := &s.pairs[c.Side][c.QP]
+	if p.state < stateRTS {
+		return []result{{s, syscall.EINVAL}}
+	}
+	if len(p.sends)+len(c.Sends) > depth {
+		panic("a program that fills its send queue")
+	}
+	p.sends = slices.Concat(p.sends, c.Sends)
+	if p.state == stateErr {
+		s.flush(c.Side, c.QP)
+	}
+	return []result{{s, 0}}
+}
+
+func (s state) receive(c Call) []result {
+	p := &s.pairs[c.Side][c.QP]
+	queue := &p.receives
+	if s.p.SRQ {
+		queue = &s.shared[c.Side]
+	} else if p.state == stateReset {
+		return []result{{s, syscall.EINVAL}}
+	}
+	full := result{s, syscall.ENOMEM}
+	*queue = slices.Concat(*queue, []Receive{*c.Receive})
+	if p.state == stateErr && !s.p.SRQ {
+		s.flush(c.Side, c.QP)
+	}
+	if len(*queue) > depth { // it may have more room than was asked for
+		return []result{{s, 0}, full}
+	}
+	return []result{{s, 0}}
+}
+
+func (s state) deregister(c Call) (results []result) {
+	if s.gone[c.Side][c.Number] {
+		return []result{{s, 0}} // left out
+	}
+	for i := range s.windows[c.Side] {
+		if w := &s.windows[c.Side][i]; w.bound && w.region == c.Number {
+			results = append(results, result{s, syscall.EBUSY})
+		}
+	}
+	s.gone[c.Side][c.Number] = true
+	return append(results, result{s, 0})
+}
+
+// see adds to what a program sees.
+func (s *state) see(side, stream int, format string, args ...any) {
+	s.seen[side][stream] += fmt.Sprintf(format, args...) + "\n"
+}
+
+func (s *state) completeSend(side, qp int, w *Send, status int) {
+	switch {
+	case status != success:
+		s.see(side, ofSends+qp, "%d status %d", w.ID, status)
+	case s.p.SigAll || w.Flags&signaled != 0:
+		s.see(side, ofSends+qp, "%d %d", w.ID, opcodes[w.Opcode].completion)
+	}
+}
+
+// acknowledge completes the first n sends; they have been carried out.
+func (s *state) acknowledge(side, qp, n int) {
+	p := &s.pairs[side][qp]
+	for i := range n {
+		s.completeSend(side, qp, &p.sends[i], success)
+	}
+	p.sends, p.done, p.begun = p.sends[n:], p.done-n, max(p.begun-n, 0)
+}
+
+// fail moves a queue pair to the error state.
+func (s *state) fail(side, qp int) {
+	p := &s.pairs[side][qp]
+	if p.state == stateErr || p.destroyed {
+		return
+	}
+	p.state = stateErr
+	s.flush(side, qp)
+	if s.p.SRQ {
+		s.see(side, ofLast+qp, "event %d", eventLast)
+	}
+}
+
+func (s *state) flush(side, qp int) {
+	p := &s.pairs[side][qp]
+	for i := range p.sends {
+		w := &p.sends[i]
+		if w.reads() { // its data may have been on the way
+			for _, e := range w.Elements {
+				if s.local(side, e, localWrite) {
+					s.memory[side].forget(e.Offset, e.Length)
+				}
+			}
+		}
+		s.completeSend(side, qp, w, flushed)
+	}
+	for _, r := range p.receives {
+		s.see(side, ofReceives+qp, "%d status %d", r.ID, flushed)
+	}
+	p.sends, p.receives, p.done, p.begun = nil, nil, 0, 0
+}
+
+// failSend completes the oldest send, which has not been acknowledged, with an error, and flushes the rest.
+func (s *state) failSend(side, qp, status int) {
+	p := &s.pairs[side][qp]
+	w := &p.sends[0]
+	p.sends, p.done = p.sends[1:], 0
+	s.completeSend(side, qp, w, status)
+	s.fail(side, qp)
+}
+
+// refuse has the peer refuse the send after those that were carried out, with an event to its own program.
+func (s *state) refuse(side, qp, status, event int) {
+	s.acknowledge(side, qp, s.pairs[side][qp].done)
+	s.failSend(side, qp, status)
+	if event != 0 {
+		s.see(1-side, ofErrors+qp, "event %d", event)
+	}
+	s.fail(1-side, qp)
+}
+
+// explore returns all states that calls lead to, which returned errnos, once nothing more must happen.
+func explore(from []state, calls []Call, errnos []syscall.Errno) (settled []state) {
+	type node struct {
+		s    state
+		next int
+	}
+	known := map[string]bool{}
+	var todo []node
+	add := func(n node) {
+		if k := fmt.Sprint(n.next, " ", n.s.key()); !known[k] {
+			known[k] = true
+			todo = append(todo, n)
+		}
+	}
+	for _, s := range from {
+		add(node{s, 0})
+	}
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n.next < len(calls) {
+			for _, r := range n.s.call(calls[n.next]) {
+				if r.errno == errnos[n.next] {
+					add(node{r.s, n.next + 1})
+				}
+			}
+		}
+		steps, must := n.s.steps()
+		for _, s := range steps {
+			add(node{s, n.next})
+		}
+		if n.next == len(calls) && !must {
+			settled = append(settled, n.s)
+		}
+	}
+	return settled
+}

@@ -1,0 +1,148 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Program is calls of two sides, each with two queue pairs; queue pair i of one side is connected to i of the other.
+type Program struct {
+	// Shared: urdmad can map the memory. SRQ: receives are of a shared queue. SigAll: sq_sig_all. Windows: there are
+	// two memory windows of type 2.
+	Shared, SRQ, SigAll, Windows bool `json:",omitempty"`
+	// RNRRetry is rnr_retry, and Access qp_access_flags of all queue pairs.
+	RNRRetry, Access int
+	Calls            []Call
+}
+
+// Call is one call of a side.
+type Call struct {
+	// What: connect, state, send, receive, limit, deregister, destroy or busy.
+	What string
+	Side int `json:",omitempty"`
+	QP   int `json:",omitempty"`
+	// Number: the state to move to; the limit; the index of a region.
+	Number int `json:",omitempty"`
+	// Sends of one ibv_post_send.
+	Sends   []Send   `json:",omitempty"`
+	Receive *Receive `json:",omitempty"`
+	// Next: the next call is made at once, whatever this one leads to.
+	Next bool `json:",omitempty"`
+}
+
+// purges: completions that the program has not polled yet may disappear.
+func (c *Call) purges() bool {
+	return c.What == "connect" || c.What == "destroy" || c.What == "state" && c.Number == stateReset
+}
+
+// Key is that of a region or window of a name; Variant is the low byte of a window's.
+type Key struct {
+	Of      string
+	Variant int `json:",omitempty"`
+}
+
+// Element is a part of the own memory.
+type Element struct {
+	Key            Key
+	Offset, Length int
+}
+
+// Send is a work request of a send queue.
+type Send struct {
+	ID       int
+	Opcode   string
+	Flags    int `json:",omitempty"`
+	Imm      int `json:",omitempty"`
+	Elements []Element
+	// Key and At name the peer's memory, or that of a window, of Length and Access in region Of of Key, or what is to
+	// be invalidated.
+	Key           Key
+	At            int
+	Compare, Swap uint64 `json:",omitempty"`
+	Window        int    `json:",omitempty"`
+	Region        int    `json:",omitempty"`
+	Length        int    `json:",omitempty"`
+	Access        int    `json:",omitempty"`
+}
+
+// Receive is a work request of a receive queue.
+type Receive struct {
+	ID       int
+	Elements []Element
+}
+
+// String is the program as a file of testdata/cases has it, a call a line.
+func (p Program) String() string {
+	calls := p.Calls
+	p.Calls = nil
+	head, _ := json.Marshal(p) // a struct of plain fields
+	var b strings.Builder
+	fmt.Fprint(&b, strings.TrimSuffix(string(head), "null}"), "[")
+	for i, c := range calls {
+		text, _ := json.Marshal(c) // as above
+		fmt.Fprintf(&b, "%s\n  %s", map[bool]string{true: ","}[i > 0], text)
+	}
+	return b.String() + "\n]}\n"
+}
+
+func length(elements []Element) (n int) {
+	for _, e := range elements {
+		n += e.Length
+	}
+	return n
+}
+
+// Constants of libibverbs (infiniband/verbs.h).
+const (
+	localWrite, remoteWrite, remoteRead, remoteAtomic, bindable = 1, 2, 4, 8, 16
+	allRemote                                                   = remoteWrite | remoteRead | remoteAtomic
+
+	fence, signaled, inline = 1, 2, 8
+
+	stateReset, stateInit, stateRTR, stateRTS, stateSQD, stateErr = 0, 1, 2, 3, 4, 6
+
+	eventRequest, eventAccess, eventLimit, eventLast = 2, 3, 15, 16
+)
+
+// A completion's status; the numbers of enum ibv_wc_status.
+const (
+	success    = 0
+	locLength  = 1
+	locQPOp    = 2
+	locProt    = 4
+	flushed    = 5
+	bindError  = 6
+	locAccess  = 8
+	remInvalid = 9
+	remAccess  = 10
+	remOp      = 11
+	retryExc   = 12
+	rnrExc     = 13
+	general    = 21
+)
+
+// opcodes of work requests, and those of their completions.
+var opcodes = map[string]struct{ request, completion int }{
+	"WRITE": {0, 1}, "WRITE_IMM": {1, 1}, "SEND": {2, 0}, "SEND_IMM": {3, 0}, "READ": {4, 2}, "CAS": {5, 3}, "ADD": {6, 4},
+	"INVALIDATE": {7, 6}, "BIND": {8, 5}, "SEND_INV": {9, 0},
+}
+
+// regions are the names of what a side registers, with their rights. foreign is of another domain; gone was deregistered.
+var regions = []struct {
+	name          string
+	start, length int
+	access        int
+}{
+	{"out", 0, outBytes, remoteRead},
+	{"in", inStart, inBytes, localWrite | allRemote | bindable},
+	{"receive", receiveStart, receiveBytes, localWrite},
+	{"foreign", inStart, inBytes, localWrite | allRemote},
+	{"gone", inStart, inBytes, localWrite | allRemote},
+}
+
+const (
+	regionIn      = 1
+	regionForeign = 3
+	regionGone    = 4
+)
