@@ -255,8 +255,11 @@ func (w *Awaiting) Transmit() int {
 	return 0
 }
 
-// Failed implements qp.Carrier.
-func (w *Awaiting) Failed() { w.m.Stop(w.v) }
+// Failed implements qp.Carrier. A send may have failed that needs no peer: the others are flushed.
+func (w *Awaiting) Failed() {
+	w.QP.Flush(w.QP.Why())
+	w.m.Stop(w.v)
+}
 
 // Faulted implements qp.Carrier.
 func (w *Awaiting) Faulted() bool { return false }
