@@ -1,11 +1,7 @@
 package model
 
-import "strconv"
-
 // This file is the list of what providers may do differently, with what allows it. Each of these gives several
 // states; docs/VERBS.md has the same list for readers.
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // refusal is why a peer refuses an RDMA message.
 type refusal int
@@ -17,21 +13,21 @@ const (
 )
 
 // refused: a key that does not allow it is a remote access error. The specification calls an operation that the queue
-// pair does not allow an invalid request; adapters also answer with an access error.
+// pair does not allow an invalid request; adapters also answer with an access error. An address that is not aligned is
+// an invalid request; RFC 7306 has no code of its own for it, and the receiver may get IBV_EVENT_QP_ACCESS_ERR.
 func (s state) refused(side, qp int, why refusal) (next []state) {
 	w := &s.pairs[side][qp].sends[s.pairs[side][qp].done]
 	if w.right() == remoteWrite { // the packets before the one that was refused
 		s.forgetTarget(side, qp, w)
 	}
 	if why != misaligned {
-		n := s
-		n.refuse(side, qp, remAccess, eventAccess)
-		next = append(next, n)
+		next = append(next, s.refuse(side, qp, remAccess, eventAccess)...)
+	}
+	if why == misaligned {
+		next = append(next, s.refuse(side, qp, remInvalid, eventAccess)...)
 	}
 	if why != badKey {
-		n := s
-		n.refuse(side, qp, remInvalid, eventRequest)
-		next = append(next, n)
+		next = append(next, s.refuse(side, qp, remInvalid, eventRequest)...)
 	}
 	return next
 }
@@ -46,36 +42,77 @@ func (s *state) forgetTarget(side, qp int, w *Send) {
 	}
 }
 
-// badReceive: a receive is too short, or names memory that can't be written. The receive says so, and the sender gets
-// an invalid request or a remote operation error. The receiver may get IBV_EVENT_QP_REQ_ERR as well.
-func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
-	for _, e := range r.Elements { // what came before it was noticed
-		if s.local(1-side, e, localWrite) {
-			s.memory[1-side].forget(e.Offset, e.Length)
+// writtenBefore: a Write with immediate data that waits for a receive may have been written before, and may be checked
+// again when it is repeated.
+func (s state) writtenBefore(side, qp int, w *Send) ([]state, bool) {
+	next, must := s.intoReceive(side, qp, w)
+	if s.p.Access&remoteWrite == 0 || !s.remote(1-side, qp, w, length(w.Elements)) {
+		next = append(next, s.refused(side, qp, badKey)...)
+	}
+	return next, must
+}
+
+// acknowledgeBeforeRefusal completes the sends in front of one that the peer has refused. With one stream, no answer
+// follows the refusal: Reads whose answer has not come are flushed, and later ones have a completion in any case.
+func (s state) acknowledgeBeforeRefusal(side, qp int) (next []state) {
+	p := &s.pairs[side][qp]
+	for i := 0; s.stream && i < p.done; i++ {
+		if !p.sends[i].reads() {
+			continue
 		}
-	}
-	s.see(1-side, ofReceives+qp, "%d status %d", r.ID, status)
-	answer := remInvalid
-	if status == locProt {
-		answer = remOp
-	}
-	for _, event := range []int{0, eventRequest} {
 		n := s
-		n.refuse(side, qp, answer, event)
+		n.acknowledge(side, qp, i)
+		q := &n.pairs[side][qp]
+		for k := range q.done {
+			w := &q.sends[k]
+			if w.reads() {
+				n.forgetResults(side, w)
+				n.completeSend(side, qp, w, flushed)
+			} else {
+				n.see(side, ofSends+qp, "%d %d", w.ID, opcodes[w.Opcode].completion)
+			}
+		}
+		q.sends, q.done = q.sends[q.done:], 0
 		next = append(next, n)
+	}
+	s.acknowledge(side, qp, p.done)
+	return append(next, s)
+}
+
+// badReceive: a receive is too short, or names memory that can't be written. The receive says so, and the sender gets
+// an invalid request or a remote operation error. The receiver may get IBV_EVENT_QP_REQ_ERR as well, or for memory
+// IBV_EVENT_QP_ACCESS_ERR. Wrong memory that the message does not need may be noticed, or not.
+func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
+	s.forgetReceive(1-side, r)
+	s.see(1-side, ofReceives+qp, "%d status %d", r.ID, status)
+	answer, events := remInvalid, []int{0, eventRequest}
+	if status == locProt {
+		answer, events = remOp, append(events, eventAccess)
+	}
+	for _, event := range events {
+		next = append(next, s.refuse(side, qp, answer, event)...)
 	}
 	return next
 }
 
+// forgetReceive makes unknown what came before a message was refused.
+func (s *state) forgetReceive(side int, r Receive) {
+	for _, e := range r.Elements {
+		if s.local(side, e, localWrite) {
+			s.memory[side].forget(e.Offset, e.Length)
+		}
+	}
+}
+
 // badInvalidation: no page says which error a Send with Invalidate of a wrong key is, nor what becomes of the receive.
 func (s state) badInvalidation(side, qp int, r Receive) (next []state) {
+	s.forgetReceive(1-side, r)
 	for _, status := range []int{remAccess, remInvalid, remOp} {
 		for _, event := range []int{0, eventAccess, eventRequest} {
 			for _, of := range []int{flushed, locQPOp, locProt, locAccess, general} {
 				n := s
 				n.see(1-side, ofReceives+qp, "%d status %d", r.ID, of)
-				n.refuse(side, qp, status, event)
-				next = append(next, n)
+				next = append(next, n.refuse(side, qp, status, event)...)
 			}
 		}
 	}

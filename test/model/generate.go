@@ -9,6 +9,7 @@ type generator struct {
 	sends   int
 	posted  [2][2]int // sends since the queue pair was connected
 	slot    int
+	ended   bool       // the last call ends a connection at one side
 	windows [2][2]Send // the last bind of each
 }
 
@@ -23,7 +24,7 @@ func Generate(seed uint64) Program {
 		g.p.Access = localWrite | g.IntN(8)<<1
 	}
 	for qp := range 2 {
-		g.add(Call{What: "connect", QP: qp})
+		g.connect(qp)
 		for side := range 2 {
 			for range g.IntN(4) {
 				g.add(g.receive(side, qp))
@@ -31,9 +32,19 @@ func Generate(seed uint64) Program {
 		}
 	}
 	for range 4 + g.IntN(20) {
-		g.add(g.call())
+		c := g.call()
+		g.add(c)
+		if g.ended && !g.one(4) { // nearly always: what waits for a peer in the error state takes a second to notice
+			g.connect(c.QP)
+		}
+		g.ended = false
 	}
 	return g.p
+}
+
+func (g *generator) connect(qp int) {
+	g.posted[0][qp], g.posted[1][qp] = 0, 0
+	g.add(Call{What: "connect", QP: qp})
 }
 
 func (g *generator) one(of int) bool { return g.IntN(of) == 0 }
@@ -47,17 +58,20 @@ func (g *generator) call() Call {
 		return g.send(side, qp)
 	case n < 80:
 		return g.receive(side, qp)
-	case n < 90:
+	case n < 88:
 		g.posted[0][qp], g.posted[1][qp] = 0, 0
 		return Call{What: "connect", QP: qp}
 	case n < 94:
-		return Call{What: "state", Side: side, QP: qp, Number: []int{stateReset, stateInit, stateRTR, stateRTS, stateRTS, stateSQD,
-			stateSQD, stateErr, stateErr}[g.IntN(9)]}
+		states := []int{stateReset, stateInit, stateRTR, stateRTS, stateRTS, stateSQD, stateSQD, stateErr, stateErr}
+		to := states[g.IntN(len(states))]
+		g.ended = to == stateErr || to == stateReset
+		return Call{What: "state", Side: side, QP: qp, Number: to}
 	case n < 96:
 		return Call{What: "limit", Side: side, Number: g.IntN(4)}
 	case n < 97:
 		return Call{What: "deregister", Side: side, Number: g.IntN(3), Next: g.one(2)}
 	case n < 98:
+		g.ended = true
 		return Call{What: "destroy", Side: side, QP: qp}
 	}
 	return Call{What: "busy", Side: side, Number: g.IntN(3)}
@@ -204,10 +218,12 @@ func (g *generator) fault(w *Send) {
 	switch g.IntN(40) {
 	case 0:
 		if len(w.Elements) > 0 && w.Flags&inline == 0 {
+			g.ended = true
 			w.Elements[g.IntN(len(w.Elements))].Key.Of = wrong[2+g.IntN(3)]
 		}
 	case 1:
 		if len(w.Elements) > 0 && w.Flags&inline == 0 {
+			g.ended = true
 			w.Elements[0].Offset = inStart - 1
 		}
 	case 2, 3:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -75,13 +76,18 @@ func newJudge(t *testing.T, w lab.Wire) *Judge {
 		t.Fatal(err)
 	}
 	t.Cleanup(j.Close)
+	j.Stream = slices.Contains([]string{lab.Memif.Name, lab.UDP.Name, lab.TCP.Name}, w.Name)
 	return j
 }
 
 // check runs a program; one that fails is shrunk and printed.
 func check(t *testing.T, j *Judge, p Program, seed uint64, w string) {
 	t.Helper()
+	begin := time.Now()
 	err := j.Run(p)
+	if os.Getenv("SLOW") != "" {
+		t.Log(w, seed, time.Since(begin))
+	}
 	var failure *Failure
 	if err == nil {
 		return

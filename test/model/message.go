@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // steps returns what may happen next to a send of any queue pair; must tells that some of it has to.
 func (s *state) steps() (next []state, must bool) {
@@ -13,7 +16,8 @@ func (s *state) steps() (next []state, must bool) {
 			if p.done > 0 {
 				n := *s
 				n.acknowledge(side, qp, 1)
-				next, must = append(next, n), true
+				next = append(next, n)
+				must = must || !s.stream || !p.sends[0].reads() || !s.pairs[1-side][qp].waits()
 			}
 			states, has := s.begin(side, qp)
 			next, must = append(next, states...), must || has
@@ -52,6 +56,34 @@ func (s *state) begin(side, qp int) (next []state, must bool) {
 		return append(next, states...), must || has && !s.stale[qp]
 	}
 	return next, must
+}
+
+// waits: the send that is next has found no receive.
+func (p *pair) waits() bool { return p.done < len(p.sends) && p.sends[p.done].ID == p.waiting }
+
+// begunBefore are the sends that were carried out and not acknowledged.
+func (p *pair) begunBefore() []*Send {
+	var before []*Send
+	for i := range p.done {
+		before = append(before, &p.sends[i])
+	}
+	return before
+}
+
+// overtakeReads: without a fence, a Write or an atomic may come before the Reads that were posted in front of it have
+// read their memory (InfiniBand's table of work request ordering).
+func (s *state) overtakeReads(side, qp int, w *Send) {
+	if w.right()&(remoteWrite|remoteAtomic) == 0 {
+		return
+	}
+	p := &s.pairs[side][qp]
+	p.sends = slices.Clone(p.sends)
+	for _, r := range p.begunBefore() {
+		if r.Opcode == "READ" && w.At < r.At+length(r.Elements) && r.At < w.At+length(w.Elements) {
+			data := slices.Repeat([]int16{unknown}, length(r.Elements))
+			r.result = &data
+		}
+	}
 }
 
 func (w *Send) local() bool { return w.Opcode == "BIND" || w.Opcode == "INVALIDATE" }
@@ -178,7 +210,13 @@ func (s *state) invalidate(side, qp int, key Key) bool {
 func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 	to := 1 - side
 	size := length(w.Elements)
+	if w.Flags&fence != 0 && slices.ContainsFunc(s.pairs[side][qp].begunBefore(), (*Send).reads) {
+		return nil, false // their acknowledgements come first
+	}
 	if right := w.right(); right != 0 && (size > 0 || w.atomic()) {
+		if w.Opcode == "WRITE_IMM" && s.pairs[side][qp].waiting == w.ID {
+			return s.writtenBefore(side, qp, w)
+		}
 		if s.p.Access&right == 0 {
 			return s.refused(side, qp, noRight), true
 		}
@@ -192,16 +230,25 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 	if w.takesReceive() {
 		return s.intoReceive(side, qp, w)
 	}
+	s.overtakeReads(side, qp, w)
 	switch {
 	case w.Opcode == "WRITE":
 		s.memory[to].write(w.At, s.gather(side, w))
 	case w.Opcode == "READ":
-		s.scatter(side, w.Elements, s.memory[to].read(w.At, size))
+		s.answer(side, qp, s.memory[to].read(w.At, size))
 	case w.atomic():
-		s.change(side, w)
+		s.change(side, qp, w)
 	}
 	s.pairs[side][qp].done++
 	return []state{s}, true
+}
+
+// answer remembers what is read for the send that is carried out. Until it is acknowledged, some of it may be there.
+func (s *state) answer(side, qp int, data []int16) {
+	p := &s.pairs[side][qp]
+	s.forgetResults(side, &p.sends[p.done])
+	p.sends = slices.Clone(p.sends)
+	p.sends[p.done].result = &data
 }
 
 func (s *state) gather(side int, w *Send) (data []int16) {
@@ -219,7 +266,7 @@ func (s *state) scatter(side int, to []Element, data []int16) {
 	}
 }
 
-func (s *state) change(side int, w *Send) {
+func (s *state) change(side, qp int, w *Send) {
 	m := &s.memory[1-side]
 	old := m.read(w.At, 8)
 	value, known := m.word(w.At)
@@ -231,7 +278,7 @@ func (s *state) change(side int, w *Send) {
 	case value == w.Compare:
 		m.write(w.At, wordBytes(w.Swap))
 	}
-	s.scatter(side, w.Elements, old)
+	s.answer(side, qp, old)
 }
 
 // intoReceive takes the oldest receive of the peer.
@@ -250,43 +297,54 @@ func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 		s.limits[to] = 0
 		s.see(to, ofShared, "event %d", eventLimit)
 	}
+	bad, unused := s.wrongElements(to, r, length(w.Elements))
 	if w.Opcode == "WRITE_IMM" {
-		s.memory[to].write(w.At, s.gather(side, w))
-		s.see(to, ofReceives+qp, "%d 129 %d flags 2 %d", r.ID, length(w.Elements), w.Imm)
-		s.pairs[side][qp].done++
-		return []state{s}, true
+		unused, bad = bad || unused, false // it needs no bytes of the receive
 	}
-	return s.placed(side, qp, w, r), true
+	var next []state
+	if bad || unused {
+		next = s.badReceive(side, qp, r, locProt)
+	}
+	switch {
+	case bad:
+	case w.Opcode != "WRITE_IMM" && length(w.Elements) > length(r.Elements):
+		next = append(next, s.badReceive(side, qp, r, locLength)...)
+	default:
+		next = append(next, s.place(side, qp, w, r)...)
+	}
+	return next, true
 }
 
-// placed places a Send in a receive.
-func (s state) placed(side, qp int, w *Send, r Receive) []state {
-	to, data := 1-side, s.gather(side, w)
+// wrongElements reports whether elements that so many bytes need, and others, can't be written.
+func (s *state) wrongElements(side int, r Receive, bytes int) (needed, unneeded bool) {
 	for _, e := range r.Elements {
-		if !s.local(to, e, localWrite) {
-			return s.badReceive(side, qp, r, locProt)
-		}
+		wrong := !s.local(side, e, localWrite)
+		needed, unneeded = needed || wrong && bytes > 0, unneeded || wrong && bytes <= 0
+		bytes -= e.Length
 	}
-	if len(data) > length(r.Elements) {
-		return s.badReceive(side, qp, r, locLength)
-	}
-	s.scatter(to, r.Elements, data)
-	flags := ""
+	return needed, unneeded
+}
+
+// place places a message and completes its receive.
+func (s state) place(side, qp int, w *Send, r Receive) []state {
+	to, data := 1-side, s.gather(side, w)
+	p := &s.pairs[side][qp]
 	switch w.Opcode {
-	case "SEND_IMM":
-		flags = " flags 2"
+	case "WRITE_IMM":
+		s.overtakeReads(side, qp, w)
+		s.memory[to].write(w.At, data)
+		s.see(to, ofReceives+qp, "%d 129 %d flags 2 %d", r.ID, len(data), w.Imm)
+		p.done++
+		return []state{s}
 	case "SEND_INV":
-		flags = " flags 8"
 		if !s.invalidate(to, qp, w.Key) {
 			return s.badInvalidation(side, qp, r)
 		}
 	}
-	imm := ""
-	if w.Opcode == "SEND_IMM" {
-		imm = " " + itoa(w.Imm)
-	}
-	s.see(to, ofReceives+qp, "%d 128 %d%s%s", r.ID, len(data), flags, imm)
-	s.pairs[side][qp].done++
+	s.scatter(to, r.Elements, data)
+	s.see(to, ofReceives+qp, "%d 128 %d%s", r.ID, len(data), map[string]string{"SEND_IMM": fmt.Sprint(" flags 2 ", w.Imm),
+		"SEND_INV": " flags 8"}[w.Opcode])
+	p.done++
 	return []state{s}
 }
 
@@ -298,12 +356,16 @@ func (s state) notReady(side, qp int, w *Send) ([]state, bool) {
 	}
 	p.waiting = w.ID
 	if w.Opcode == "WRITE_IMM" {
+		s.overtakeReads(side, qp, w)
 		s.memory[1-side].forget(w.At, length(w.Elements))
 	}
 	if s.p.RNRRetry < 7 {
-		s.acknowledge(side, qp, p.done)
-		s.failSend(side, qp, rnrExc)
-		return []state{s}, true
+		var next []state
+		for _, n := range s.acknowledgeBeforeRefusal(side, qp) {
+			n.failSend(side, qp, rnrExc)
+			next = append(next, n)
+		}
+		return next, true
 	}
 	return []state{s}, false
 }

@@ -37,7 +37,9 @@ type window struct {
 
 // state is all that the model knows; a value that is copied. Slices in it are never changed in place.
 type state struct {
-	p       *Program
+	p *Program
+	// stream: what one side sends, answers included, is one stream (differences.go).
+	stream  bool
 	pairs   [2][2]pair // by side and number
 	shared  [2][]Receive
 	limits  [2]int
@@ -60,8 +62,8 @@ const (
 	streams                               = 9
 )
 
-func newState(p *Program) state {
-	s := state{p: p, memory: [2]memory{newMemory(), newMemory()}}
+func newState(p *Program, stream bool) state {
+	s := state{p: p, stream: stream, memory: [2]memory{newMemory(), newMemory()}}
 	s.gone[0][regionGone], s.gone[1][regionGone] = true, true
 	return s
 }
@@ -215,6 +217,9 @@ func (s *state) completeSend(side, qp int, w *Send, status int) {
 func (s *state) acknowledge(side, qp, n int) {
 	p := &s.pairs[side][qp]
 	for i := range n {
+		if w := &p.sends[i]; w.result != nil {
+			s.scatter(side, w.Elements, *w.result)
+		}
 		s.completeSend(side, qp, &p.sends[i], success)
 	}
 	p.sends, p.done, p.begun = p.sends[n:], p.done-n, max(p.begun-n, 0)
@@ -238,11 +243,7 @@ func (s *state) flush(side, qp int) {
 	for i := range p.sends {
 		w := &p.sends[i]
 		if w.reads() { // its data may have been on the way
-			for _, e := range w.Elements {
-				if s.local(side, e, localWrite) {
-					s.memory[side].forget(e.Offset, e.Length)
-				}
-			}
+			s.forgetResults(side, w)
 		}
 		s.completeSend(side, qp, w, flushed)
 	}
@@ -250,6 +251,15 @@ func (s *state) flush(side, qp int) {
 		s.see(side, ofReceives+qp, "%d status %d", r.ID, flushed)
 	}
 	p.sends, p.receives, p.done, p.begun = nil, nil, 0, 0
+}
+
+// forgetResults makes unknown what a Read or an atomic may have written to the own memory.
+func (s *state) forgetResults(side int, w *Send) {
+	for _, e := range w.Elements {
+		if s.local(side, e, localWrite) {
+			s.memory[side].forget(e.Offset, e.Length)
+		}
+	}
 }
 
 // failSend completes the oldest send, which has not been acknowledged, with an error, and flushes the rest.
@@ -262,13 +272,16 @@ func (s *state) failSend(side, qp, status int) {
 }
 
 // refuse has the peer refuse the send after those that were carried out, with an event to its own program.
-func (s *state) refuse(side, qp, status, event int) {
-	s.acknowledge(side, qp, s.pairs[side][qp].done)
-	s.failSend(side, qp, status)
-	if event != 0 {
-		s.see(1-side, ofErrors+qp, "event %d", event)
+func (s state) refuse(side, qp, status, event int) (next []state) {
+	for _, n := range s.acknowledgeBeforeRefusal(side, qp) {
+		n.failSend(side, qp, status)
+		if event != 0 {
+			n.see(1-side, ofErrors+qp, "event %d", event)
+		}
+		n.fail(1-side, qp)
+		next = append(next, n)
 	}
-	s.fail(1-side, qp)
+	return next
 }
 
 // explore returns all states that calls lead to, which returned errnos, once nothing more must happen.

@@ -64,6 +64,9 @@ type Send struct {
 	Region        int    `json:",omitempty"`
 	Length        int    `json:",omitempty"`
 	Access        int    `json:",omitempty"`
+
+	// result is what the peer answers a Read or an atomic; it is written when the answer arrives.
+	result *[]int16
 }
 
 // Receive is a work request of a receive queue.

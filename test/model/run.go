@@ -17,6 +17,8 @@ const patience = 20 * time.Second
 type Judge struct {
 	// Patience is how long calls may take to lead to what the model expects.
 	Patience time.Duration
+	// Stream: what one side sends, answers included, is one stream, as with iWARP.
+	Stream bool
 
 	sides [2]*interpreter
 }
@@ -213,7 +215,7 @@ func (j *Judge) Run(p Program) error {
 			return err
 		}
 	}
-	states := []state{newState(&p)}
+	states := []state{newState(&p, j.Stream)}
 	for first := 0; first < len(p.Calls); {
 		last := first
 		for p.Calls[last].Next && last+1 < len(p.Calls) && !p.Calls[last+1].purges() {
