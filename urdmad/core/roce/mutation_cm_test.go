@@ -5,17 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"net/netip"
 	"os"
 	"testing"
 	"time"
 
-	"urdma/test/linked"
-	"urdma/urdmad/core/clock"
-	"urdma/urdmad/core/cm"
-	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine/enginetest"
-	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
@@ -83,28 +77,10 @@ func changes() (list []change) {
 	return list
 }
 
-// management is two programs that connect, send a message and disconnect, and a change to one message of
-// communication management.
-type management struct {
-	*enginetest.World
-	ca, cb, service *enginetest.Client
-	waiting         [][]byte
-	from            []*linked.Port
-	done            bool
-}
+// management is programs that use rdma_cm, and a change to one message of communication management.
+type management struct{ *enginetest.Managed }
 
-func newManagement(t *testing.T) *management {
-	m := &management{World: enginetest.New(t,
-		enginetest.Options{Seed: 78, RoCE: true, NoCapture: true, ConnectTimeout: time.Second})}
-	m.ca, m.cb, m.service = m.A.NewClient(), m.B.NewClient(), m.B.NewClient()
-	m.Intrude = func() {
-		for i, frame := range m.waiting {
-			m.from[i].Inject(frame)
-		}
-		m.waiting, m.from = m.waiting[:0], m.from[:0]
-	}
-	return m
-}
+func newManagement(t *testing.T) *management { return &management{enginetest.NewManaged(t, true)} }
 
 // inject has a message come with a change.
 func (m *management) inject(frame []byte, c *change) {
@@ -126,11 +102,7 @@ func (m *management) inject(frame []byte, c *change) {
 	var sums roce.Sums
 	sums.Put(out[wire.EthernetLen:wire.UDPHeaderLen], out[wire.UDPHeaderLen:])
 	wire.SetUDPChecksum(out)
-	by := m.A.Port
-	if from, _ := netip.AddrFromSlice(out[wire.EthernetLen+12:][:4]); from == m.B.Addr {
-		by = m.B.Port
-	}
-	m.waiting, m.from = append(m.waiting, out), append(m.from, by)
+	m.Inject(out)
 }
 
 // messages calls see for each message, numbered from 0.
@@ -145,72 +117,13 @@ func (m *management) messages(see func(i int, frame []byte) (lost bool)) {
 	})
 }
 
-// live makes the programs handle their events for some time: B's accepts every request, and ended
-// connections are destroyed.
-func (m *management) live(d time.Duration) {
-	for end := m.Now() + clock.Time(d); m.Now() < end; m.Pass(5 * time.Millisecond) {
-		for _, c := range []*enginetest.Client{m.ca, m.cb, m.service} {
-			for ev, ok := c.Next(); ok; ev, ok = c.Next() {
-				m.event(c, &ev)
-			}
-		}
-	}
-}
-
-func (m *management) event(c *enginetest.Client, ev *cm.Event) {
-	switch ev.Kind {
-	case cm.EventConnectRequest:
-		if c == m.service {
-			c.Host.Do(func() { _ = c.Host.CM.Accept(ev.Child, nil, &cm.Param{QPN: 77, QKey: 7}) })
-			c.Destroy(ev.Child)
-			return
-		}
-		q := c.NewQP(nil)
-		c.Host.Do(func() { _ = c.Host.CM.Accept(ev.Child, connect.QueuePair(q.Q), enginetest.Param(4, "")) })
-	case cm.EventEstablished:
-		m.done = true
-	case cm.EventDisconnected, cm.EventConnectError, cm.EventUnreachable, cm.EventRejected:
-		c.Destroy(ev.ID)
-	}
-}
-
-// run has all happen: a connection, and a question for a queue pair of type UD. Nothing is left of
-// either.
-func (m *management) run() {
+// end is End; no connection is left either.
+func (m *management) end() {
 	m.T.Helper()
-	listeners := []*cm.ID{m.cb.Listen(7000, 4), m.service.Listen(7001, 4)}
-	listeners[1].Datagrams = true
-	a := m.ca.NewQP(nil)
-	id, asker := m.ca.Resolve(m.B.Addr, 7000), m.ca.Resolve(m.B.Addr, 7001)
-	asker.Datagrams = true
-	m.ca.Connect(id, a, enginetest.Param(4, "hello"))
-	m.A.Do(func() { _ = m.A.CM.Connect(asker, nil, &cm.Param{PrivateData: []byte("who")}) })
-	m.live(100 * time.Millisecond)
-	if a.Q.State() == abi.QPSRTS {
-		region := m.ca.Register(64, 0)
-		a.Post(enginetest.Send(1), region.SGE(0, 64))
-	}
-	m.live(100 * time.Millisecond)
-	m.A.Do(func() { _ = m.A.CM.Disconnect(id) })
-	m.live(2 * time.Second)
-	m.ca.Destroy(id)
-	m.ca.Destroy(asker)
-	m.live(time.Second)
-	for _, l := range listeners {
-		l.Owner.(*enginetest.Client).Destroy(l)
-	}
-}
-
-// nothingLeft: the programs are gone, and so is all that their peers had them keep.
-func (m *management) nothingLeft() {
-	m.T.Helper()
-	m.ca.Remove()
-	m.cb.Remove()
-	m.service.Remove()
-	m.Pass(30 * time.Second)
+	m.End()
 	for _, h := range []*enginetest.Host{m.A, m.B} {
-		if n, of := h.Engine.RoCE.Len(), h.CM.Len(); n+of > 0 {
-			m.T.Errorf("host %s: %d connections and %d ids are left", h.Name, n, of)
+		if n := h.Engine.RoCE.Len(); n > 0 {
+			m.T.Errorf("host %s: %d connections are left", h.Name, n)
 		}
 	}
 }
@@ -225,9 +138,9 @@ func TestManagementMutations(t *testing.T) {
 		kinds = append(kinds, got.Kind)
 		return false
 	})
-	m.run()
-	if m.nothingLeft(); t.Failed() || !m.done {
-		t.Fatal("without a change")
+	m.Run()
+	if m.end(); t.Failed() || !m.Well() {
+		t.Fatalf("without a change: %+v", [...]bool{m.Connected, m.Rejected, m.Answered, m.Sent})
 	}
 	t.Logf("messages %v", kinds)
 	tries := 0
@@ -250,12 +163,12 @@ func TestManagementMutations(t *testing.T) {
 						}
 						return when == "instead"
 					})
-					m.run()
+					m.Run()
 					if when == "late" && message != nil {
 						m.inject(message, &c)
-						m.live(time.Second)
+						m.Live(time.Second)
 					}
-					if m.nothingLeft(); t.Failed() {
+					if m.end(); t.Failed() {
 						t.Error(c.name)
 					}
 				})

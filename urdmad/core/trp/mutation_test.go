@@ -121,21 +121,28 @@ type mutation struct {
 	foreign bool                                   // the packet counts as little as one that was lost
 }
 
+const anotherAddress, anotherTarget = "from another address", "to another port"
+
 func unchanged(b []byte) []byte { return b }
 
-// fin makes a packet of an open connection say that the peer has ended it, which is seen if it counts.
+// fin makes a packet of a connection say that the peer has ended or refused it, which is seen if it counts.
 func fin(b []byte) []byte {
-	if !wire.TRPOp(b[8] >> 4).IsControl() {
-		b[8] = b[8]&0xf | byte(wire.OpFin)<<4
+	op := wire.TRPOp(b[8] >> 4)
+	switch {
+	case op == wire.OpAccept:
+		op = wire.OpReject
+	case !op.IsControl():
+		op = wire.OpFin
 	}
+	b[8] = b[8]&0xf | byte(op)<<4
 	return b
 }
 
-// mutations are those of each field that a packet has, and of its length.
-func (m *mutated) mutations(payload []byte) (list []mutation) {
+// mutations are those of each field that a packet has, and of its length. Keys become those of the regions.
+func mutations(payload []byte, regions []*enginetest.Region) (list []mutation) {
 	fields, end := fieldsOf(payload)
 	for _, f := range fields {
-		for _, v := range m.values(f, payload) {
+		for _, v := range values(f, payload, regions) {
 			list = append(list, mutation{fmt.Sprintf("%s %#x", f.name, v), func(b []byte) []byte {
 				var n [8]byte
 				binary.BigEndian.PutUint64(n[:], v)
@@ -156,21 +163,26 @@ func (m *mutated) mutations(payload []byte) (list []mutation) {
 		list = append(list, mutation{fmt.Sprintf("longer by %d bytes", n),
 			func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0x77}, n)...) }, nil, len(payload) > end, false})
 	}
-	for name, from := range []func(u *wire.UDPHeader, f *wire.Frame){
-		func(u *wire.UDPHeader, f *wire.Frame) {
+	for _, way := range []mutation{
+		{name: anotherAddress, from: func(u *wire.UDPHeader, f *wire.Frame) {
 			u.Init(f.Src, f.Dst, wire.IPv4{10, 0, 0, 77}, f.DstIP, f.SrcPort, f.DstPort)
-		},
-		func(u *wire.UDPHeader, f *wire.Frame) { u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort^1, f.DstPort) },
-		func(u *wire.UDPHeader, f *wire.Frame) { u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort^1) },
+		}},
+		{name: "from another port", from: func(u *wire.UDPHeader, f *wire.Frame) {
+			u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort^1, f.DstPort)
+		}},
+		{name: anotherTarget, from: func(u *wire.UDPHeader, f *wire.Frame) {
+			u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort^1)
+		}},
 	} {
-		list = append(list, mutation{fmt.Sprint("from or to elsewhere, ", name), fin, from, true, true})
+		way.change, way.segment, way.foreign = fin, true, true
+		list = append(list, way)
 	}
 	return append(list, mutation{"nothing", unchanged, nil, len(payload) > end, false})
 }
 
 // values are those that a field may come to have: the bounds of its type, those beside the right one,
 // and other keys, addresses and numbers of the exchange.
-func (m *mutated) values(f field, payload []byte) (list []uint64) {
+func values(f field, payload []byte, regions []*enginetest.Region) (list []uint64) {
 	var n [8]byte
 	copy(n[8-f.size:], payload[f.at:][:f.size])
 	was, bits := binary.BigEndian.Uint64(n[:]), uint(f.size*8)
@@ -186,8 +198,7 @@ func (m *mutated) values(f field, payload []byte) (list []uint64) {
 	case length:
 		list = append(list, 64, 127, 128, 512, 513, 999, 1000, 3000, 4096, 6000, 1<<16, 1<<16+1, math.MaxUint64-7)
 	case address, key:
-		for _, r := range []*enginetest.Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Open[0], m.Open[1], m.Received,
-			m.Fetch} {
+		for _, r := range regions {
 			list = append(list, map[meaning]uint64{key: uint64(r.STag), address: r.Base()}[f.of])
 		}
 		if f.of == address {
@@ -210,18 +221,25 @@ func newMutated(t *testing.T, scenario string) *mutated {
 	return &mutated{enginetest.NewMutated(t, enginetest.Options{Seed: 77, NoCapture: true}), scenario}
 }
 
-// packets calls see for each packet of the connection, numbered from 0; see says whether it is lost.
-func (m *mutated) packets(see func(i int, frame, payload []byte) (lost bool)) {
+// packets calls see for each packet, numbered from 0; see says whether it is lost.
+func packets(w *enginetest.World, see func(i int, frame, payload []byte) (lost bool)) {
 	n := -1
-	m.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
+	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
 		var f wire.Frame
 		if f.Parse(frame, len(frame)) != nil || f.Proto != wire.ProtoUDP {
 			return false
 		}
 		n++
-		lost := see(n, frame[:f.PayloadOff+f.PayloadLen], frame[f.PayloadOff:][:f.PayloadLen])
-		return lost || m.loses(n)
+		return see(n, frame[:f.PayloadOff+f.PayloadLen], frame[f.PayloadOff:][:f.PayloadLen])
 	}})
+}
+
+// packets calls see for each packet of the connection, numbered from 0; see says whether it is lost.
+func (m *mutated) packets(see func(i int, frame, payload []byte) (lost bool)) {
+	packets(m.World, func(n int, frame, payload []byte) bool {
+		lost := see(n, frame, payload)
+		return lost || m.loses(n)
+	})
 }
 
 // loses reports whether the network loses packet n.
@@ -235,13 +253,13 @@ func (m *mutated) exchange() {
 	m.Messages()
 }
 
-// inject has a packet come with a change.
-func (m *mutated) inject(frame []byte, change *mutation) {
+// changed returns a packet with a change.
+func changed(t testing.TB, frame []byte, change *mutation) []byte {
 	out := bytes.Clone(frame[:wire.UDPHeaderLen])
 	payload := change.change(bytes.Clone(frame[wire.UDPHeaderLen:]))
 	var f wire.Frame
 	if err := f.Parse(frame, len(frame)); err != nil {
-		m.T.Fatal(err)
+		t.Fatal(err)
 	}
 	var u wire.UDPHeader
 	u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort)
@@ -251,7 +269,16 @@ func (m *mutated) inject(frame []byte, change *mutation) {
 	u.Put(out, len(payload), 0)
 	out = append(out, payload...)
 	wire.SetUDPChecksum(out)
-	m.Inject(out)
+	return out
+}
+
+// inject has a packet come with a change.
+func (m *mutated) inject(frame []byte, change *mutation) { m.Inject(changed(m.T, frame, change)) }
+
+// mutations are mutations of a packet of the exchange.
+func (m *mutated) mutations(payload []byte) []mutation {
+	return mutations(payload, []*enginetest.Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Open[0], m.Open[1],
+		m.Received, m.Fetch})
 }
 
 // TestMutations changes each field of each packet of an exchange, of its handshake too, and has that come

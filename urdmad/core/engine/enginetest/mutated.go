@@ -5,25 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"urdma/test/linked"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
-	"urdma/wire"
 )
 
 // Mutated is a pair of queue pairs whose programs exchange messages of all kinds, and a change to one of
 // the packets.
 type Mutated struct {
 	*NumberPair
+	*Injected
 	Source, Inbox   *Region      // of A's program, that B has no right to
 	Open            [2]*Region   // by program: the other may read and write it
 	Guards          [2]*Region   // nobody may
 	Received, Fetch *Region      // where B's receives and B's Read go
 	Done            [2][]abi.CQE // of sends
 	Got             [2][]abi.CQE // of receives
-	waiting         [][]byte     // frames to be injected, and by whom they seem to be sent
-	from            []*linked.Port
 }
 
 const (
@@ -36,7 +33,7 @@ func NewMutated(t *testing.T, o Options) *Mutated { return MutatedIn(New(t, o), 
 
 // MutatedIn is NewMutated in a given world; local: both queue pairs are of host A.
 func MutatedIn(w *World, local bool) *Mutated {
-	m := &Mutated{NumberPair: ConnectedPairIn(w, local, 2)}
+	m := &Mutated{NumberPair: ConnectedPairIn(w, local, 2), Injected: NewInjected(w)}
 	a, b := m.QA.Client, m.QB.Client
 	m.Source, m.Inbox = a.Register(1<<14, 0), a.Register(1<<14, mem.LocalWrite)
 	m.Received, m.Fetch = b.Register(1<<14, mem.LocalWrite), b.Register(1<<14, mem.LocalWrite)
@@ -50,12 +47,6 @@ func MutatedIn(w *World, local bool) *Mutated {
 	}
 	for i := range m.Open[0].Bytes {
 		m.Open[0].Bytes[i], m.Open[1].Bytes[i] = byte(i*5)%64+65, byte(i*3)%64+128
-	}
-	w.Intrude = func() {
-		for i, frame := range m.waiting {
-			m.from[i].Inject(frame)
-		}
-		m.waiting, m.from = m.waiting[:0], m.from[:0]
 	}
 	return m
 }
@@ -83,15 +74,6 @@ func (m *Mutated) Post() {
 	m.QB.Post(Read(0, m.Open[0], 0), m.Fetch.SGE(0, 3000))
 	m.QB.Post(Send(1), m.Fetch.SGE(4096, 2000))
 	m.QB.Post(Read(2, m.Open[0], 4096), m.Fetch.SGE(3000, 1000))
-}
-
-// Inject has a frame come before the next turn, from the host whose address is its source.
-func (m *Mutated) Inject(frame []byte) {
-	by := m.A.Port
-	if wire.IPv4(frame[wire.EthernetLen+12:][:4]) == m.B.IP {
-		by = m.B.Port
-	}
-	m.waiting, m.from = append(m.waiting, frame), append(m.from, by)
 }
 
 // Settle waits until the given number of sends of each program has completed.
