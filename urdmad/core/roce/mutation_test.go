@@ -9,6 +9,7 @@ import (
 
 	"urdma/urdmad/core/engine/enginetest"
 	"urdma/wire"
+	"urdma/wire/ibcm"
 	"urdma/wire/roce"
 )
 
@@ -19,23 +20,37 @@ type mutation struct {
 	// moves: the packet stands for another place in the stream than before, and may be taken for
 	// the next in order.
 	moves bool
+	// foreign: no queue pair takes the packet.
+	foreign bool
+	src     wire.IPv4 // of the packet, if it is another
 }
 
-// mutations are those of each field that an opcode's packets have.
-func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
+// mutations are those of each field that an opcode's packets have. Keys become those of regions.
+func mutations(op roce.Opcode, regions []*enginetest.Region) (list []mutation) {
 	add := func(name string, value any, moves bool, change func(h *roce.Header)) {
 		list = append(list, mutation{fmt.Sprintf("%s %#x", name, value), func(h *roce.Header, data []byte) []byte {
 			change(h)
 			return data
-		}, moves})
+		}, moves, false, wire.IPv4{}})
+	}
+	foreign := func(name string, value any, change func(h *roce.Header)) { // other bytes are seen if they count
+		list = append(list, mutation{fmt.Sprintf("%s %#x", name, value), func(h *roce.Header, data []byte) []byte {
+			h.Immediate++
+			for i := range data {
+				data[i] ^= 0x55
+			}
+			change(h)
+			return data
+		}, false, true, wire.IPv4{}})
 	}
 	length := func(name string, change func(data []byte) []byte) {
 		list = append(list, mutation{"payload " + name, func(_ *roce.Header, data []byte) []byte { return change(data) },
-			false})
+			false, false, wire.IPv4{}})
 	}
 	add("nothing", 0, false, func(*roce.Header) {})
-	for other := range roce.Opcode(32) {
-		if other.Traits() != 0 && other != op {
+	for other := range roce.CNP {
+		near := other.Transport() == op.Transport() || other.Operation() == op.Operation()
+		if other.Traits() != 0 && other != op && near {
 			// it is about what the other side has asked for
 			turned := other.Traits().Is(roce.Response) != op.Traits().Is(roce.Response)
 			add("opcode", uint8(other), turned, func(h *roce.Header) { h.Opcode = other })
@@ -46,14 +61,27 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 	}
 	add("acknowledgement asked for", 0, false, func(h *roce.Header) { h.AckReq = !h.AckReq })
 	add("solicited", 0, false, func(h *roce.Header) { h.Solicited = !h.Solicited })
-	add("partition", 0, false, func(h *roce.Header) { h.PKey = 1 })
+	foreign("partition", 0, func(h *roce.Header) { h.PKey = 1 })
+	for _, n := range []wire.QPN{0, 2, 0x7fffff, 0xffffff} {
+		foreign("queue pair", n, func(h *roce.Header) { h.Dst = n })
+	}
+	if op.Transport() != roce.UD {
+		foreign("from another address", 0, func(*roce.Header) {})
+		list[len(list)-1].src = wire.IPv4{10, 0, 0, 77}
+	}
 	add("congestion", 0, false, func(h *roce.Header) { h.FECN, h.BECN = true, true })
 	length("empty", func([]byte) []byte { return nil })
 	length("shorter by a word", func(b []byte) []byte { return b[:max(0, len(b)-4)] })
 	length("shorter by a byte", func(b []byte) []byte { return b[:max(0, len(b)-1)] })
 	length("longer by a byte", func(b []byte) []byte { return append(b, 0x77) })
 	length("longer by a word", func(b []byte) []byte { return append(b, 0x77, 0x77, 0x77, 0x77) })
-	switch {
+	if op.Transport() == roce.UD {
+		for _, n := range []uint32{0, enginetest.QKey + 1, enginetest.QKey ^ 1<<31, ibcm.QKey} {
+			foreign("Q_Key", n, func(h *roce.Header) { h.QKey = n })
+			add("sender", n, false, func(h *roce.Header) { h.Src = wire.QPN(n) })
+		}
+	}
+	switch op := op.Operation(); {
 	case op == roce.WriteFirst, op == roce.WriteOnly, op == roce.WriteOnlyImmediate, op == roce.ReadRequest:
 		for _, n := range []uint32{0, 1, 999, 1000, 1024, 1025, 2999, 3001, 6000, 1 << 16, 1<<16 + 1, 1 << 31, 1<<31 + 1,
 			math.MaxUint32} {
@@ -71,7 +99,7 @@ func (m *mutated) mutations(op roce.Opcode) (list []mutation) {
 		for _, key := range []wire.STag{0, math.MaxUint32} {
 			add("key", uint32(key), false, func(h *roce.Header) { h.RKey = key })
 		}
-		for i, r := range []*enginetest.Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Received, m.Fetch} {
+		for i, r := range regions {
 			key := wire.STag(r.STag)
 			add("key of region", i, false, func(h *roce.Header) { h.RKey = key })
 			add("address and key of region", i, false, func(h *roce.Header) { h.VA, h.RKey = r.Base(), key })
@@ -114,13 +142,13 @@ func (m *mutated) packets(see func(i int, frame []byte) (found, lost bool)) {
 	})
 }
 
-// inject has a packet come, with a change.
-func (m *mutated) inject(frame []byte, change *mutation) {
+// changed returns a packet with a change.
+func changed(t testing.TB, frame []byte, change *mutation) []byte {
 	var h roce.Header
 	payload := frame[wire.UDPHeaderLen:]
 	from, to, err := h.Payload(payload, len(payload))
 	if err != nil {
-		m.T.Fatal(err)
+		t.Fatal(err)
 	}
 	data := change.change(&h, append([]byte(nil), payload[from:to]...))
 	h.Pad = uint8(roce.Padding(len(data)))
@@ -129,7 +157,10 @@ func (m *mutated) inject(frame []byte, change *mutation) {
 	n += copy(b[n:], data) + int(h.Pad)
 	var f wire.Frame
 	if err := f.Parse(frame, len(frame)); err != nil {
-		m.T.Fatal(err)
+		t.Fatal(err)
+	}
+	if change.src != (wire.IPv4{}) {
+		f.SrcIP = change.src
 	}
 	out := make([]byte, wire.UDPHeaderLen+n+roce.ICRCLen)
 	var u wire.UDPHeader
@@ -139,7 +170,15 @@ func (m *mutated) inject(frame []byte, change *mutation) {
 	var sums roce.Sums
 	sums.Put(out[wire.EthernetLen:wire.UDPHeaderLen], out[wire.UDPHeaderLen:])
 	wire.SetUDPChecksum(out)
-	m.Inject(out)
+	return out
+}
+
+// inject has a packet come, with a change.
+func (m *mutated) inject(frame []byte, change *mutation) { m.Inject(changed(m.T, frame, change)) }
+
+// mutations are those of a packet of the exchange.
+func (m *mutated) mutations(op roce.Opcode) []mutation {
+	return mutations(op, []*enginetest.Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Received, m.Fetch})
 }
 
 // TestMutations changes each field of each packet of an exchange, and has that come in the
@@ -208,7 +247,9 @@ func mutate(t *testing.T, i, k int, when string) {
 		t.Errorf("%s", change.name)
 		return
 	}
-	if (when == "behind" || when == "late") && !change.moves && m.Well() {
+	if change.foreign && !m.Well() {
+		t.Errorf("%+v %+v", m.Done, m.Got)
+	} else if change.foreign || (when == "behind" || when == "late") && !change.moves && m.Well() {
 		m.Right()
 	}
 	if t.Failed() {
