@@ -464,6 +464,9 @@ func TestScribbler(t *testing.T) {
 			}
 			turn(p)
 		}
+		if !p.Link() {
+			r.dropped() // a moment later; before that no other peer is accepted
+		}
 		r.close()
 		for p.Link() {
 			turn(p)

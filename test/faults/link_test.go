@@ -18,7 +18,7 @@ var linkWires = []lab.Wire{lab.AFPacket, lab.AFXDP}
 func TestLinkDown(t *testing.T) {
 	for _, w := range linkWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := labtest.Join(t, w, nil)
+			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": 600000}) // of a busy machine
 			across, within := pair(t, a, b), pair(t, a, a)
 			across.advances("at the beginning")
 			for _, n := range []*lab.Node{a, b} {
