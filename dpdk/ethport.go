@@ -18,7 +18,6 @@ import (
 type ethPort struct {
 	c      *C.struct_urdma_port
 	info   port.Info
-	pool   pool
 	link   port.LinkState
 	queues []ethQueue
 

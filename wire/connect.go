@@ -22,16 +22,8 @@ const (
 	MinMaxSegment = 128
 )
 
-// Capabilities: messages that the sender of the block accepts, and that not every peer knows (docs/WIRE.md chapter
-// 3).
-const (
-	CapImmediate uint32 = 1 << 0 // Immediate Data, after a Write or a Send
-	CapAtomic    uint32 = 1 << 1 // Atomic Request
-	CapXRC       uint32 = 1 << 2 // the sender's queue pair is an XRC target
-	CapRetry     uint32 = 1 << 3 // a retry of the handshake
-	CapPadding   uint32 = 1 << 4 // datagrams with padding, on ports over UDP sockets
-	CapCredits   uint32 = 1 << 5 // credits of 20 bits
-)
+// CapXRC is the capability of a queue pair that is an XRC target.
+const CapXRC uint32 = 1 << 2
 
 // TRPExtension is the block after the private data, with which a peer says that it supports our extensions. All
 // values describe the sender of the block.
@@ -40,7 +32,7 @@ type TRPExtension struct {
 	QPN          QPN
 	MaxSegment   uint16 // largest DDP segment that the sender accepts, with its DDP header, in bytes
 	RecvWindow   uint16 // initial receive window, in segments
-	Capabilities uint32 // CapImmediate and so on
+	Capabilities uint32 // CapXRC, or 0
 
 	// Fields for connections by queue pair number (docs/WIRE.md chapter 9).
 	Target      QPN    // the queue pair to connect to; 0: the block is not for such a connection

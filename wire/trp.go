@@ -60,11 +60,10 @@ const (
 // TRP is the header between UDP and DDP (docs/WIRE.md). PSN is the number of this segment, or of the next one if
 // the packet has no payload. Ack is the next PSN that the sender of the packet expects: all before it have arrived.
 type TRP struct {
-	PSN PSN
-	Ack PSN
-	Op  TRPOp
-	// segments beyond Ack that the sender of the packet can hold; above MaxCredits only for a peer with CapCredits
-	Credits uint32
+	PSN     PSN
+	Ack     PSN
+	Op      TRPOp
+	Credits uint32 // segments beyond Ack that the sender of the packet can hold
 	Flags   uint16 // not in control packets
 	Cookie  uint32 // not in control packets; chosen by the receiver of the packet
 }

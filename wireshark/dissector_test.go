@@ -21,7 +21,7 @@ func handshake() []packet {
 	request := wire.TRPConnect{IRD: 16, ORD: 8, PrivateData: []byte("hello"), HasExt: true,
 		Ext: wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Capabilities: 0}}
 	accept := wire.TRPConnect{IRD: 4, ORD: 2, HasExt: true,
-		Ext: wire.TRPExtension{Cookie: cookieA, QPN: 0x34, MaxSegment: 8192, RecvWindow: 64, Capabilities: 1}}
+		Ext: wire.TRPExtension{Cookie: cookieA, QPN: 0x34, MaxSegment: 8192, RecvWindow: 64, Capabilities: wire.CapXRC}}
 	return []packet{
 		whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest}, request)),
 		whole(endA, endR, connect(wire.TRP{PSN: isnA, Ack: isnR, Op: wire.OpAccept}, accept)),
@@ -335,7 +335,7 @@ func handshakeNames(want []map[string]string) []string {
 // TestRetry: the answer that asks for proof of an address, and the request that
 // brings it.
 func TestRetry(t *testing.T) {
-	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Capabilities: wire.CapRetry}
+	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256}
 	request := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest},
 		wire.TRPConnect{HasExt: true, Ext: ext, Padding: 50}))
 	retry := whole(endL, endR, connect(wire.TRP{Ack: isnR, Op: wire.OpRetry},

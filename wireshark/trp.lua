@@ -147,7 +147,7 @@ local fields = {
   flags = ProtoField.uint16("trp.flags", "Flags", base.HEX, nil, nil, "Flags"),
   flags_ar = ProtoField.bool("trp.flags.ar", "Acknowledgement requested", 16, nil, 0x8000, "Acknowledge without delay (AR)"),
   flags_reserved = ProtoField.uint16("trp.flags.reserved", "Reserved", base.HEX, nil, 0x7f00, "Sent as 0"),
-  flags_credits = ProtoField.uint16("trp.flags.credits", "Upper credits", base.DEC, nil, 0x00ff, "Credits above their 12 bits in the base header, in units of 4096; 0 to peers without capability 32"),
+  flags_credits = ProtoField.uint16("trp.flags.credits", "Upper credits", base.DEC, nil, 0x00ff, "Credits above their 12 bits in the base header, in units of 4096"),
   cookie = ProtoField.uint32("trp.cookie", "Cookie", base.HEX, nil, nil, "The number that the receiver chose in its extension block"),
 
   private_len = ProtoField.uint16("trp.connect.private_len", "Private-data length", base.DEC, nil, nil, "Bytes, at most 512"),
@@ -162,7 +162,7 @@ local fields = {
   qpn = ProtoField.uint32("trp.connect.ext.qpn", "QPN", base.HEX, nil, nil, "Queue pair number of the sender"),
   max_segment = ProtoField.uint16("trp.connect.ext.max_segment", "Maximum segment", base.DEC, nil, nil, "Bytes of DDP segment that the sender takes, header included"),
   window = ProtoField.uint16("trp.connect.ext.window", "Receive window", base.DEC, nil, nil, "Segments that the sender can hold from the start"),
-  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "Messages that the sender takes: 1 Immediate Data, 2 Atomic Request, 4 XRC, 8 Retry, 16 Padding, 32 credits of 20 bits"),
+  capabilities = ProtoField.uint32("trp.connect.ext.capabilities", "Capabilities", base.HEX, nil, nil, "4: the sender's queue pair is an XRC target"),
   target = ProtoField.uint32("trp.connect.ext.target", "Target QPN", base.HEX, nil, nil, "Queue pair that is to be connected by number; 0: by rdma_cm"),
   echo = ProtoField.uint32("trp.connect.ext.echo", "Echo", base.HEX, nil, nil, "The peer's cookie as last heard, or the token of a retry"),
   min_rnr_timer = ProtoField.uint8("trp.connect.ext.min_rnr_timer", "min_rnr_timer", base.DEC, nil, nil, "Of the sender's queue pair"),

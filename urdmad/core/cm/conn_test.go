@@ -57,12 +57,7 @@ func (c *conn) PeerAddr() netip.Addr { return c.peer.Addr() }
 func (c *conn) ISN() wire.PSN        { return c.isn }
 
 func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
-	e := wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64,
-		Capabilities: wire.CapRetry}
-	if c.h.old {
-		e.Capabilities = 0
-	}
-	return e
+	return wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64}
 }
 
 func (c *conn) Start(s cm.Start) {

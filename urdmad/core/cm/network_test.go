@@ -43,7 +43,6 @@ type world struct {
 type options struct {
 	timeout  clock.Time // of handshakes; 4 s
 	maxDepth uint16     // 16
-	old      bool       // it does not know retries
 	expected func(port uint16) bool
 }
 
@@ -58,7 +57,7 @@ func newWorld(t testing.TB, seed uint64, opts ...options) *world {
 		if o.maxDepth == 0 {
 			o.maxDepth = 16
 		}
-		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), old: o.old, timeout: o.timeout,
+		h := &host{w: w, addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), timeout: o.timeout,
 			conns: map[uint16]*conn{}, sockets: map[uint16]int{}}
 		h.m = cm.New(cm.Config{Network: h, Log: slog.New(slog.DiscardHandler), Addrs: []netip.Addr{h.addr},
 			Timeout: o.timeout, MaxDepth: o.maxDepth, Secret: [16]byte{byte(seed), byte(seed >> 8), byte(i)},
@@ -174,7 +173,6 @@ type host struct {
 	w       *world
 	m       *cm.Manager
 	addr    netip.Addr
-	old     bool
 	timeout clock.Time       // of handshakes
 	conns   map[uint16]*conn // by our port number
 	qpns    wire.QPN
@@ -221,11 +219,7 @@ func (h *host) Send(p *cm.Packet) {
 	b := make([]byte, wire.TRPExtLen+p.Connect.Len())
 	at := p.TRP.Put(b)
 	if p.TRP.Op.IsControl() {
-		c := p.Connect
-		if h.old {
-			c.Padding = 0
-		}
-		n, err := c.Put(b[at:])
+		n, err := p.Connect.Put(b[at:])
 		if err != nil {
 			h.w.t.Fatal(err)
 		}
@@ -249,9 +243,6 @@ func (h *host) receive(d datagram) {
 	at, err := t.Parse(d.payload)
 	if err != nil {
 		h.w.t.Fatal(err)
-	}
-	if t.Op == wire.OpRetry && h.old {
-		return
 	}
 	if control { // others belong to connections that are gone
 		p := &cm.Packet{Dev: 0, Link: link(d.from.Addr()), Local: d.to, Peer: d.from, TRP: t}

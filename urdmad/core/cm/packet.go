@@ -130,7 +130,7 @@ func (m *Manager) request(p *Packet, size int) {
 		m.newRequest(parent, key, p, proof{proved: true})
 	case !parent.crowded():
 		m.newRequest(parent, key, p, proof{received: size})
-	case p.Connect.Ext.Capabilities&wire.CapRetry != 0: // peers without CapRetry repeat the request
+	default:
 		m.Stats.Retried++
 		m.net.Send(m.tokens.retry(p, p.TRP.PSN, m.net.Now()))
 	}

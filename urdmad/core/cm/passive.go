@@ -80,16 +80,15 @@ func (m *Manager) retransmitted(id *ID) {
 	if id.proof.proved {
 		id.uncountUnproved()
 	}
-	switch {
-	case id.state == accepting:
+	switch id.state {
+	case accepting:
 		m.sendAccept(id)
-	case id.state == requested && id.offered.knowsRetry():
+	case requested:
 		m.stillWaits(id)
 	}
 }
 
-// stillWaits tells a requester that its request has arrived and that the program has not answered yet. It
-// does nothing for peers that don't know this message.
+// stillWaits tells a requester that its request has arrived and that the program has not answered yet.
 func (m *Manager) stillWaits(id *ID) {
 	q := m.tokens.retry(id.packet(wire.TRP{}, wire.TRPConnect{}), id.offered.isn, m.net.Now())
 	if id.proof.spend(q) {

@@ -57,19 +57,12 @@ func (f *proof) spend(p *Packet) bool {
 // answer sends the answer to a request. If the answer is too long for an unproved address, it asks for
 // proof instead.
 func (f *proof) answer(m *Manager, r *request, p *Packet) {
-	switch {
-	case f.spend(p):
+	if f.spend(p) {
 		m.net.Send(p)
-	case r.knowsRetry():
-		if q := m.tokens.retry(p, r.isn, m.net.Now()); f.spend(q) {
-			m.Stats.Retried++
-			m.net.Send(q)
-		}
+	} else if q := m.tokens.retry(p, r.isn, m.net.Now()); f.spend(q) {
+		m.Stats.Retried++
+		m.net.Send(q)
 	}
-}
-
-func (r *request) knowsRetry() bool {
-	return r.ext.Capabilities&wire.CapRetry != 0
 }
 
 // tokenTime is the length of the periods in which tokens are made from the same value. A token is also

@@ -42,7 +42,7 @@ func (f *forger) forge() {
 	from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + f.rand.IntN(100))}),
 		uint16(1024+f.rand.IntN(60000)))
 	c := wire.TRPConnect{PrivateData: make([]byte, f.rand.IntN(1+f.private)), HasExt: true,
-		Ext: wire.TRPExtension{Cookie: 1, MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry}}
+		Ext: wire.TRPExtension{Cookie: 1, MaxSegment: 1400, RecvWindow: 64}}
 	if f.rand.IntN(4) == 0 {
 		c.Ext.Echo = f.rand.Uint32()
 	}
@@ -120,60 +120,23 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
-// TestOldPeersAtHalf: peers that don't know retries have half
-// of a backlog, and get in when there is room.
-func TestOldPeersAtHalf(t *testing.T) {
-	for name, o := range map[string]options{"old": {old: true}} {
-		w := newWorld(t, 1, o, options{})
-		server, waiting := w.hosts[1].newProgram(), []*end(nil)
-		server.onRequest = func(e *end) { waiting = append(waiting, e) }
-		server.listen(served, 8)
-		var ends []*end
-		for range 8 {
-			e := w.hosts[0].newProgram().newEnd()
-			e.connect(w.hosts[1].at(served), &cm.Param{})
-			ends = append(ends, e)
-		}
-		w.pass(sec)
-		if len(waiting) != 4 || w.parts[wire.OpRetry] != 0 {
-			t.Errorf("%s: %d requests, %d retries", name, len(waiting), w.parts[wire.OpRetry])
-		}
-		for i := 0; i < 8; i++ {
-			w.until("request", 3*sec, func() bool { return len(waiting) > i })
-			waiting[i].accept(&cm.Param{})
-		}
-		w.pass(sec)
-		for _, e := range ends {
-			if e.event(cm.EventEstablished) == nil {
-				t.Errorf("%s: heard %q", name, e.heard())
-			}
-		}
-	}
-}
-
-// TestLongAnswers: private data longer than three times the received bytes reach all kinds of peers: peers
-// with CapRetry at once, others after they have repeated the request.
+// TestLongAnswers: private data longer than three times the received bytes reach the peer at once.
 func TestLongAnswers(t *testing.T) {
-	for _, c := range []struct {
-		o      options
-		within clock.Time
-	}{{options{}, 10 * ms}, {options{old: true}, 400 * ms}} {
-		for _, reject := range []bool{false, true} {
-			p := newPair(t, false, 4, c.o)
-			p.connect()
-			b := p.requested(1, sec)
-			want := string(make([]byte, wire.MaxPrivateData))
-			kind := cm.EventEstablished
-			if reject {
-				kind = cm.EventRejected
-				b.reject(want)
-			} else {
-				b.accept(&cm.Param{PrivateData: []byte(want)})
-			}
-			p.hears(p.active, kind, c.within)
-			if ev := p.active.event(kind); string(ev.Param.PrivateData) != want {
-				t.Errorf("%+v, reject %v: %d bytes of private data", c.o, reject, len(ev.Param.PrivateData))
-			}
+	for _, reject := range []bool{false, true} {
+		p := newPair(t, false, 4, options{})
+		p.connect()
+		b := p.requested(1, sec)
+		want := string(make([]byte, wire.MaxPrivateData))
+		kind := cm.EventEstablished
+		if reject {
+			kind = cm.EventRejected
+			b.reject(want)
+		} else {
+			b.accept(&cm.Param{PrivateData: []byte(want)})
+		}
+		p.hears(p.active, kind, 10*ms)
+		if ev := p.active.event(kind); string(ev.Param.PrivateData) != want {
+			t.Errorf("reject %v: %d bytes of private data", reject, len(ev.Param.PrivateData))
 		}
 	}
 }
@@ -193,7 +156,7 @@ func TestToken(t *testing.T) {
 		r := p.request()
 		r.TRP.PSN, r.Peer, r.Link = isn, from.at(60000), link(from.addr)
 		p.to.m.Receive(r, body(t, wire.TRPConnect{HasExt: true,
-			Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64, Capabilities: wire.CapRetry, Echo: echo}}))
+			Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64, Echo: echo}}))
 		return len(p.requests)
 	}
 	if n := ask(1, p.from, 0); n != 1 || token != 0 {

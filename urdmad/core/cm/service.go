@@ -26,7 +26,7 @@ type services struct {
 const (
 	nobodyListens = 1
 	saidNo        = 2
-	notYet        = 3 // the program has not answered yet; only sent to peers that set CapRetry
+	notYet        = 3 // the program has not answered yet
 )
 
 // number returns an unpredictable number for a request.
@@ -48,7 +48,7 @@ func (s *services) connect(id *ID, p *Param) error {
 		return err
 	}
 	id.offered = request{isn: s.number(), private: append([]byte(nil), p.PrivateData...)}
-	id.offered.ext = wire.TRPExtension{QPN: wire.QPN(p.QPN), Capabilities: wire.CapRetry}
+	id.offered.ext = wire.TRPExtension{QPN: wire.QPN(p.QPN)}
 	id.state, id.tries, id.begun = connecting, 0, s.m.net.Now()
 	s.m.net.Set(id.timer, s.m.net.Now()+retryAfter(0))
 	s.ask(id)
@@ -110,9 +110,7 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 	parent := m.listener(p.Local)
 	switch {
 	case m.incoming[key] != nil:
-		if p.Connect.Ext.Capabilities&wire.CapRetry != 0 {
-			s.send(answerTo(p, wire.TRPConnect{IRD: notYet}), sameHost)
-		}
+		s.send(answerTo(p, wire.TRPConnect{IRD: notYet}), sameHost)
 		return
 	case parent == nil && m.numbers.isReserved(p.Local.Port()):
 		return

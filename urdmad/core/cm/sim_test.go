@@ -82,8 +82,7 @@ const (
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{world: newWorld(t, seed)}
 	host := func() options {
-		return options{timeout: clock.Time(500+s.rand.IntN(6000)) * ms, maxDepth: uint16(1 + s.rand.IntN(300)),
-			old: s.rand.IntN(4) == 0}
+		return options{timeout: clock.Time(500+s.rand.IntN(6000)) * ms, maxDepth: uint16(1 + s.rand.IntN(300))}
 	}
 	opts := []options{host(), host()}
 	w := newWorld(t, seed, opts...)

@@ -211,7 +211,7 @@ func (c *Conn) begin() {
 		c.giveHeadStart()
 	}
 	if c.terms.Extended {
-		c.PeerAccepts = messages(c.terms.Extension.Capabilities)
+		c.PeerAccepts = rdmap.AcceptedBy(c.terms.Extension.Capabilities)
 		if !c.passive {
 			c.out.put(appendExtension(nil, &c.offer.Extension))
 			c.shown.skip = extensionLen
@@ -224,17 +224,6 @@ func (c *Conn) begin() {
 	c.stream.Init(q, ird, c.segment(), false, c.s.streams)
 	q.Attach(c)
 	c.watch()
-}
-
-// messages returns the message types that a peer with these capabilities accepts.
-func messages(capabilities uint32) (m qp.Messages) {
-	for bit, message := range map[uint32]qp.Messages{wire.CapImmediate: qp.ImmediateData, wire.CapAtomic: qp.Atomics,
-		wire.CapXRC: qp.XRC} {
-		if capabilities&bit != 0 {
-			m |= message
-		}
-	}
-	return m
 }
 
 // maxSegment is the greatest length of a DDP segment, whose FPDU has a 16-bit length field. Payloads are

@@ -227,3 +227,16 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 }
+
+// TestPlainPeer: no message that RFC 5040 lacks is sent to a peer that is not a urdmad: the work request fails.
+func TestPlainPeer(t *testing.T) {
+	for what, wr := range map[string]abi.SQE{
+		"immediate data": {WRID: 1, Opcode: abi.WRSendWithImm, Flags: abi.SendSignaled},
+		"an atomic":      {WRID: 1, Opcode: abi.WRAtomicFetchAndAdd, Flags: abi.SendSignaled, RKey: 7},
+	} {
+		w := world(t, enginetest.Options{})
+		_, q, _ := connected(w, request(), enginetest.Param(4, ""))
+		q.Post(wr, q.Client.Register(8, rw).SGE(0, 8))
+		enginetest.Expect(t, what, q.Send.Completions(1), []uint64{1}, abi.StatusLocQPOpErr)
+	}
+}

@@ -18,8 +18,6 @@ import (
 type Batches struct {
 	// Blamed is called when a peer is found to receive only datagrams sent singly; nil: not called.
 	Blamed func(peer netip.Addr)
-	// Datagrams: the port carries datagrams.
-	Datagrams bool
 
 	// goBack: a lost packet is resent with all packets after it. Then occasional loss causes up to half of
 	// all packets to be resent, and a send of which only the first datagram arrives causes nearly all to be

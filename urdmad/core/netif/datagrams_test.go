@@ -20,17 +20,6 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// TestPaddingUnknown: a peer that does not say that it takes padding gets none.
-func TestPaddingUnknown(t *testing.T) {
-	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
-	w.B.Engine.Interface(0).Batches.Datagrams = false // as if it were older
-	a, b := w.Pair(false, nil)
-	w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
-	if w.PipeA.Padded != 0 || w.PipeB.Padded == 0 {
-		t.Errorf("%d datagrams with padding went to it and %d came", w.PipeA.Padded, w.PipeB.Padded)
-	}
-}
-
 // TestSpoiledBatches: both hosts detect that only the first datagram of a batch arrives; a host whose path
 // was interrupted for a moment continues with batches. The detection is statistical: of a hundred hosts, a
 // few may not have finished when the traffic ends.

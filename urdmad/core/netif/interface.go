@@ -113,7 +113,6 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	n.six.n = n
 	n.Keepable = keepableOf(n.info.MTU, n.info.ReceiveWindow)
 	n.AddOwn(n.IP())
-	n.Batches.Datagrams = n.info.Datagrams
 	n.Stats.Dropped = map[Drop]uint64{}
 	for _, why := range []Drop{DropChecksum, DropGroupSource, DropSource, DropSelf, DropLeft, DropSource6, DropDuplicate,
 		DropKernel, DropProbes, DropEchoes, DropQuestions} {

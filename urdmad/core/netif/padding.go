@@ -5,8 +5,7 @@ import (
 	"urdma/wire"
 )
 
-// This file pads datagrams to the length of those after them, for peers that accept padding (docs/WIRE.md
-// chapter 11). The kernel cuts one send into datagrams of equal length, and the last segment of a message
+// This file pads datagrams to the length of those after them (docs/WIRE.md chapter 11). The kernel cuts one send into datagrams of equal length, and the last segment of a message
 // is usually shorter than those of the next message, which would otherwise need another send.
 
 // paddingPart bounds the padding: one byte in paddingPart bytes of a burst.
@@ -15,7 +14,7 @@ const paddingPart = 8
 // burst describes the datagrams that are queued for the port.
 type burst struct {
 	bytes, padding int
-	padable        bool // the last datagram's peer accepts padding
+	padable        bool // the last datagram may be padded
 }
 
 // level pads the last queued datagram to the length of the next one to the same peer, if that is
@@ -38,11 +37,10 @@ func (t *transmitter) level(peer *port.Peer, length int) {
 }
 
 // stretch pads the datagram in frame, which is longer than the path's MTU, to the length from which on the
-// kernel fragments it, and returns that length. The length is unchanged if the kernel fragments any
-// datagram, or if the peer accepts no padding; then such a datagram does not arrive.
+// kernel fragments it, and returns that length. The length is unchanged if the kernel fragments any datagram.
 func (p *Path) stretch(frame []byte, length int) int {
 	from := p.n.info.FragmentFrom
-	if !p.takes || length+wire.MinPadding > from || from > cap(frame) {
+	if length+wire.MinPadding > from || from > cap(frame) {
 		return length
 	}
 	wire.PutPadding(frame[:from], length)

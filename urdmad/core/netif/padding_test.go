@@ -9,24 +9,21 @@ import (
 )
 
 // TestStretch: a datagram that must be fragmented is padded to the length from which on the kernel
-// fragments, and arrives unchanged; if the peer accepts no padding, or the kernel fragments any datagram,
-// it is not padded.
+// fragments, and arrives unchanged; if the kernel fragments any datagram, it is not padded.
 func TestStretch(t *testing.T) {
 	const from, length = 1460, 1452
 	for _, c := range []struct {
 		name   string
 		from   int
-		takes  bool
 		length int
 		want   int
 	}{
-		{"longest", from, true, length, from},
-		{"shorter", from, true, 1253, from},
-		{"peer without padding", from, false, length, length},
-		{"kernel that fragments anything", 0, true, length, length},
-		{"no room for padding", length + 1, true, length, length},
+		{"longest", from, length, from},
+		{"shorter", from, 1253, from},
+		{"kernel that fragments anything", 0, length, length},
+		{"no room for padding", length + 1, length, length},
 	} {
-		p := &Path{n: &Interface{info: port.Info{FragmentFrom: c.from}}, takes: c.takes}
+		p := &Path{n: &Interface{info: port.Info{FragmentFrom: c.from}}}
 		frame := make([]byte, length, from)
 		for i := range frame[:c.length] {
 			frame[i] = byte(i)

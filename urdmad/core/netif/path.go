@@ -20,8 +20,6 @@ type Path struct {
 	head  wire.Encap
 	whole int    // length of the longest datagram that is sent with don't-fragment
 	batch *batch // nil on a port of frames
-	takes bool   // the peer accepts padding
-	pads  bool   // padding is useful
 }
 
 // Path returns the path from local to peer by a link.
@@ -135,9 +133,6 @@ func (p *Path) Moved(d *Datagram) bool { return p.n.info.Datagrams && d.Link.Por
 // Move changes the path to the socket from which a datagram came.
 func (p *Path) Move(d *Datagram) { p.peer.Port = d.Link.Port }
 
-// TakesPadding records that the peer accepts padding.
-func (p *Path) TakesPadding() { p.takes, p.pads = true, p.n.info.Batches }
-
 // MTU returns the length of the largest IP packet that the path is known to carry, in bytes; if it is
 // unknown, the port's MTU.
 func (p *Path) MTU() int {
@@ -219,7 +214,7 @@ func (p *Path) Send(frame []byte, length int) {
 			how |= port.TxFragment
 			length = p.stretch(frame, length)
 		}
-		alike := p.pads && how == 0
+		alike := p.n.info.Batches && how == 0
 		if alike {
 			p.n.tx.level(&p.peer, length)
 		}

@@ -80,14 +80,14 @@ func TestPathComesToTakeLess(t *testing.T) {
 	}
 }
 
-// TestPathToOlderPeer: connecting to a peer that doesn't know probes works as before.
-func TestPathToOlderPeer(t *testing.T) {
-	for _, older := range []string{"active", "passive", "both"} {
+// TestUnansweredProbes: if no probe is answered, connecting works all the same.
+func TestUnansweredProbes(t *testing.T) {
+	for _, silent := range []string{"active", "passive", "both"} {
 		w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
-		if older != "active" {
+		if silent != "active" {
 			w.PipeA.Refuse = 1
 		}
-		if older != "passive" {
+		if silent != "passive" {
 			w.PipeB.Refuse = 1
 		}
 		a, b := w.Pair(false, nil)

@@ -4,8 +4,8 @@
 //
 // A search begins with two probes: one of the base size, and one of the largest size that our port sends.
 // If the peer answers only the first, sizes in between are probed, several at a time, until the largest
-// answered and the smallest unanswered size are close. A peer that answers nothing is too old to support
-// this, or not reachable: then the path MTU is unknown, and nothing changes.
+// answered and the smallest unanswered size are close. If the peer answers nothing, the path MTU is
+// unknown, and nothing changes.
 //
 // The package is pure: it takes events and the time, and returns the probes to send. Sizes are lengths of
 // UDP payloads, in bytes.

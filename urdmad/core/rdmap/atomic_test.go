@@ -140,16 +140,6 @@ func TestAtomicAccess(t *testing.T) {
 	})
 }
 
-// TestAtomicNotTaken: to a peer that has not said that it takes them, none is sent.
-func TestAtomicNotTaken(t *testing.T) {
-	w := enginetest.New(t, enginetest.Options{Seed: 83})
-	a := w.A.NewClient().NewQP(nil)
-	w.Stranger().Dial(a, 4)
-	found, words := a.Client.Register(8, enginetest.ReadWrite), w.B.NewClient().Register(8, atomicRights)
-	a.Post(enginetest.FetchAdd(1, words, 0, 1), found.SGE(0, 8))
-	enginetest.Expect(t, "sender", a.Send.Completions(1), []uint64{1}, abi.StatusLocQPOpErr)
-}
-
 // TestAtomicSegments: requests and responses byte by byte, except the STag and the request identifier.
 func TestAtomicSegments(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 84})

@@ -72,17 +72,6 @@ func TestImmediateSolicited(t *testing.T) {
 	})
 }
 
-// TestImmediateNotTaken: to a peer that has not said that it takes immediate
-// data, none is sent.
-func TestImmediateNotTaken(t *testing.T) {
-	w := enginetest.New(t, enginetest.Options{Seed: 72})
-	a := w.A.NewClient().NewQP(nil)
-	w.Stranger().Dial(a, 4)
-	mine := a.Client.Register(100, enginetest.ReadWrite)
-	a.Post(enginetest.WithImmediate(enginetest.Send(1), 1), mine.SGE(0, 100))
-	enginetest.Expect(t, "sender", a.Send.Completions(1), []uint64{1}, abi.StatusLocQPOpErr)
-}
-
 // TestImmediateSegments: both forms as docs/WIRE.md chapter 1 has them, byte by
 // byte.
 func TestImmediateSegments(t *testing.T) {

@@ -116,3 +116,11 @@ func (s *Stream) Revoked(token uint64) (refused *Segment, code wire.TermCode) {
 	}
 	return s.answers.at(slot).request(), wire.TermProtectionSTag
 }
+
+// AcceptedBy returns the messages that a urdmad with these capabilities accepts beyond RFC 5040's.
+func AcceptedBy(capabilities uint32) qp.Messages {
+	if capabilities&wire.CapXRC != 0 {
+		return qp.ImmediateData | qp.Atomics | qp.XRC
+	}
+	return qp.ImmediateData | qp.Atomics
+}

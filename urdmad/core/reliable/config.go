@@ -41,13 +41,8 @@ const (
 	DefaultInitialCwnd = 64
 )
 
-// MaxWindow bounds both windows: credits have 12 bits on the wire, which can't express a window of 4096.
-// MaxWideWindow is the bound for 20-bit credits (Config.Wide): 10 Gb/s with a round trip of 50 ms are
-// 43,000 segments of 1,500 bytes.
-const (
-	MaxWindow     = 2048
-	MaxWideWindow = 1 << 16
-)
+// MaxWindow bounds both windows: 10 Gb/s with a round trip of 50 ms are 43,000 segments of 1,500 bytes.
+const MaxWindow = 1 << 16
 
 // Config has the parameters of a connection. Init replaces zeros by defaults and limits values out of
 // range, so every Config gives a working Conn.
@@ -57,7 +52,7 @@ type Config struct {
 
 	// Window is the number of unacknowledged segments that we keep, and RecvWindow the number of segments
 	// past the cumulative acknowledgement that we can hold out of order. Both are rounded up to a power of
-	// two, at most MaxWindow or MaxWideWindow.
+	// two, at most MaxWindow.
 	Window     int
 	RecvWindow int
 
@@ -68,9 +63,6 @@ type Config struct {
 	// PeerWindow is the receive window in the peer's handshake, in segments; 0 if it had none: then the
 	// peer's first packet sets it.
 	PeerWindow int
-
-	// Wide says that both sides send and read 20-bit credits.
-	Wide bool
 
 	// Batches says that at either end a packet in a batch costs much less than a single packet. Then a
 	// stream from the peer is acknowledged less often (ackPolicy), and we ask for an acknowledgement at the
@@ -97,12 +89,7 @@ type Config struct {
 
 // normalize fills in defaults and limits values.
 func (cfg *Config) normalize() {
-	most := MaxWindow
-	if cfg.Wide {
-		most = MaxWideWindow
-	}
-	cfg.Window = min(WindowSize(cfg.Window), most)
-	cfg.RecvWindow = min(WindowSize(cfg.RecvWindow), most)
+	cfg.Window, cfg.RecvWindow = WindowSize(cfg.Window), WindowSize(cfg.RecvWindow)
 	orDefault(&cfg.DeathTimeout, DefaultDeathTimeout)
 	orDefault(&cfg.MaxRTO, DefaultMaxRTO)
 	orDefault(&cfg.MinRTO, DefaultMinRTO)
@@ -130,13 +117,13 @@ func orDefault(t *Time, def Time) {
 	}
 }
 
-// WindowSize rounds n up to a power of two within 1 and MaxWideWindow.
+// WindowSize rounds n up to a power of two within 1 and MaxWindow.
 func WindowSize(n int) int {
 	if n <= 0 {
 		return DefaultWindow
 	}
 	size := 1
-	for size < n && size < MaxWideWindow {
+	for size < n && size < MaxWindow {
 		size *= 2
 	}
 	return size

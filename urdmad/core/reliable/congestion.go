@@ -89,10 +89,7 @@ const (
 )
 
 func (g *congestion) init(cfg *Config) {
-	short := cfg.Window
-	if cfg.Wide {
-		short = min(short, DefaultWindow)
-	}
+	short := min(cfg.Window, DefaultWindow)
 	*g = congestion{
 		window: min(cfg.InitialCwnd, max(short, minCwnd)),
 		thresh: short,

@@ -64,7 +64,7 @@ func runDriver(t *testing.T, in []byte) {
 		PeerWindow: int(d.byte()), Batches: flags&8 != 0,
 	}
 	if d.wide = flags&0x31 == 0x11; d.wide {
-		cfg.Wide, cfg.Window, cfg.RecvWindow = true, 1<<(d.byte()%14), 1<<(d.byte()%14)
+		cfg.Window, cfg.RecvWindow = 1<<(d.byte()%14), 1<<(d.byte()%14)
 	}
 	if flags&2 != 0 {
 		cfg.KeepAlive = reliable.Second

@@ -7,7 +7,7 @@ import "testing"
 // would show a loss.
 func TestReorderingFollowsTheWindow(t *testing.T) {
 	var c Conn
-	c.Init(Config{Window: MaxWideWindow, RecvWindow: 1024, Wide: true})
+	c.Init(Config{Window: MaxWindow, RecvWindow: 1024})
 	for i := range Time(20) {
 		now := (i + 1) * Millisecond
 		psn := c.Send(now, 1, 0)

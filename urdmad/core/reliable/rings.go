@@ -3,9 +3,9 @@ package reliable
 import "urdma/wire"
 
 // Records of unacknowledged segments are in a ring that is only as long as necessary: most connections are
-// idle or have one message outstanding, and a ring for a whole window is 32 KiB, or 2 MiB for a wide one. A
-// connection begins with leastRing records. If it fills its ring, it takes a longer one, and returns it
-// once everything is acknowledged.
+// idle or have one message outstanding, and a ring for a whole window has up to 2 MiB. A connection begins
+// with leastRing records. If it fills its ring, it takes a longer one, and returns it once everything is
+// acknowledged.
 
 // leastRing is the number of segments for which a connection always has records, a power of two.
 const leastRing = 16
@@ -13,7 +13,7 @@ const leastRing = 16
 // leastHeld is the number of segments past the next one that a connection can always record as held.
 const leastHeld = 64
 
-// spareBytes bounds the memory that a Rings keeps for later connections. Rings longer than MaxWindow have
+// spareBytes bounds the memory that a Rings keeps for later connections. Rings longer than shortRing have
 // an equal bound of their own, because a few of them would leave no space for all others.
 const (
 	spareBytes   = 8 << 20
@@ -44,14 +44,17 @@ func (r *records) index(p wire.PSN) uint32 { return uint32(p) & r.mask() }
 type Rings struct {
 	spare spares[records]
 	held  spares[slotSet] // all of them empty
-	bytes int             // total of rings for at most MaxWindow segments
-	wide  int             // total of longer rings
+	bytes int             // total of rings for at most shortRing segments
+	long  int             // total of longer rings
 }
+
+// shortRing is the number of segments of the longest short ring.
+const shortRing = 2048
 
 // kept returns the byte count for rings for size segments.
 func (r *Rings) kept(size int) *int {
-	if size > MaxWindow {
-		return &r.wide
+	if size > shortRing {
+		return &r.long
 	}
 	return &r.bytes
 }

@@ -50,9 +50,9 @@ func TestIdleHoldsLittle(t *testing.T) {
 // TestWideIdleHoldsLittle: a window of 65,536 costs an idle connection no more memory either, in either
 // direction, after all its segments are acknowledged and delivered.
 func TestWideIdleHoldsLittle(t *testing.T) {
-	const window = reliable.MaxWideWindow
+	const window = reliable.MaxWindow
 	c := new(reliable.Conn)
-	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window, Wide: true,
+	c.Init(reliable.Config{LocalISN: 1000, PeerISN: 5000, Window: window, RecvWindow: window,
 		Rings: new(reliable.Rings)})
 	if err := c.OnAck(1, 1000, window); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestGrowingKeepsOrder(t *testing.T) {
 // fatConn is a connection of 65,536 segments that takes rings from r.
 func fatConn(r *reliable.Rings) *reliable.Conn {
 	c := new(reliable.Conn)
-	c.Init(reliable.Config{Window: reliable.MaxWideWindow, RecvWindow: 1024, Wide: true, Rings: r})
+	c.Init(reliable.Config{Window: reliable.MaxWindow, RecvWindow: 1024, Rings: r})
 	return c
 }
 
@@ -140,7 +140,7 @@ func burstOf(t *testing.T, c *reliable.Conn, n int) {
 	for range n {
 		c.Send(2, 1, 0)
 	}
-	if err := c.OnAck(3, c.Next(), reliable.MaxWideWindow); err != nil {
+	if err := c.OnAck(3, c.Next(), reliable.MaxWindow); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -153,7 +153,7 @@ func TestLongRingsLeaveRoomForOthers(t *testing.T) {
 	for range 6 {
 		fat = append(fat, fatConn(rings))
 		for _, c := range fat { // all at once
-			for range reliable.MaxWideWindow - int(c.Next().Sub(c.Acked())) {
+			for range reliable.MaxWindow - int(c.Next().Sub(c.Acked())) {
 				c.Send(2, 1, 0)
 			}
 		}
@@ -187,7 +187,7 @@ func TestLongRingsLeaveRoomForOthers(t *testing.T) {
 // doesn't take as many records for each short burst ever after.
 func TestShortBurstTakesShortRing(t *testing.T) {
 	c := fatConn(new(reliable.Rings))
-	burstOf(t, c, reliable.MaxWideWindow)
+	burstOf(t, c, reliable.MaxWindow)
 	burstOf(t, c, 40)
 	for range 40 {
 		c.Send(2, 1, 0)

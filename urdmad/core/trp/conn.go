@@ -136,10 +136,7 @@ func (c *Conn) Start(p Start) {
 	c.path = c.port.If.Path(p.Link, c.Local, c.Peer)
 	c.path.Follow()
 	size := min(c.port.MaxSegmentTo(c.Peer.Addr()), int(p.Peer.MaxSegment))
-	c.PeerAccepts = messages(p.Peer.Capabilities)
-	if p.Peer.Capabilities&wire.CapPadding != 0 {
-		c.path.TakesPadding()
-	}
+	c.PeerAccepts = rdmap.AcceptedBy(p.Peer.Capabilities)
 	c.stream.Init(p.QP, c.IRD, size, c.port.WholeLines(), c.s.streams)
 	c.budget = budgetFor(&c.path, c.stream.TaggedPayload()+wire.TaggedLen)
 	r := c.s.reliability(c, &p)
@@ -163,10 +160,8 @@ const socketDelay = 500 * clock.Microsecond
 // after the timeouts in its queue pair's attributes, and sends keep-alive probes only while it awaits an
 // answer.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
-	wide := p.Peer.Capabilities&wire.CapCredits != 0
-	sends, holds := c.port.windows(wide)
 	r := reliable.Config{
-		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: sends, RecvWindow: holds, Wide: wide,
+		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.sends(), RecvWindow: c.port.holds,
 		PeerWindow:   int(p.Peer.RecvWindow),
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}

@@ -19,29 +19,12 @@ func (c *Conn) Extension(q *qp.QP) wire.TRPExtension {
 // Offer returns our offer to a peer for a connection of q on a port, without the cookie.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
-	capabilities := wire.CapImmediate | wire.CapAtomic | wire.CapRetry | wire.CapCredits
-	if p.If.Batches.Datagrams {
-		capabilities |= wire.CapPadding
-	}
+	capabilities := uint32(0)
 	if q.Type == abi.QPTypeXRCRecv {
 		capabilities |= wire.CapXRC
 	}
 	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()), RecvWindow: uint16(p.Window()),
 		Capabilities: capabilities}
-}
-
-// messages returns the message types that a peer with these capabilities accepts.
-func messages(capabilities uint32) (m qp.Messages) {
-	if capabilities&wire.CapImmediate != 0 {
-		m |= qp.ImmediateData
-	}
-	if capabilities&wire.CapAtomic != 0 {
-		m |= qp.Atomics
-	}
-	if capabilities&wire.CapXRC != 0 {
-		m |= qp.XRC
-	}
-	return m
 }
 
 // ControlPacket is a request, an accept, a reject, or the fin of a connection that was never started on

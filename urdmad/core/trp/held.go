@@ -34,7 +34,7 @@ type heldPage struct {
 // heldPages are the worker's unused pages.
 type heldPages struct{ free []*heldPage }
 
-// sparePages bounds the unused pages: enough for one whole wide window.
+// sparePages bounds the unused pages: enough for one longest window.
 const sparePages = 1024
 
 func (h *heldRing) init(window int, spare *heldPages) { h.window, h.spare = window, spare }

@@ -17,8 +17,8 @@ type Port struct {
 	Immediate bool
 
 	s      *Stack
-	window int
-	wide   int // window to a peer that reads 20-bit credits
+	window int // how many segments a connection keeps at first
+	holds  int // and later
 	conns  [1 << 16]*Conn
 	past   Traffic // of connections that have left their queue pairs
 	lightSenders
@@ -38,35 +38,24 @@ func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(pee
 // length matters more there, because consecutive segments of equal length leave in one batch.
 func (p *Port) WholeLines() bool { return !netif.OfDatagrams(p.If) }
 
-// Window returns how many segments past the last one in order a connection keeps: the configured number,
-// limited by what the port can hold while the worker is away. It may be more if both sides use 20-bit
-// credits (windows).
+// Window returns how many segments past the last one in order a connection keeps at first: the configured
+// number, limited by what the port can hold while the worker is away.
 func (p *Port) Window() int { return p.window }
 
 // fitWindows sets how many packets connections keep: at most as many as the port holds while the worker is
-// away. A wide window is limited to what one connection can keep while a gap is open
-// (netif.Interface.Keep).
+// away, and as one connection can keep while a gap is open (netif.Interface.Keep).
 func (p *Port) fitWindows() {
 	room := p.If.ReceiveWindow()
 	if room == 0 {
-		room = reliable.MaxWideWindow
+		room = reliable.MaxWindow
 	}
 	for p.window = p.s.cfg.Window; p.window > max(room, minWindow); {
 		p.window /= 2
 	}
-	most := min(p.s.cfg.wideWindow(), room, p.If.Keepable/2)
-	for p.wide = p.window; 2*p.wide <= most; {
-		p.wide *= 2
+	most := min(p.s.cfg.sends(), room, p.If.Keepable/2)
+	for p.holds = p.window; 2*p.holds <= most; {
+		p.holds *= 2
 	}
-}
-
-// windows returns how many segments a connection has outstanding at most, and how many it keeps; wide means
-// that the peer reads 20-bit credits.
-func (p *Port) windows(wide bool) (sends, holds int) {
-	if wide {
-		return p.s.cfg.wideWindow(), p.wide
-	}
-	return p.s.cfg.Window, p.window
 }
 
 // Receive passes a datagram from the interface to its connection, to the connection manager, or to a queue

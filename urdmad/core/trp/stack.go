@@ -18,6 +18,9 @@ import (
 // each acknowledgement.
 const minWindow = 32
 
+// maxFirstWindow is the longest window in a handshake, which has 12 bits for it.
+const maxFirstWindow = 2048
+
 // Config configures a Stack. Zero values mean the defaults of package reliable.
 type Config struct {
 	DeathTimeout clock.Time // silence after which a peer counts as dead
@@ -34,12 +37,12 @@ type Numbers interface {
 	Give(number uint16)      // undoes one Take
 }
 
-// wideWindow returns how many segments a connection may have outstanding if the peer uses 20-bit credits.
-func (cfg *Config) wideWindow() int {
+// sends returns how many segments a connection may have outstanding.
+func (cfg *Config) sends() int {
 	if cfg.bounded {
 		return cfg.Window
 	}
-	return reliable.MaxWideWindow
+	return reliable.MaxWindow
 }
 
 // Handler is the connection manager.
@@ -80,7 +83,7 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 		cfg.DeathTimeout = reliable.DefaultDeathTimeout
 	}
 	cfg.bounded = cfg.Window > 0
-	cfg.Window = min(reliable.WindowSize(cfg.Window), reliable.MaxWindow)
+	cfg.Window = min(reliable.WindowSize(cfg.Window), maxFirstWindow)
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
 }
 

@@ -14,8 +14,8 @@ func fatLink(size int, loss float64) Link {
 
 // newFatStream is newStream for peers with 20-bit credits, and with windows of that size.
 func newFatStream(seed uint64, link Link) *stream {
-	const window = reliable.MaxWideWindow
-	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024, Wide: true,
+	const window = reliable.MaxWindow
+	return newStreamOf(seed, link, reliable.Config{Window: window, RecvWindow: window, PeerWindow: 1024,
 		Batches: true})
 }
 
