@@ -307,7 +307,7 @@ func TestHandshakeFields(t *testing.T) {
 		"trp.op": "2", "trp.psn": "1000", "trp.ack": "4294967294", "trp.connect.private_len": "0", "trp.connect.ird": "4",
 		"trp.connect.ord":     "2",
 		"trp.connect.private": "", "trp.connect.ext.cookie": "0xaaaabbbb", "trp.connect.ext.qpn": "0x00000034",
-		"trp.connect.ext.max_segment": "8192", "trp.connect.ext.window": "64", "trp.connect.ext.capabilities": "0x00000001",
+		"trp.connect.ext.max_segment": "8192", "trp.connect.ext.window": "64", "trp.connect.ext.capabilities": "0x00000004",
 		"trp.analysis.request_in": "1", "trp.analysis.answer_in": "",
 	}, {
 		"trp.op": "3", "trp.psn": "0", "trp.ack": "4294967294", "trp.connect.private_len": "3",
@@ -346,10 +346,10 @@ func TestRetry(t *testing.T) {
 	names := []string{"trp.op", "trp.connect.ext.echo", "trp.connect.ext.target", "trp.connect.ext.capabilities",
 		"trp.analysis.request_in", "trp.analysis.answer_in", "trp.malformed"}
 	want := [][]string{
-		{"1", "", "", "0x00000008", "", "4", ""},
+		{"1", "", "", "0x00000000", "", "4", ""},
 		{"7", "0x0000abcd", "0x00000000", "0x00000000", "1", "", ""},
-		{"1", "0x0000abcd", "0x00000000", "0x00000008", "", "", ""},
-		{"2", "", "", "0x00000001", "1", "", ""},
+		{"1", "0x0000abcd", "0x00000000", "0x00000000", "", "", ""},
+		{"2", "", "", "0x00000004", "1", "", ""},
 	}
 	for i, row := range columns(t, writeCapture(t, byAnother, []packet{request, retry, again, accept}), names, "-2") {
 		if !slices.Equal(row, want[i]) {
