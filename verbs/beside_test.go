@@ -67,7 +67,7 @@ func TestClosedBesideMakers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			idle := held(t)
 			for round := range 60 {
-				c := must(verbs.Open(d.socket))(t)
+				c := must(verbs.Open(d.Socket))(t)
 				var all sync.WaitGroup
 				all.Go(func() {
 					if err := maker(c); err != nil && !errors.Is(err, verbs.ErrClosed) {

@@ -247,7 +247,7 @@ func TestDeviceQuery(t *testing.T) {
 		t.Errorf("first %+v, then %+v", device, again)
 	}
 	must(again.Open())(t)
-	d.kill()
+	d.Kill()
 	if _, err := device.Query(); !errors.Is(err, verbs.ErrGone) {
 		t.Errorf("after urdmad's end: %v", err)
 	}

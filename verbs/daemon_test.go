@@ -1,114 +1,40 @@
 package verbs_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
+	"urdma/test/programtest"
 	"urdma/verbs"
 )
 
 // roleVariable makes the test binary run as a peer process instead, see roles.
 const roleVariable = "URDMA_VERBS_TEST_ROLE"
 
-var programs struct {
-	once sync.Once
-	dir  string
-	why  string // why they could not be built; the test is then skipped
-	err  error
-}
-
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(roles[role]())
 	}
-	status := m.Run()
-	if programs.dir != "" {
-		os.RemoveAll(programs.dir)
-	}
-	os.Exit(status)
+	os.Exit(programtest.Main(m))
 }
 
-// program builds urdmad and the example once and returns the path of one of them.
-func program(t testing.TB, name string) string {
-	t.Helper()
-	programs.once.Do(func() {
-		if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {
-			programs.why = fmt.Sprintf("urdmad needs libdpdk-dev to build (pkg-config libdpdk: %v %s)", err, out)
-			return
-		}
-		if programs.dir, programs.err = os.MkdirTemp("", "urdma-verbs-"); programs.err != nil {
-			return
-		}
-		build := exec.Command("go", "build", "-o", programs.dir+"/", "urdma/urdmad", "urdma/examples/go/ping",
-			"urdma/examples/go/srq", "urdma/examples/go/ud")
-		if out, err := build.CombinedOutput(); err != nil {
-			programs.err = fmt.Errorf("%w\n%s", err, out)
-		}
-	})
-	if programs.why != "" {
-		t.Skip(programs.why)
-	}
-	if programs.err != nil {
-		t.Fatal(programs.err)
-	}
-	return filepath.Join(programs.dir, name)
-}
-
-// daemon is a urdmad for this test, with the built-in configuration unless arguments change it.
+// daemon is a urdmad for this test.
 type daemon struct {
-	t      testing.TB
-	cmd    *exec.Cmd
-	dir    string // its XDG_RUNTIME_DIR
-	socket string
-	ended  sync.Once
+	*programtest.Daemon
+	t testing.TB
 }
 
 func startDaemon(t testing.TB, args ...string) *daemon {
 	t.Helper()
-	path := program(t, "urdmad")
-	dir := t.TempDir()
-	d := &daemon{t: t, dir: dir, socket: filepath.Join(dir, "urdma", "urdmad.sock")}
-	d.cmd = exec.Command(path, args...)
-	d.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "URDMA_SOCKET=")
-	var log bytes.Buffer
-	d.cmd.Stderr, d.cmd.Stdout = &log, &log
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		d.kill()
-		if t.Failed() {
-			t.Logf("urdmad said:\n%s", log.String())
-		}
-	})
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if c, err := verbs.Open(d.socket); err == nil {
-			c.Close()
-			return d
-		}
-	}
-	t.Fatal("urdmad did not open its socket within a minute")
-	return nil
-}
-
-// kill is kill -9.
-func (d *daemon) kill() {
-	d.ended.Do(func() {
-		_ = d.cmd.Process.Kill() // it has exited by itself
-		_ = d.cmd.Wait()         // reports the signal
-	})
+	return &daemon{programtest.Start(t, args...), t}
 }
 
 func (d *daemon) open() *verbs.Client {
 	d.t.Helper()
-	c, err := verbs.Open(d.socket)
+	c, err := verbs.Open(d.Socket)
 	if err != nil {
 		d.t.Fatal(err)
 	}

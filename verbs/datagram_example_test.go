@@ -7,18 +7,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"urdma/test/programtest"
 )
 
 // TestDatagramExample: examples/go/ud with two clients.
 func TestDatagramExample(t *testing.T) {
-	ud := program(t, "ud")
+	ud := programtest.Program(t, "urdma/examples/go/ud")
 	d := startDaemon(t)
 	free := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := free.Addr().String()
 	ok(t, free.Close())
 	run := func(args ...string) (*exec.Cmd, *strings.Builder) {
 		c, said := exec.CommandContext(patience(t), ud, args...), new(strings.Builder)
-		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir, "URDMA_SOCKET=")
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.Dir, "URDMA_SOCKET=")
 		c.Stdout, c.Stderr = said, said
 		ok(t, c.Start())
 		return c, said

@@ -190,7 +190,7 @@ func TestDatagramStates(t *testing.T) {
 	if text, _ := other.hear(t); text != "well again" {
 		t.Errorf("heard %q", text)
 	}
-	d.kill()
+	d.Kill()
 	if c := e.next(t, verbs.StatusWRFlushErr); c.ID != 100 || c.Op != verbs.DidRecv {
 		t.Errorf("completion %+v after urdmad's end", c)
 	}

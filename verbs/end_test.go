@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/test/programtest"
 	"urdma/verbs"
 )
 
@@ -47,7 +48,7 @@ func TestPeerKilled(t *testing.T) {
 	l := must(c.Listen(":0"))(t)
 	for range 3 {
 		peer := exec.Command(must(os.Executable())(t))
-		peer.Env = append(os.Environ(), roleVariable+"=victim", "URDMA_SOCKET=", "XDG_RUNTIME_DIR="+d.dir,
+		peer.Env = append(os.Environ(), roleVariable+"=victim", "URDMA_SOCKET=", "XDG_RUNTIME_DIR="+d.Dir,
 			fmt.Sprintf("URDMA_VERBS_TEST_ADDRESS=127.0.0.1:%d", l.Addr().Port()))
 		peer.Stdout = os.Stderr
 		ok(t, peer.Start())
@@ -120,7 +121,7 @@ func TestDaemonKilled(t *testing.T) {
 	})
 	time.Sleep(100 * time.Millisecond)
 	start := time.Now()
-	p.d.kill()
+	p.d.Kill()
 	all.Wait()
 	t.Logf("MEASURED everything that waited knew %v after the kill", time.Since(start))
 	for ev := range x.Events() {
@@ -188,7 +189,7 @@ func TestClientClosed(t *testing.T) {
 	far := d.open()
 	var descriptors int
 	for round := range 5 {
-		near := must(verbs.Open(d.socket))(t)
+		near := must(verbs.Open(d.Socket))(t)
 		p := &pair{d: d, near: near, far: far}
 		p.connect(t, verbs.ConnOptions{}, verbs.ConnOptions{})
 		ctx := patience(t)
@@ -240,11 +241,11 @@ func TestNoDaemon(t *testing.T) {
 
 // TestExample: the two sides of examples/go/ping.
 func TestExample(t *testing.T) {
-	ping := program(t, "ping")
+	ping := programtest.Program(t, "urdma/examples/go/ping")
 	d := startDaemon(t)
 	run := func(args ...string) *exec.Cmd {
 		c := exec.CommandContext(patience(t), ping, args...)
-		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir, "URDMA_SOCKET=")
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.Dir, "URDMA_SOCKET=")
 		return c
 	}
 	const address = "198.18.0.1:7474"

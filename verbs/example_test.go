@@ -8,7 +8,7 @@ import (
 
 // TestExamples runs the examples, which need a urdmad and so have no output comment for go test.
 func TestExamples(t *testing.T) {
-	t.Setenv("URDMA_SOCKET", startDaemon(t).socket)
+	t.Setenv("URDMA_SOCKET", startDaemon(t).Socket)
 	for _, c := range []struct {
 		name    string
 		example func()

@@ -21,8 +21,8 @@ func init() { roles["few"] = fewDescriptors }
 func TestFewDescriptors(t *testing.T) {
 	d := startDaemon(t)
 	c := exec.Command(must(os.Executable())(t))
-	c.Env = append(os.Environ(), roleVariable+"=few", "URDMA_SOCKET="+d.socket,
-		fmt.Sprintf("URDMAD_PID=%d", d.cmd.Process.Pid))
+	c.Env = append(os.Environ(), roleVariable+"=few", "URDMA_SOCKET="+d.Socket,
+		fmt.Sprintf("URDMAD_PID=%d", d.Cmd.Process.Pid))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -188,7 +188,7 @@ func TestDatagramServiceEnd(t *testing.T) {
 	}()
 	conn := must(d.open().Dial(ctx, fmt.Sprintf("198.18.0.1:%d", l.Addr().Port()),
 		&verbs.ConnOptions{QP: verbs.QPOptions{Type: verbs.UD}}))(t)
-	d.kill()
+	d.Kill()
 	if err := <-accepted; !errors.Is(err, verbs.ErrGone) {
 		t.Errorf("a server that waits for a datagram: %v", err)
 	}

@@ -19,7 +19,7 @@ import (
 // stop stops urdmad and waits for all threads: a running thread continues for a moment after the signal.
 func (d *daemon) stop(t *testing.T) {
 	t.Helper()
-	ok(t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	ok(t, d.Cmd.Process.Signal(syscall.SIGSTOP))
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		running := d.threadsBut(t, "T")
 		if running == 0 {
@@ -34,7 +34,7 @@ func (d *daemon) stop(t *testing.T) {
 // threadsBut returns how many of urdmad's threads are not in this state (proc(5)).
 func (d *daemon) threadsBut(t testing.TB, state string) (n int) {
 	t.Helper()
-	tasks := fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid)
+	tasks := fmt.Sprintf("/proc/%d/task", d.Cmd.Process.Pid)
 	for _, task := range must(os.ReadDir(tasks))(t) {
 		stat, _ := os.ReadFile(filepath.Join(tasks, task.Name(), "stat"))
 		if _, is, alive := strings.Cut(string(stat), ") "); alive && !strings.HasPrefix(is, state) { // after the name
@@ -74,7 +74,7 @@ func (d *daemon) silence(t *testing.T, f func(ctx context.Context) error) {
 	case <-time.After(time.Minute):
 		err = errors.New("it did not end with its context")
 	}
-	ok(t, d.cmd.Process.Signal(syscall.SIGCONT))
+	ok(t, d.Cmd.Process.Signal(syscall.SIGCONT))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("with a silent urdmad: %v, expected DeadlineExceeded", err)
 	}
@@ -88,7 +88,7 @@ func TestSilentUrdmad(t *testing.T) {
 	l := must(far.Listen(":0"))(t)
 	address := fmt.Sprintf("198.18.0.1:%d", l.Addr().Port())
 	d.silence(t, func(ctx context.Context) error {
-		c, err := verbs.OpenContext(ctx, d.socket)
+		c, err := verbs.OpenContext(ctx, d.Socket)
 		if err == nil {
 			c.Close()
 		}
@@ -124,7 +124,7 @@ func TestSilenceIsTold(t *testing.T) {
 		_, err := x.AllocPD()
 		made <- err
 	}()
-	want := fmt.Sprintf("process=%d user=%d state=\"stopped; SIGCONT lets it go on\"", d.cmd.Process.Pid, os.Getuid())
+	want := fmt.Sprintf("process=%d user=%d state=\"stopped; SIGCONT lets it go on\"", d.Cmd.Process.Pid, os.Getuid())
 	select {
 	case line := <-said:
 		if !strings.Contains(line, "urdmad has not answered") || !strings.Contains(line, want) {
@@ -133,7 +133,7 @@ func TestSilenceIsTold(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("nothing is said of a stopped urdmad")
 	}
-	ok(t, d.cmd.Process.Signal(syscall.SIGCONT))
+	ok(t, d.Cmd.Process.Signal(syscall.SIGCONT))
 	ok(t, <-made)
 }
 
@@ -168,11 +168,11 @@ func TestContextAfterDial(t *testing.T) {
 func TestDroppedAfterDeath(t *testing.T) {
 	d := startDaemon(t)
 	func() {
-		c := must(verbs.Open(d.socket))(t)
+		c := must(verbs.Open(d.Socket))(t)
 		x := must(c.Devices()[0].Open())(t)
 		pd := must(x.AllocPD())(t)
 		must(pd.RegisterMemory(make([]byte, 4096), verbs.LocalWrite))(t)
-		d.kill()
+		d.Kill()
 		<-c.Gone()
 	}()
 	for range 10 { // the collector's finalizers panic if a pin leaked

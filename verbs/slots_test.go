@@ -166,8 +166,8 @@ func TestEveryCompletionOnce(t *testing.T) {
 
 func killedRound(t *testing.T) {
 	p := tight(t)
-	random := rand.New(rand.NewPCG(uint64(p.d.cmd.Process.Pid), 0))
-	t.Logf("seed %d", p.d.cmd.Process.Pid)
+	random := rand.New(rand.NewPCG(uint64(p.d.Cmd.Process.Pid), 0))
+	t.Logf("seed %d", p.d.Cmd.Process.Pid)
 	sends, gets := map[uint64]int{}, map[uint64]int{} // completions expected, by ID
 	silent := map[uint64]bool{}
 	out := make([]verbs.Completion, 8)
@@ -181,7 +181,7 @@ func killedRound(t *testing.T) {
 	delay := time.Duration(random.IntN(3000)) * time.Microsecond
 	go func() {
 		time.Sleep(delay)
-		p.d.kill()
+		p.d.Kill()
 	}()
 	for id := uint64(0); ; id++ {
 		flags := verbs.Signaled

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/test/programtest"
 	"urdma/verbs"
 )
 
@@ -210,7 +211,7 @@ func TestSRQPeersKilled(t *testing.T) {
 	for n := range 20 {
 		p.exchange(t, whole, 3+n)
 	}
-	d.kill()
+	d.Kill()
 	<-far.Gone()
 	if n, err := p.cq.Poll(make([]verbs.Completion, 8)); n != 0 || !errors.Is(err, verbs.ErrGone) {
 		t.Errorf("%d completions, %v", n, err)
@@ -222,11 +223,11 @@ func TestSRQPeersKilled(t *testing.T) {
 
 // TestSRQExample: examples/go/srq with three clients and four buffers.
 func TestSRQExample(t *testing.T) {
-	srq := program(t, "srq")
+	srq := programtest.Program(t, "urdma/examples/go/srq")
 	d := startDaemon(t)
 	run := func(args ...string) (*exec.Cmd, *strings.Builder) {
 		c, said := exec.CommandContext(patience(t), srq, args...), new(strings.Builder)
-		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir, "URDMA_SOCKET=")
+		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.Dir, "URDMA_SOCKET=")
 		c.Stdout, c.Stderr = said, said
 		ok(t, c.Start())
 		return c, said

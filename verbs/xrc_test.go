@@ -191,7 +191,7 @@ func TestXRCEnd(t *testing.T) {
 		}
 	}
 	ok(t, from.PostSend(&verbs.SendWR{ID: 7, Op: verbs.OpSend, Inline: []byte("waits for a receive"), SRQN: m.srq.SRQN()}))
-	d.kill()
+	d.Kill()
 	if c := from.next(t, verbs.StatusWRFlushErr); c.ID != 7 || c.QPN != from.QPN() {
 		t.Errorf("completion %+v after urdmad's end", c)
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // TestRecorderFiles: with "recorder_dir" urdmad writes the flight recorder of a program whose
@@ -31,11 +31,7 @@ func TestRecorderFiles(t *testing.T) {
 	dir := filepath.Join(parent, "records")
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, lab.Config{"recorder_dir": dir})
 	start := func(name, source string) *lab.Process {
-		binary := filepath.Join(n.Directory(), name)
-		if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, source,
-			"-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
-			t.Fatalf("gcc: %v\n%s", err, out)
-		}
+		binary := programtest.Compile(t, filepath.Join(n.Directory(), name), source, "-lrdmacm", "-libverbs")
 		p, err := n.Start(l.Program("urdma"), "exec", "--socket", n.Socket(), "--", binary, n.Address)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // TestStrict: programs that are right pass while all that specifications allow is shown to
@@ -62,11 +62,7 @@ func TestStrictAttributes(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
-			binary := filepath.Join(a.Directory(), "reads")
-			if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary,
-				"testdata/reads.c", "-libverbs").CombinedOutput(); err != nil {
-				t.Fatalf("gcc: %v\n%s", err, out)
-			}
+			binary := programtest.Compile(t, filepath.Join(a.Directory(), "reads"), "testdata/reads.c", "-libverbs")
 			for _, c := range []struct{ variable, attributes, says string }{
 				{"URDMA_STRICT=", "4", ""}, {"URDMA_WARN=error", "4", "0x0816, "}, {"URDMA_STRICT=attributes", "4", "status 9\n"},
 				{"URDMA_WARN=error", "1", ""}, {"URDMA_STRICT=attributes", "1", ""},

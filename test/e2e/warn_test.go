@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 	"urdma/verbs/abi"
 )
 
@@ -169,10 +169,7 @@ func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string
 		!strings.HasPrefix(string(text), fmt.Sprintf("/* %s.c - %s. */\n", name, what)) {
 		t.Errorf("%s does not begin with its name and %q (%v)", source, what, err)
 	}
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary, source,
-		"-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	programtest.Compile(t, binary, source, "-lrdmacm", "-libverbs")
 	option, status := "--explain", 0
 	if by == "warn" {
 		option, status = "--warn=error", abi.WarnStatus
@@ -284,11 +281,7 @@ func warned(t *testing.T, name string) (*lab.Process, error) {
 	t.Helper()
 	need(t, "gcc")
 	n, _ := labtest.JoinIn(t, labtest.New(t), lab.Loopback, nil)
-	binary := filepath.Join(n.Directory(), name)
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/"+name+
-		".c", "-libverbs").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	binary := programtest.Compile(t, filepath.Join(n.Directory(), name), "testdata/"+name+".c", "-libverbs")
 	p, err := n.Start(n.Program("urdma"), "exec", "--socket", n.Socket(), "--warn=error", "--", binary)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // TestRefusedCalls runs real programs, with threads and with one, for which the
@@ -15,11 +16,7 @@ import (
 // another path, or fails with a reason. Neither urdmad nor the checked pair beside
 // it notices.
 func TestRefusedCalls(t *testing.T) {
-	refuse := filepath.Join(t.TempDir(), "refuse")
-	if out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", refuse,
-		"testdata/refuse.c").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	refuse := programtest.Compile(t, filepath.Join(t.TempDir(), "refuse"), "testdata/refuse.c")
 	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
 	server := serveRping(t, a)

@@ -8,6 +8,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // TestUpgrade stops urdmad and starts another under running programs, by SIGTERM
@@ -16,11 +17,7 @@ import (
 // it opens and connects again it works on. Connections within the other urdmad
 // notice nothing.
 func TestUpgrade(t *testing.T) {
-	reopen := filepath.Join(t.TempDir(), "reopen")
-	if out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", reopen,
-		"testdata/reopen.c", "-lrdmacm", "-libverbs").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	reopen := programtest.Compile(t, filepath.Join(t.TempDir(), "reopen"), "testdata/reopen.c", "-lrdmacm", "-libverbs")
 	for name, stop := range map[string]func(*lab.Node) error{
 		"SIGTERM": (*lab.Node).StopDaemon,
 		"SIGKILL": func(n *lab.Node) error { n.Daemon.Kill(); return nil },

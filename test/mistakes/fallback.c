@@ -1,5 +1,5 @@
 /* fallback.c - registers a megabyte of a file that is open for reading only. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>

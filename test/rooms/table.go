@@ -187,6 +187,7 @@ var rules = ruleBook{
 		"test/linked":          {"dpdk/port"},
 		"test/mpi":             {},
 		"test/programs":        {},
+		"test/programtest":     {},
 		"test/recipes":         {},
 		"test/release":         {},
 		"test/pyverbs":         {},

@@ -1,5 +1,5 @@
 /* mark.c - sets a bookmark, without being linked with the library. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <dlfcn.h>
 
 int main(void)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"urdma/test/programtest"
 )
 
 // listed reads one of the checked-in lists of symbols in the real libraries.
@@ -85,7 +87,7 @@ func TestTableIsTrue(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "operations.h"), []byte(operations.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	binary := compile(t, filepath.Join(dir, "answers"), "-I"+dir, "testdata/alone/answers.c", "-libverbs", "-lrdmacm",
+	binary := programtest.Compile(t, filepath.Join(dir, "answers"), "-I"+dir, "testdata/alone/answers.c", "-libverbs", "-lrdmacm",
 		"-ldl")
 	c := exec.Command(binary)
 	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+startUrdmad(t).path)

@@ -7,16 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-func compile(t *testing.T, output string, args ...string) string {
-	t.Helper()
-	args = append([]string{"-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", output}, args...)
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return output
-}
+	"urdma/test/programtest"
+)
 
 // names is the folder with links to the library under the names of the libraries it replaces, as make install
 // creates it.
@@ -38,7 +31,7 @@ var libraryFiles = []string{"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1"
 // folder of names, and with both.
 func TestDlopen(t *testing.T) {
 	d := startUrdmad(t)
-	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")
 	preloaded, named := []string{}, []string{"LD_PRELOAD=", "LD_LIBRARY_PATH=" + names(t)}
 	for _, c := range []struct {
 		env   []string
@@ -73,13 +66,13 @@ func TestDlopenKeepsTheCallersPath(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "plugins"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		binary := compile(t, filepath.Join(dir, "dlopen"), "testdata/alone/dlopen.c", "-ldl", "-Wl,-rpath,$ORIGIN/plugins",
+		binary := programtest.Compile(t, filepath.Join(dir, "dlopen"), "testdata/alone/dlopen.c", "-ldl", "-Wl,-rpath,$ORIGIN/plugins",
 			tags)
 		source := filepath.Join(dir, "plain.c")
 		if err := os.WriteFile(source, []byte("int plain(void);\nint plain(void) { return 7; }\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		compile(t, filepath.Join(dir, "plugins", "libibverbs_plugin.so"), "-shared", "-fPIC", source)
+		programtest.Compile(t, filepath.Join(dir, "plugins", "libibverbs_plugin.so"), "-shared", "-fPIC", source)
 		out, err := run(t, d, nil, binary, "plain", "libibverbs_plugin.so", "plain", "libnone.so", "verbs", "libibverbs.so.1")
 		want := "libibverbs_plugin.so: plain 7\nlibnone.so: libnone.so: cannot open shared object file: No such file or " +
 			"directory\nlibibverbs.so.1: 1 devices\n"
@@ -93,7 +86,7 @@ func TestDlopenKeepsTheCallersPath(t *testing.T) {
 // to check.
 func TestSanitizedProgramLoadsUs(t *testing.T) {
 	d := startUrdmad(t)
-	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "-fsanitize=address", "testdata/alone/dlopen.c", "-ldl")
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "dlopen"), "-fsanitize=address", "testdata/alone/dlopen.c", "-ldl")
 	for _, env := range [][]string{
 		{"ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0"},
 		{"ASAN_OPTIONS=detect_leaks=0", "LD_PRELOAD=", "LD_LIBRARY_PATH=" + names(t)},
@@ -109,7 +102,7 @@ func TestSanitizedProgramLoadsUs(t *testing.T) {
 // every symbol of libibverbs that they need, with immediate binding.
 func TestDriversLoadUnderTheNames(t *testing.T) {
 	d := startUrdmad(t)
-	binary := compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "dlopen"), "testdata/alone/dlopen.c", "-ldl")
 	found := 0
 	for _, driver := range []string{"libmlx5.so.1", "libmlx4.so.1", "libefa.so.1", "libmana.so.1"} {
 		out, err := run(t, d, []string{"LD_PRELOAD=", "LD_BIND_NOW=1", "LD_LIBRARY_PATH=" + names(t)}, binary, "plain",

@@ -18,18 +18,14 @@ import (
 
 	"urdma/inject"
 	"urdma/inspect"
+	"urdma/test/programtest"
 	"urdma/verbs/abi"
 )
 
 func faultsProgram(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "faults")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
-		binary,
-		"testdata/faults/main.c", "-lrdmacm", "-libverbs", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return binary
+	return programtest.Compile(t, filepath.Join(t.TempDir(), "faults"), "testdata/faults/main.c", "-lrdmacm",
+		"-libverbs", "-lpthread")
 }
 
 var update = flag.Bool("update", false, "write the tables of docs/errors.md")
@@ -223,7 +219,7 @@ func TestInjectedIsExplained(t *testing.T) {
 func TestWrongInject(t *testing.T) {
 	r, binary := startWhole(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
-	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_INJECT=send status=NOPE")
+	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.Socket, "URDMA_INJECT=send status=NOPE")
 	if out, err := c.CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), `urdmad refuses to inject "send status=NOPE"`) ||
 		strings.Contains(string(out), "URDMA_STRICT") {
@@ -236,7 +232,7 @@ func TestWrongInject(t *testing.T) {
 func TestEveryEvent(t *testing.T) {
 	r, binary := startWhole(t), faultsProgram(t)
 	c := exec.Command(binary, "events")
-	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket)
+	c.Env = append(os.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.Socket)
 	c.Stderr = os.Stderr
 	stdout, err := c.StdoutPipe()
 	if err != nil {
@@ -247,7 +243,7 @@ func TestEveryEvent(t *testing.T) {
 	}
 	guard := time.AfterFunc(3*time.Minute, func() { _ = c.Process.Kill() })
 	t.Cleanup(func() { guard.Stop(); _ = c.Process.Kill(); _ = c.Wait() })
-	source, err := inspect.Open(r.socket)
+	source, err := inspect.Open(r.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"urdma/test/programtest"
 )
 
 // mallocPreload returns LD_PRELOAD as urdma exec sets it, with other libraries before the malloc library.
@@ -24,7 +26,7 @@ func mallocPreload(t *testing.T, others ...string) string {
 
 func mallocProgram(t *testing.T, args ...string) string {
 	t.Helper()
-	return compile(t, filepath.Join(t.TempDir(), "malloc"),
+	return programtest.Compile(t, filepath.Join(t.TempDir(), "malloc"),
 		append([]string{"-fno-builtin", "testdata/alone/malloc.c"}, args...)...)
 }
 
@@ -65,7 +67,7 @@ func TestMallocOfOthers(t *testing.T) {
 // before and after ours.
 func TestMallocBesideTracer(t *testing.T) {
 	d, binary := startUrdmad(t), mallocProgram(t)
-	tracer := compile(t, filepath.Join(t.TempDir(), "tracer.so"), "-fno-builtin", "-shared", "-fPIC",
+	tracer := programtest.Compile(t, filepath.Join(t.TempDir(), "tracer.so"), "-fno-builtin", "-shared", "-fPIC",
 		"testdata/alone/tracer.c")
 	for how, preload := range map[string]string{"before": mallocPreload(t, tracer),
 		"behind": mallocPreload(t) + ":" + tracer} {
@@ -88,8 +90,8 @@ func TestMallocBesideSanitizer(t *testing.T) {
 // child, too.
 func TestMallocForkHandlers(t *testing.T) {
 	dir := t.TempDir()
-	lib := compile(t, filepath.Join(dir, "libhandlers.so"), "-DLIBRARY", "-shared", "-fPIC", "testdata/alone/handlers.c")
-	binary := compile(t, filepath.Join(dir, "handlers"), "testdata/alone/handlers.c", "-Wl,-rpath,"+dir, lib)
+	lib := programtest.Compile(t, filepath.Join(dir, "libhandlers.so"), "-DLIBRARY", "-shared", "-fPIC", "testdata/alone/handlers.c")
+	binary := programtest.Compile(t, filepath.Join(dir, "handlers"), "testdata/alone/handlers.c", "-Wl,-rpath,"+dir, lib)
 	if out, err := run(t, startUrdmad(t), []string{mallocPreload(t)}, binary); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -9,19 +9,16 @@ import (
 	"testing"
 
 	"urdma/test/lab"
+	"urdma/test/programtest"
 )
 
 // TestObjects runs a program on a real urdmad that uses objects and attributes in all ways, with queue pairs
 // connected by number: each case on its own urdmad, and all on one, to find effects of one case on the next.
 func TestObjects(t *testing.T) {
 	t.Setenv("URDMA_TRANSPORT", "iwarp") // its queue pairs address each other by GID
-	binary := filepath.Join(t.TempDir(), "objects")
 	sources, _ := filepath.Glob("testdata/objects/*.c")
-	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
-		sources...)
-	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "objects"),
+		append(sources, "-libverbs", "-lpthread", "-ldl")...)
 	names, err := exec.Command(binary).Output()
 	if err != nil {
 		t.Fatal(err)

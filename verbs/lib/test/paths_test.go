@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"urdma/test/programtest"
 	"urdma/verbs/abi"
 )
 
@@ -40,7 +41,7 @@ func withTree(t *testing.T) *fakeUrdmad {
 func TestBuiltInPaths(t *testing.T) {
 	for _, fortify := range []string{"-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"} {
 		d := withTree(t)
-		binary := compile(t, filepath.Join(t.TempDir(), "paths"), "-O2", fortify, "testdata/alone/paths.c")
+		binary := programtest.Compile(t, filepath.Join(t.TempDir(), "paths"), "-O2", fortify, "testdata/alone/paths.c")
 		if out, err := run(t, d, nil, binary); err != nil {
 			t.Errorf("%s: %v\n%s", fortify, err, out)
 		}
@@ -76,7 +77,7 @@ func TestNobodysPaths(t *testing.T) {
 // TestInterfaceAddresses: a port's address is the last in the list of interfaces' addresses; if the kernel
 // has it, too, it is listed once.
 func TestInterfaceAddresses(t *testing.T) {
-	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
 	d := startUrdmad(t)
 	out, err := run(t, d, nil, binary, "addresses")
 	if err != nil || !strings.HasSuffix(out, "urdma0 10.1.2.3/255.255.255.0\n") || !strings.Contains(out, "lo 127.0.0.1") {
@@ -97,7 +98,7 @@ func TestInterfaceAddresses(t *testing.T) {
 // TestInterfaceAddresses6: a link-local address has its link as scope; the same address on another link is
 // another address.
 func TestInterfaceAddresses6(t *testing.T) {
-	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
 	for _, c := range []struct {
 		address string
 		scope   uint32
@@ -122,7 +123,7 @@ func TestInterfaceAddresses6(t *testing.T) {
 // TestSameAddressElsewhere: a port may have a link-local address that the kernel has on another link.
 func TestSameAddressElsewhere(t *testing.T) {
 	address, scope := linkLocal(t)
-	binary := compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "paths"), "testdata/alone/paths.c")
 	for _, c := range []struct {
 		scope uint32
 		added bool

@@ -86,7 +86,7 @@ func startBetween(t *testing.T, r *real, answers func(b, oob []byte)) string {
 			if err != nil {
 				return
 			}
-			daemon, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: r.socket, Net: "unixpacket"})
+			daemon, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: r.Socket, Net: "unixpacket"})
 			if err != nil {
 				client.Close()
 				return

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"urdma/test/programtest"
 )
 
 // sanitized builds the cases and the library's libibverbs part into one program, without the parts that a
 // sanitizer's runtime does not support: pages/, and versioned symbols.
 func sanitized(t *testing.T, sanitizers string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "sanitized")
 	var sources []string
 	for _, folder := range []string{"..", "../session", "../datapath", "../device", "../memory", "../datagram"} {
 		found, _ := filepath.Glob(folder + "/*.c")
@@ -21,16 +22,13 @@ func sanitized(t *testing.T, sanitizers string) string {
 	}
 	sources = slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })
 	cases, _ := filepath.Glob("testdata/*.c")
-	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic",
+	args := append([]string{"-rdynamic",
 		"-Wno-tsan", // about fences: what they order is also ordered by atomics on the same variables
-		"-fvisibility=hidden", "-o", binary, "testdata/alone/pages.c"}, append(sources, cases...)...)
+		"-fvisibility=hidden", "testdata/alone/pages.c"}, append(sources, cases...)...)
 	if sanitizers != "" {
 		args = append(args, "-fno-sanitize-recover=all", "-fsanitize="+sanitizers)
 	}
-	if out, err := exec.Command("gcc", append(args, "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return binary
+	return programtest.Compile(t, filepath.Join(t.TempDir(), "sanitized"), append(args, "-lpthread", "-ldl")...)
 }
 
 func TestSanitizers(t *testing.T) {
@@ -91,12 +89,8 @@ func TestYield(t *testing.T) { runAlone(t, "yield") }
 
 // runAlone builds one file of the data path with its test program, and runs it.
 func runAlone(t *testing.T, name string) {
-	binary := filepath.Join(t.TempDir(), name)
-	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
-		"-fno-sanitize-recover=all", "-fsanitize=address,undefined", "-o", binary,
-		"testdata/alone/"+name+".c", "../datapath/"+name+".c", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), name), "-fno-sanitize-recover=all",
+		"-fsanitize=address,undefined", "testdata/alone/"+name+".c", "../datapath/"+name+".c", "-lpthread")
 	if out, err := exec.Command("setarch", "-R", binary).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -7,17 +7,14 @@ import (
 	"testing"
 
 	"urdma/inject"
+	"urdma/test/programtest"
 )
 
 // TestStrict: for each behaviour there is a wrong program that works without it and fails with it or with all
 // of them, and a right one that always works.
 func TestStrict(t *testing.T) {
-	r, binary := startWhole(t), filepath.Join(t.TempDir(), "strict")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
-		binary,
-		"testdata/strict/main.c", "-libverbs").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	r := startWhole(t)
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "strict"), "testdata/strict/main.c", "-libverbs")
 	run := func(strict, name, which, seconds string) string {
 		return strings.TrimSpace(r.run(t, []string{"URDMA_STRICT=" + strict}, binary, name, which, seconds))
 	}
@@ -41,7 +38,7 @@ func TestStrict(t *testing.T) {
 func TestWrongStrict(t *testing.T) {
 	r, binary := startWhole(t), faultsProgram(t)
 	c := exec.Command(binary, "calls")
-	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.socket, "URDMA_STRICT=everthing")
+	c.Env = append(c.Environ(), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.Socket, "URDMA_STRICT=everthing")
 	if out, err := c.CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), `urdmad refuses to inject "strict everthing"`) ||
 		strings.Contains(string(out), "URDMA_INJECT") {

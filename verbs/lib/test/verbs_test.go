@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"urdma/test/programtest"
 	"urdma/verbs/abi"
 )
 
@@ -39,14 +40,9 @@ func preload(t *testing.T) string {
 // program builds the C cases, linked against the real libibverbs as other programs are.
 func program(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "verbs")
 	sources, _ := filepath.Glob("testdata/*.c")
-	args := append([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o", binary},
-		sources...)
-	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return binary
+	return programtest.Compile(t, filepath.Join(t.TempDir(), "verbs"),
+		append(sources, "-libverbs", "-lpthread", "-ldl")...)
 }
 
 // run runs a program with liburdma.so and the socket of d; a test that hangs ends with an error.

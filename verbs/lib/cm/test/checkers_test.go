@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"urdma/test/programtest"
 )
 
 // TestCheckers runs every case under ThreadSanitizer and under valgrind; TestCases uses AddressSanitizer.
@@ -73,18 +75,13 @@ func TestRsocketsSanitizers(t *testing.T) {
 // page conversion, as a sanitizer's runtime owns the address space.
 func rsocketsSanitized(t *testing.T, name, sanitizers string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), name)
-	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-tsan",
-		"-fexceptions", "-rdynamic", "-fvisibility=hidden",
-		"-fno-sanitize-recover=all", "-fsanitize=" + sanitizers, "-o", binary, "../../test/testdata/alone/pages.c"}
+	args := []string{"-Wno-tsan", "-fexceptions", "-rdynamic", "-fvisibility=hidden",
+		"-fno-sanitize-recover=all", "-fsanitize=" + sanitizers, "../../test/testdata/alone/pages.c"}
 	for _, folder := range []string{"../..", "../../session", "../../datapath", "../../device", "../../memory",
 		"../../datagram", "..", "../../rsockets",
 		"../../rsockets/datagrams", "testdata/rsockets/" + name} {
 		sources, _ := filepath.Glob(folder + "/*.c")
 		args = append(args, slices.DeleteFunc(sources, func(s string) bool { return filepath.Base(s) == "first_abi.c" })...)
 	}
-	if out, err := exec.Command("gcc", append(args, "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return binary
+	return programtest.Compile(t, filepath.Join(t.TempDir(), name), append(args, "-lpthread", "-ldl")...)
 }

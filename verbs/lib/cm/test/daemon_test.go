@@ -1,16 +1,15 @@
 package test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
+
+	"urdma/test/programtest"
 )
 
 const (
@@ -19,30 +18,12 @@ const (
 	patience = 5 * time.Minute
 )
 
+func TestMain(m *testing.M) { os.Exit(programtest.Main(m)) }
+
 // daemon is a urdmad with one loopback port, for programs of one test.
 type daemon struct {
-	cmd    *exec.Cmd
-	socket string
-	log    output
-	extra  []string // additional environment variables of its programs
-}
-
-// output collects the output of a process, which can be read while it runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+	*programtest.Daemon
+	extra []string // additional environment variables of its programs
 }
 
 // built returns the absolute path of a file built by `make build`.
@@ -66,39 +47,11 @@ func startDaemon(t *testing.T) *daemon {
 // startDaemonOn starts a urdmad with this port in urdma.json.
 func startDaemonOn(t *testing.T, port string) *daemon {
 	t.Helper()
-	dir := t.TempDir()
-	d := &daemon{socket: filepath.Join(dir, "urdmad.sock")}
-	config := filepath.Join(dir, "urdma.json")
-	text := fmt.Sprintf(`{"ports": [%s], "socket": "%s"}`, port, d.socket)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	config := filepath.Join(t.TempDir(), "urdma.json")
+	if err := os.WriteFile(config, []byte(fmt.Sprintf(`{"ports": [%s]}`, port)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.cmd = exec.Command(built(t, "urdmad"), "--config", config)
-	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		d.kill()
-		if t.Failed() {
-			t.Logf("urdmad said:\n%s", d.log.String())
-		}
-	})
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("unixpacket", d.socket); err == nil { // the socket exists before urdmad listens
-			c.Close()
-			return d
-		}
-		if time.Now().After(end) {
-			t.Fatalf("urdmad made no socket:\n%s", d.log.String())
-		}
-	}
-}
-
-// kill ends urdmad as a crash would.
-func (d *daemon) kill() {
-	_ = d.cmd.Process.Kill()
-	_ = d.cmd.Wait()
+	return &daemon{Daemon: programtest.Start(t, "--config", config)}
 }
 
 // program is one side of a test, running on a daemon.
@@ -106,7 +59,7 @@ type program struct {
 	args   []string
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
-	output output
+	output programtest.Output
 	done   chan error
 }
 
@@ -115,7 +68,7 @@ func (d *daemon) start(t *testing.T, transport string, args ...string) *program 
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	p := &program{args: args, cancel: cancel, done: make(chan error, 1)}
 	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
-	p.cmd.Env = append(os.Environ(), "LD_PRELOAD="+built(t, "liburdma.so"), "URDMA_SOCKET="+d.socket,
+	p.cmd.Env = append(os.Environ(), "LD_PRELOAD="+built(t, "liburdma.so"), "URDMA_SOCKET="+d.Socket,
 		"URDMA_TRANSPORT="+transport)
 	p.cmd.Env = append(p.cmd.Env, d.extra...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output

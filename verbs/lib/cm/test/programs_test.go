@@ -113,7 +113,7 @@ func TestDaemonDies(t *testing.T) {
 			t.Fatal("rping does not run")
 		}
 	}
-	d.kill()
+	d.Kill()
 	for _, p := range waiting {
 		p.fail(t)
 	}

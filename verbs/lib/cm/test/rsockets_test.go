@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"urdma/test/programtest"
 )
 
 const preloadLibrary = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
@@ -20,18 +21,12 @@ const preloadLibrary = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 // rsocketsProgram builds a program in testdata/rsockets, from a file or a folder.
 func rsocketsProgram(t *testing.T, name string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), name)
 	sources, _ := filepath.Glob("testdata/rsockets/" + name + "/*.c")
 	if len(sources) == 0 {
 		sources = []string{"testdata/rsockets/" + name + ".c"}
 	}
-	out, err := exec.Command("gcc", slices.Concat([]string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra",
-		"-Werror", "-o", binary},
-		sources, []string{"-lrdmacm", "-libverbs", "-lpthread"})...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return binary
+	return programtest.Compile(t, filepath.Join(t.TempDir(), name),
+		append(sources, "-lrdmacm", "-libverbs", "-lpthread")...)
 }
 
 const (
@@ -109,7 +104,7 @@ func (d *daemon) isLinked(t *testing.T) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the port is not up: %v\n%s", ports, d.log.String())
+			t.Fatalf("the port is not up: %v\n%s", ports, d.Said.String())
 		}
 	}
 }
@@ -176,7 +171,7 @@ func TestRsocketsDaemonKilled(t *testing.T) {
 	s.says(t, "listening")
 	d.start(t, "iwarp", binary, "c", address, "7791")
 	s.says(t, "connected")
-	d.kill()
+	d.Kill()
 	s.succeed(t)
 }
 
@@ -234,7 +229,7 @@ func (d *daemon) status(t *testing.T) (status map[string]any) {
 func (d *daemon) askStatus(t *testing.T) (status map[string]any, err error) {
 	t.Helper()
 	var said bytes.Buffer
-	command := exec.Command(built(t, "urdma"), "status", "--json", "--socket", d.socket)
+	command := exec.Command(built(t, "urdma"), "status", "--json", "--socket", d.Socket)
 	command.Stderr = &said
 	out, err := command.Output()
 	if err == nil {
