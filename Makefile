@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps deps-bench build daemons relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps build daemons relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -34,9 +34,6 @@ help:
 
 deps:
 	@.ci/deps test
-
-deps-bench:
-	@.ci/deps bench
 
 # The rules of the C parts, with paths from here.
 include examples/examples.mk

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The flags with which pages.mk compiles the C sources.
+// Flags for the C sources and the test programs.
 var compileFlags = []string{
 	"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fvisibility=hidden",
 	"-Wall", "-Wextra", "-Werror", "-I.",
