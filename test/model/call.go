@@ -9,7 +9,7 @@ import (
 // call carries a call out.
 func (j *Judge) call(p *Program, s *state, c Call) (syscall.Errno, error) {
 	i := j.sides[c.Side]
-	if s.pairs[c.Side][c.QP].destroyed && c.What != "limit" && c.What != "deregister" && c.What != "busy" {
+	if s.leftOut(&c) {
 		return 0, nil
 	}
 	switch c.What {
@@ -26,14 +26,8 @@ func (j *Judge) call(p *Program, s *state, c Call) (syscall.Errno, error) {
 		}
 		return i.errno(fmt.Sprintf("receive %d %d%s", qp, c.Receive.ID, i.elements(c.Receive.Elements)))
 	case "limit":
-		if !p.SRQ {
-			return 0, nil
-		}
 		return i.errno(fmt.Sprintf("limit %d", c.Number))
 	case "deregister":
-		if s.gone[c.Side][c.Number] {
-			return 0, nil
-		}
 		return i.errno(fmt.Sprintf("deregister %d", c.Number))
 	case "destroy":
 		return i.errno(fmt.Sprintf("destroy %d", c.QP))

@@ -3,66 +3,38 @@ package model
 import (
 	"encoding/json"
 	"errors"
-	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/lab/labtest"
 )
 
+// wires are those that programs run over; on the first, both sides have one urdmad. In each group what a side sends is
+// one stream, or is not.
 var (
-	seedFlag = flag.Uint64("seed", 0, "run the program of this seed alone")
-	timeFlag = flag.Duration("for", 0, "how long programs run, per wire")
+	wires     = []lab.Wire{lab.Loopback, lab.RoCE, lab.Memif, lab.UDP, lab.TCP}
+	inStreams = wires[2:]
 )
 
-// fixedSeeds is how many programs run always.
-const fixedSeeds = 60
+// fixedSeeds is how many programs always run, before those of a fresh seed.
+const fixedSeeds = 15
 
-// build is the directory that make build fills.
-func build(t *testing.T) string {
-	dir := os.Getenv("URDMA_BUILD")
-	if dir == "" {
-		dir = "../../build"
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "urdmad")); err != nil {
-		t.Skip("make build first: ", err)
-	}
-	return dir
-}
+// providerEnv names an interpreter that runs on the machine's own provider of libibverbs, such as the kernel's rxe.
+const providerEnv = "URDMA_TEST_INTERPRETER"
 
-// newJudge starts urdmads on a wire and an interpreter on each.
+// newJudge joins two hosts by a wire and starts an interpreter on each.
 func newJudge(t *testing.T, w lab.Wire) *Judge {
 	t.Helper()
-	l, err := lab.New(build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	if err := l.Can(w); err != nil {
-		t.Skip(err)
-	}
-	a, b, err := l.Join(w, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(l.Dir, "interpreter")
-	if out, err := exec.Command("gcc", "-std=c11", "-O2", "-D_GNU_SOURCE", "-o", program, "testdata/interpreter.c",
-		"-libverbs").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	j, err := NewJudge(l.Dir, func(side int, socket string) error {
-		if err := os.Chmod(socket, 0o777); err != nil {
-			return err
-		}
+	a, b := labtest.Join(t, w, nil)
+	program := filepath.Join(a.Directory(), "interpreter")
+	compile(t, program)
+	j := judge(t, a.Directory(), func(side int, socket string) error {
 		// Shown as iWARP, a queue pair begins in INIT.
 		p, err := []*lab.Node{a, b}[side].Exec("env", "URDMA_TRANSPORT=roce", program, socket)
 		t.Cleanup(func() {
@@ -72,35 +44,46 @@ func newJudge(t *testing.T, w lab.Wire) *Judge {
 		})
 		return err
 	})
+	j.Stream = slices.Contains(inStreams, w)
+	return j
+}
+
+func compile(t *testing.T, program string) {
+	t.Helper()
+	out, err := exec.Command("gcc", "-std=c11", "-O2", "-D_GNU_SOURCE", "-o", program, "testdata/interpreter.c", "-libverbs").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func judge(t *testing.T, directory string, start func(side int, socket string) error) *Judge {
+	t.Helper()
+	if err := os.Chmod(directory, 0o755); err != nil { // both sides come in
+		t.Fatal(err)
+	}
+	j, err := NewJudge(directory, func(side int, socket string) error {
+		return errors.Join(os.Chmod(socket, 0o777), start(side, socket))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(j.Close)
-	j.Stream = slices.Contains([]string{lab.Memif.Name, lab.UDP.Name, lab.TCP.Name}, w.Name)
 	return j
 }
 
-// check runs a program; one that fails is shrunk and printed.
-func check(t *testing.T, j *Judge, p Program, seed uint64, w string) {
+// check runs the program of a seed; one that fails is made shorter and printed.
+func check(t *testing.T, j *Judge, seed uint64) {
 	t.Helper()
-	begin := time.Now()
-	err := j.Run(p)
-	if os.Getenv("SLOW") != "" {
-		t.Log(w, seed, time.Since(begin))
-	}
+	err := j.Run(Generate(seed))
 	var failure *Failure
 	if err == nil {
 		return
 	}
 	if !errors.As(err, &failure) {
-		t.Fatalf("seed %d: %v\n%s", seed, err, p)
+		t.Fatalf("URDMA_SEED=%d: %v\n%s", seed, err, Generate(seed))
 	}
-	t.Logf("seed %d:\n%s", seed, failure.Text)
-	j.Patience = 3 * time.Second // each step that does not fail any more is quick, and each that does takes this long
-	if d := os.Getenv("HUNT"); d != "" {
-		os.WriteFile(d+"/"+w+"-"+strconv.FormatUint(seed, 10)+".json", []byte(failure.Program.String()), 0o644)
-		return
-	}
+	t.Logf("URDMA_SEED=%d fails:\n%s", seed, failure.Text)
+	j.Patience = 3 * time.Second // a program that fails takes this long
 	short := Shrink(failure.Program, func(q Program) bool {
 		var f *Failure
 		if !errors.As(j.Run(q), &f) {
@@ -109,59 +92,85 @@ func check(t *testing.T, j *Judge, p Program, seed uint64, w string) {
 		failure = f
 		return true
 	})
-	t.Fatalf("seed %d fails; a file of testdata/cases makes it a case:\n%s\n%s", seed, failure.Text, short)
+	t.Fatalf("URDMA_SEED=%d, shorter; a file of testdata/cases makes it a case:\n%s\n%s", seed, failure.Text, short)
 }
 
-var wires = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.RoCE}
-
-// TestPrograms runs random programs: always the same ones, and others for a while.
-func TestPrograms(t *testing.T) {
-	limit := *timeFlag
-	if limit == 0 {
-		limit = time.Second
-		if os.Getenv("URDMA_LONG") != "" {
-			limit = 2 * time.Minute
+// programs runs the programs of URDMA_SEED, n or n-m, or else of the fixed seeds, and of others for a while.
+func programs(t *testing.T, j *Judge) {
+	t.Helper()
+	if of := os.Getenv("URDMA_SEED"); of != "" {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(of, "%d-%d", &from, &to); n < 2 {
+			to = from
 		}
+		for ; from <= to; from++ {
+			check(t, j, from)
+		}
+		return
 	}
+	for seed := range uint64(fixedSeeds) {
+		check(t, j, seed)
+	}
+	limit := time.Second
+	if os.Getenv("URDMA_LONG") != "" {
+		limit = 3 * time.Minute
+	}
+	begin := time.Now()
+	first := uint64(begin.Unix()) * 1000
+	seed := first
+	for ; time.Since(begin) < limit; seed++ {
+		check(t, j, seed)
+	}
+	t.Logf("programs of seeds 0 to %d, and URDMA_SEED=%d-%d", fixedSeeds-1, first, seed-1)
+}
+
+func TestPrograms(t *testing.T) {
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
-			j := newJudge(t, w)
-			if *seedFlag != 0 {
-				check(t, j, Generate(*seedFlag), *seedFlag, w.Name)
-				return
-			}
-			for seed := range uint64(fixedSeeds) {
-				check(t, j, Generate(seed), seed, w.Name)
-			}
-			begin := time.Now()
-			seed := uint64(begin.UnixNano())
-			for ; time.Since(begin) < limit; seed++ {
-				check(t, j, Generate(seed), seed, w.Name)
-			}
-			t.Logf("programs of the seeds %d to %d", uint64(begin.UnixNano()), seed-1)
+			t.Parallel() // it waits most of the time
+			programs(t, newJudge(t, w))
 		})
 	}
 }
 
 // TestCases runs the programs that once failed.
 func TestCases(t *testing.T) {
-	files, _ := filepath.Glob("testdata/cases/*.json")
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
 			j := newJudge(t, w)
+			files, _ := filepath.Glob("testdata/cases/*.json")
 			for _, file := range files {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var p Program
-				if err := json.Unmarshal(text, &p); err != nil {
-					t.Fatal(file, err)
-				}
-				if err := j.Run(p); err != nil {
+				if err := runCase(j, file); err != nil {
 					t.Errorf("%s: %v", file, err)
 				}
 			}
 		})
 	}
+}
+
+func runCase(j *Judge, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var p Program
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	return j.Run(p)
+}
+
+// TestProvider runs programs on the machine's own provider, where one is named.
+func TestProvider(t *testing.T) {
+	program := os.Getenv(providerEnv)
+	if program == "" {
+		t.Skip(providerEnv + " names no interpreter of another provider")
+	}
+	programs(t, judge(t, t.TempDir(), func(_ int, socket string) error {
+		c := exec.Command(program, socket)
+		c.Stderr = os.Stderr
+		t.Cleanup(func() { _ = c.Wait() }) // it ends with its socket
+		return c.Start()
+	}))
 }

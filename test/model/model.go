@@ -43,7 +43,7 @@ type state struct {
 	pairs   [2][2]pair // by side and number
 	shared  [2][]Receive
 	limits  [2]int
-	gone    [2][len5]bool
+	gone    [2][5]bool // the regions
 	windows [2][2]window
 	// stale: one side of the connection was reset without the other.
 	stale  [2]bool
@@ -52,8 +52,6 @@ type state struct {
 	// and asynchronous events: errors of the queue pairs, the last receive of each, and those of the shared queue.
 	seen [2][streams]string
 }
-
-const len5 = 5 // regions
 
 // Streams of seen: of queue pair i those of sends, receives, errors and the last receive; the last of the shared queue.
 const (
@@ -87,9 +85,8 @@ type result struct {
 
 // call returns what a call may lead to, before anything that happens later.
 func (s state) call(c Call) []result {
-	p := &s.pairs[c.Side][c.QP]
-	if p.destroyed && c.What != "limit" && c.What != "deregister" && c.What != "busy" {
-		return []result{{s, 0}} // the runner leaves the call out
+	if s.leftOut(&c) {
+		return []result{{s, 0}}
 	}
 	switch c.What {
 	case "connect":
@@ -101,17 +98,30 @@ func (s state) call(c Call) []result {
 	case "receive":
 		return s.receive(c)
 	case "limit":
-		if s.p.SRQ {
-			s.limits[c.Side] = c.Number
-		}
+		s.limits[c.Side] = c.Number
 		return []result{{s, 0}}
 	case "deregister":
 		return s.deregister(c)
 	case "destroy":
-		*p = pair{destroyed: true, state: stateErr}
+		s.pairs[c.Side][c.QP] = pair{destroyed: true, state: stateErr}
 		return []result{{s, 0}}
 	}
 	return []result{{s, syscall.EBUSY}} // busy
+}
+
+// leftOut: the call names an object that is not there, or no longer; a program can't make it.
+func (s *state) leftOut(c *Call) bool {
+	switch c.What {
+	case "limit":
+		return !s.p.SRQ
+	case "deregister":
+		return s.gone[c.Side][c.Number]
+	case "busy":
+		return false
+	}
+	return s.pairs[c.Side][c.QP].destroyed || slices.ContainsFunc(c.Sends, func(w Send) bool {
+		return w.Opcode == "BIND" && s.gone[c.Side][w.Region]
+	})
 }
 
 // connect resets both sides and connects them.
@@ -136,6 +146,10 @@ func (s state) modify(c Call) (results []result) {
 	case c.Number == stateReset:
 		*p = pair{}
 		s.stale[c.QP] = true
+	case c.Number == stateErr && from == stateReset: // Linux refuses it
+		refused := result{s, syscall.EINVAL}
+		s.fail(c.Side, c.QP)
+		return []result{{s, 0}, refused}
 	case c.Number == stateErr:
 		s.fail(c.Side, c.QP)
 	case !slices.Contains(allowed[:], [2]int{from, c.Number}):
@@ -160,7 +174,13 @@ func (s state) send(c Call) []result {
 	if len(p.sends)+len(c.Sends) > depth {
 		panic("a program that fills its send queue")
 	}
-	p.sends = slices.Concat(p.sends, c.Sends)
+	for _, w := range c.Sends {
+		if w.Flags&inline != 0 {
+			data := s.gather(c.Side, &w)
+			w.data = &data
+		}
+		p.sends = slices.Concat(p.sends, []Send{w})
+	}
 	if p.state == stateErr {
 		s.flush(c.Side, c.QP)
 	}
@@ -187,9 +207,6 @@ func (s state) receive(c Call) []result {
 }
 
 func (s state) deregister(c Call) (results []result) {
-	if s.gone[c.Side][c.Number] {
-		return []result{{s, 0}} // left out
-	}
 	for i := range s.windows[c.Side] {
 		if w := &s.windows[c.Side][i]; w.bound && w.region == c.Number {
 			results = append(results, result{s, syscall.EBUSY})

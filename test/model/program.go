@@ -57,16 +57,16 @@ type Send struct {
 	Elements []Element
 	// Key and At name the peer's memory, or that of a window, of Length and Access in region Of of Key, or what is to
 	// be invalidated.
-	Key           Key
-	At            int
+	Key           Key    `json:",omitzero"`
+	At            int    `json:",omitempty"`
 	Compare, Swap uint64 `json:",omitempty"`
 	Window        int    `json:",omitempty"`
 	Region        int    `json:",omitempty"`
 	Length        int    `json:",omitempty"`
 	Access        int    `json:",omitempty"`
 
-	// result is what the peer answers a Read or an atomic; it is written when the answer arrives.
-	result *[]int16
+	// data is what an inline request has copied. result is what the peer answers a Read or an atomic; it is written when the answer arrives.
+	data, result *[]int16
 }
 
 // Receive is a work request of a receive queue.
