@@ -185,6 +185,7 @@ var rules = ruleBook{
 		"test/lab":             {"test/relay"},
 		"test/lab/labtest":     {"test/lab"},
 		"test/linked":          {"dpdk/port"},
+		"test/model":           {},
 		"test/mpi":             {},
 		"test/programs":        {},
 		"test/programtest":     {},

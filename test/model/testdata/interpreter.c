@@ -27,6 +27,7 @@ static struct ibv_mr *regions[REGIONS];
 static struct ibv_mw *windows[WINDOWS];
 static uint8_t *memory;
 static size_t size;
+static int gid_index;
 
 /* The words of the current line. */
 static char line[4096], *rest;
@@ -77,6 +78,18 @@ static void create_memory(int shared, size_t bytes, unsigned int pattern)
 		memory[i] = (uint8_t)(i * 7 + (i >> 8) + pattern);
 }
 
+/* The GID of an IPv4 address, if there is one: that of a link is not always reachable. */
+static union ibv_gid choose_gid(int entries)
+{
+	union ibv_gid gid;
+
+	for (gid_index = entries - 1; gid_index > 0; gid_index--)
+		if (!ibv_query_gid(context, 1, gid_index, &gid) && !memcmp(gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12))
+			return gid;
+	must(!ibv_query_gid(context, 1, 0, &gid), "ibv_query_gid");
+	return gid;
+}
+
 /* setup SHARED OUT IN RECEIVE DEPTH SRQ SIGALL WINDOWS */
 static void setup(void)
 {
@@ -103,7 +116,8 @@ static void setup(void)
 	for (int i = 0; i < PAIRS; i++)
 		must((qps[i] = ibv_create_qp(pd, &init)) != NULL, "ibv_create_qp");
 	create_regions(out, in, receive);
-	must(!ibv_query_port(context, 1, &port) && !ibv_query_gid(context, 1, 0, &gid), "ibv_query_port");
+	must(!ibv_query_port(context, 1, &port), "ibv_query_port");
+	gid = choose_gid(port.gid_tbl_len);
 	fprintf(to, "%#llx %u %d", (unsigned long long)(uintptr_t)memory, port.lid, port.link_layer == IBV_LINK_LAYER_ETHERNET);
 	fprintf(to, " %#llx %#llx", (unsigned long long)gid.global.subnet_prefix, (unsigned long long)gid.global.interface_id);
 	for (int i = 0; i < PAIRS; i++)
@@ -131,6 +145,7 @@ static int state(void)
 	a.ah_attr.dlid = (uint16_t)number();
 	a.ah_attr.is_global = (uint8_t)number();
 	a.ah_attr.grh.hop_limit = 1;
+	a.ah_attr.grh.sgid_index = (uint8_t)gid_index;
 	a.ah_attr.grh.dgid.global.subnet_prefix = number();
 	a.ah_attr.grh.dgid.global.interface_id = number();
 	a.qp_access_flags = (unsigned int)number();
