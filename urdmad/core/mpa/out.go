@@ -20,19 +20,22 @@ const (
 	sendBudget = 256 << 10
 	burstBytes = 256 << 10
 	copiesLen  = burstBytes + maxSegment
-	// around is the greatest length of an FPDU without gathered payload: length field, header with the body
-	// of an atomic request, padding, CRC.
-	around   = wire.FPDUHeaderLen + wire.UntaggedLen + wire.AtomicRequestLen + 3 + wire.FPDUCRCLen
-	arenaLen = burst * around
+	// around is the greatest length of an FPDU without its payload: length field, header with the body of an
+	// atomic request, padding, CRC.
+	around = wire.FPDUHeaderLen + wire.UntaggedLen + wire.AtomicRequestLen + 3 + wire.FPDUCRCLen
+	// shortPayload is the greatest length of a payload that is copied behind its header: another part costs
+	// the kernel more.
+	shortPayload = 512
+	arenaLen     = burst * (around + shortPayload)
 )
 
 // outbound is the composed data that the kernel has not taken yet.
 type outbound struct {
-	arena  []byte // headers, padding and CRCs; from the stack's pool, nil while it is empty
+	arena  []byte // headers, short payloads, padding and CRCs; from the stack's pool, nil while it is empty
 	used   int
-	vec    [][]byte
-	first  int    // index in vec: earlier parts were taken
-	copies []byte // copied payloads, for FPDUs with a CRC; from the stack's pool
+	vec    [][]byte // the first and the last part of a burst are in the arena
+	first  int      // index in vec: earlier parts were taken
+	copies []byte   // copied payloads, for FPDUs with a CRC; from the stack's pool
 	copied int
 	fpdus  []sent
 	taken  uint64 // bytes that the kernel took
@@ -89,29 +92,32 @@ func (c *Conn) compose() bool {
 	return c.live() && !o.empty()
 }
 
+// composeNext appends an FPDU. What is adjacent in the arena, also of two FPDUs, is one part.
 func (c *Conn) composeNext() bool {
 	o := &c.out
 	token := c.stream.Next()
-	head := o.used
-	pieces := len(o.vec)
-	at, vec, ok := c.stream.Compose(o.arena[head+wire.FPDUHeaderLen:], append(o.vec, nil), token)
+	head, vec := o.used, o.vec
+	if len(vec) == 0 {
+		vec = append(vec, o.arena[:0])
+	}
+	parts := len(vec)
+	n, vec, ok := c.stream.Compose(o.arena[head+wire.FPDUHeaderLen:], vec, token)
 	if !ok {
-		o.vec = o.vec[:pieces]
 		c.revoked(token)
 		return false
 	}
-	if c.terms.CRC && len(vec) > pieces+1 {
-		vec = c.copyPayload(vec, pieces+1)
-	}
 	o.vec = vec
-	n := at
-	for _, b := range vec[pieces+1:] {
-		n += len(b)
+	o.extend(parts-1, wire.FPDUHeaderLen+n)
+	payload := length(vec[parts:])
+	if n += payload; payload <= shortPayload {
+		c.copyParts(o.arena[o.used:], vec[parts:])
+		o.extend(parts-1, payload)
+		o.vec = vec[:parts]
+	} else if c.terms.CRC {
+		o.vec = append(vec[:parts], c.copyPayload(vec[parts:]))
 	}
 	binary.BigEndian.PutUint16(o.arena[head:], uint16(n))
-	o.used += wire.FPDUHeaderLen + at
-	vec[pieces] = o.arena[head:o.used]
-	o.trailer(c.terms.CRC, pieces, n)
+	o.trailer(c.terms.CRC, head, o.vec[parts:], n)
 	o.total += uint64(wire.FPDULen(n))
 	o.mark++
 	c.stream.Sent(token, o.mark)
@@ -119,42 +125,58 @@ func (c *Conn) composeNext() bool {
 	return true
 }
 
-// copyPayload replaces the parts of vec after the first from by a copy: the program may change its memory
-// before the kernel has taken it, and the CRC would be wrong.
-func (c *Conn) copyPayload(vec [][]byte, from int) [][]byte {
+// extend adds the next n bytes of the arena to a part that ends there.
+func (o *outbound) extend(part, n int) {
+	o.vec[part] = o.vec[part][:len(o.vec[part])+n]
+	o.used += n
+}
+
+func length(parts [][]byte) (n int) {
+	for _, b := range parts {
+		n += len(b)
+	}
+	return n
+}
+
+// copyPayload copies a payload: the program may change its memory before the kernel has taken it, and the CRC
+// would be wrong.
+func (c *Conn) copyPayload(parts [][]byte) []byte {
 	o := &c.out
 	if o.copies == nil {
 		o.copies = c.s.copies.take()
 	}
 	begin := o.copied
-	c.placing = true
-	for _, b := range vec[from:] {
-		o.copied += copy(o.copies[o.copied:], b)
-	}
-	c.placing = false
-	return append(vec[:from], o.copies[begin:o.copied])
+	o.copied += c.copyParts(o.copies[begin:], parts)
+	return o.copies[begin:o.copied]
 }
 
-// trailer ends the FPDU of n bytes that begins at part from of vec: with padding and the CRC, or zeros in
-// place of the CRC.
-func (o *outbound) trailer(crc bool, from, n int) {
+func (c *Conn) copyParts(to []byte, parts [][]byte) (n int) {
+	c.placing = true
+	for _, b := range parts {
+		n += copy(to[n:], b)
+	}
+	c.placing = false
+	return n
+}
+
+// trailer ends the FPDU of n bytes that begins at head in the arena and has the payload apart, if any, elsewhere:
+// with padding and the CRC, or zeros in place of the CRC.
+func (o *outbound) trailer(crc bool, head int, apart [][]byte, n int) {
 	t := o.arena[o.used : o.used+wire.FPDUPadding(n)+wire.FPDUCRCLen]
 	clear(t)
 	if crc {
-		sum := uint32(0)
-		for _, b := range o.vec[from:] {
+		sum := wire.FPDUCRC(0, o.arena[head:o.used])
+		for _, b := range apart {
 			sum = wire.FPDUCRC(sum, b)
 		}
 		padding := len(t) - wire.FPDUCRCLen
 		sum = wire.FPDUCRC(sum, t[:padding])
 		binary.LittleEndian.PutUint32(t[padding:], sum)
 	}
-	if last := len(o.vec) - 1; last == from { // contiguous with its header in the arena
-		o.vec[last] = o.vec[last][:len(o.vec[last])+len(t)]
-	} else {
-		o.vec = append(o.vec, t)
+	if len(apart) > 0 {
+		o.vec = append(o.vec, o.arena[o.used:o.used])
 	}
-	o.used += len(t)
+	o.extend(len(o.vec)-1, len(t))
 }
 
 // flush passes the composed data to the kernel. ok is false if the kernel takes no more now, or if the
