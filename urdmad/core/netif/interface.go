@@ -184,9 +184,6 @@ func (n *Interface) MTU() int { return n.mtu }
 // SetMTU limits the packets of paths used from now on to mtu, or to the port's largest packet.
 func (n *Interface) SetMTU(mtu int) { n.mtu = min(mtu, n.info.MTU) }
 
-// Wire is false for an interface without a network: the loopback driver's.
-func (n *Interface) Wire() bool { return n.info.Wire }
-
 // Receives reports whether packets can arrive: from the network or from other workers.
 func (n *Interface) Receives() bool { return n.info.Wire || n.info.Siblings }
 

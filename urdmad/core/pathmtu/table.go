@@ -72,15 +72,6 @@ func (t *Table) Size(peer netip.Addr) (int, bool) {
 	return e.size, true
 }
 
-// Peers yields the peers that have answered.
-func (t *Table) Peers(yield func(netip.Addr) bool) {
-	for peer, e := range t.entries {
-		if e.size > 0 && !yield(peer) {
-			return
-		}
-	}
-}
-
 // Find calls done once the path to a peer's socket has been searched, or the peer has not answered: during
 // the call if that happened recently. The time is in nanoseconds. done may be nil.
 func (t *Table) Find(now int64, to netip.AddrPort, done func()) []Outgoing {

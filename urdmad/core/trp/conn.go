@@ -161,7 +161,7 @@ const socketDelay = 500 * clock.Microsecond
 // answer.
 func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
 	r := reliable.Config{
-		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.sends(), RecvWindow: c.port.holds,
+		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.window,
 		PeerWindow:   int(p.Peer.RecvWindow),
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}

@@ -23,8 +23,8 @@ func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	if q.Type == abi.QPTypeXRCRecv {
 		capabilities |= wire.CapXRC
 	}
-	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()), RecvWindow: uint16(p.Window()),
-		Capabilities: capabilities}
+	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()),
+		RecvWindow: uint16(min(p.window, wire.MaxCredits)), Capabilities: capabilities}
 }
 
 // ControlPacket is a request, an accept, a reject, or the fin of a connection that was never started on

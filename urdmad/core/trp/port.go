@@ -5,7 +5,6 @@ import (
 
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/netif"
-	"urdma/urdmad/core/reliable"
 	"urdma/wire"
 )
 
@@ -17,8 +16,7 @@ type Port struct {
 	Immediate bool
 
 	s      *Stack
-	window int // how many segments a connection keeps at first
-	holds  int // and later
+	window int // how many segments past the last one in order a connection keeps
 	conns  [1 << 16]*Conn
 	past   Traffic // of connections that have left their queue pairs
 	lightSenders
@@ -38,23 +36,15 @@ func (p *Port) MaxSegmentTo(peer netip.Addr) int { return p.If.MaxDatagramTo(pee
 // length matters more there, because consecutive segments of equal length leave in one batch.
 func (p *Port) WholeLines() bool { return !netif.OfDatagrams(p.If) }
 
-// Window returns how many segments past the last one in order a connection keeps at first: the configured
-// number, limited by what the port can hold while the worker is away.
-func (p *Port) Window() int { return p.window }
-
-// fitWindows sets how many packets connections keep: at most as many as the port holds while the worker is
+// fitWindow sets how many packets connections keep: at most as many as the port queues while the worker is
 // away, and as one connection can keep while a gap is open (netif.Interface.Keep).
-func (p *Port) fitWindows() {
-	room := p.If.ReceiveWindow()
-	if room == 0 {
-		room = reliable.MaxWindow
+func (p *Port) fitWindow() {
+	most := min(p.s.cfg.Window, p.If.Keepable/2)
+	if room := p.If.ReceiveWindow(); room > 0 {
+		most = min(most, max(room, minWindow))
 	}
-	for p.window = p.s.cfg.Window; p.window > max(room, minWindow); {
-		p.window /= 2
-	}
-	most := min(p.s.cfg.sends(), room, p.If.Keepable/2)
-	for p.holds = p.window; 2*p.holds <= most; {
-		p.holds *= 2
+	for p.window = 1; 2*p.window <= most; {
+		p.window *= 2
 	}
 }
 

@@ -14,35 +14,22 @@ import (
 	"urdma/wire"
 )
 
-// minWindow is the least window, whatever a port can hold: with a smaller one the sender would wait for
+// minWindow is the least window, whatever a port can queue: with a smaller one the sender would wait for
 // each acknowledgement.
 const minWindow = 32
-
-// maxFirstWindow is the longest window in a handshake, which has 12 bits for it.
-const maxFirstWindow = 2048
 
 // Config configures a Stack. Zero values mean the defaults of package reliable.
 type Config struct {
 	DeathTimeout clock.Time // silence after which a peer counts as dead
 	AckDelay     clock.Time
-	Window       int     // outstanding segments of a connection; 0: DefaultWindow, and more on long paths
+	Window       int     // outstanding segments of a connection; 0: MaxWindow
 	Numbers      Numbers // nil: no other worker uses port numbers
-
-	bounded bool // Window was given
 }
 
 // Numbers reserves UDP port numbers, which several workers share.
 type Numbers interface {
 	Take(number uint16) bool // false: another worker has it
 	Give(number uint16)      // undoes one Take
-}
-
-// sends returns how many segments a connection may have outstanding.
-func (cfg *Config) sends() int {
-	if cfg.bounded {
-		return cfg.Window
-	}
-	return reliable.MaxWindow
 }
 
 // Handler is the connection manager.
@@ -82,8 +69,10 @@ func NewStack(cfg Config, t *qp.Table, streams *rdmap.Stats, log *slog.Logger, r
 	if cfg.DeathTimeout == 0 {
 		cfg.DeathTimeout = reliable.DefaultDeathTimeout
 	}
-	cfg.bounded = cfg.Window > 0
-	cfg.Window = min(reliable.WindowSize(cfg.Window), maxFirstWindow)
+	if cfg.Window == 0 {
+		cfg.Window = reliable.MaxWindow
+	}
+	cfg.Window = reliable.WindowSize(cfg.Window)
 	return &Stack{cfg: cfg, clock: t.Clock, table: t, streams: streams, log: log, rand: r}
 }
 
@@ -100,14 +89,14 @@ func (s *Stack) SetDeathTimeout(t clock.Time) { s.cfg.DeathTimeout = t }
 // DeathTimeout returns how long new connections tolerate a silent peer.
 func (s *Stack) DeathTimeout() clock.Time { return s.cfg.DeathTimeout }
 
-// Window returns how many segments a connection keeps out of order.
-func (s *Stack) Window() int { return s.cfg.Window }
+// Window returns how many segments a connection has outstanding on a short path.
+func (s *Stack) Window() int { return min(s.cfg.Window, reliable.DefaultWindow) }
 
 // AddPort adds an interface for connections. Its device number is the next free one.
 func (s *Stack) AddPort(d *datagram.Port) *Port {
 	n := d.If
 	p := &Port{If: n, datagrams: d, s: s}
-	p.fitWindows()
+	p.fitWindow()
 	n.Batches.Blamed = func(peer netip.Addr) {
 		s.log.Warn("datagrams that leave in one send are lost on their way; they go one by one to this peer", "peer", peer)
 	}
