@@ -17,7 +17,6 @@ import (
 	"urdma/inspect"
 	"urdma/urdma/capture"
 	"urdma/verbs/abi"
-	"urdma/wireshark"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -47,10 +46,11 @@ func newCapture() *cobra.Command {
 			"packet that urdmad dropped, kept for later or refused has a comment with the reason.\n\nurdmad's own " +
 			"user and root see everything; others see the connections of their own processes. Packets that arrive " +
 			"faster than they can be written are missing in the capture, not in urdmad, and are counted; --snaplen " +
-			"and --buffer help. Wireshark reads the file with the dissector that urdma dissector prints.",
+			"and --buffer help. Wireshark reads the file with the plugin wireshark/trp.lua, " +
+			"which the package installs.",
 		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
 			"  urdma capture -o - | dumpcap -i - -w last.pcapng -b filesize:100000 -b files:5  # the last 500 MB\n" +
-			"  urdma capture -o - | tshark -X lua_script:trp.lua -i -  # live",
+			"  urdma capture -o - | tshark -X lua_script:wireshark/trp.lua -i -  # live",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -237,22 +237,4 @@ func (o *captureOptions) section(s *inspect.Snapshot) capture.Section {
 	}
 	return capture.Section{Application: fmt.Sprintf("urdma %s, from urdmad %s", version, s.Daemon.Version),
 		Filter: strings.Join(filter, " and "), SnapBytes: o.snap, Ports: s.Ports}
-}
-
-func newDissector() *cobra.Command {
-	return &cobra.Command{
-		Use:   "dissector",
-		Short: "print the Wireshark dissector for urdma's packets",
-		Long: "Print the Lua dissector with which Wireshark and tshark decode urdma's packets: connection set-up, " +
-			"acknowledgement and loss, and Wireshark's own DDP and RDMAP. Either name the file on the command line " +
-			"(-X lua_script:trp.lua) or put it into a directory of plugins (Wireshark: Help, About, Folders).",
-		Example: "  urdma dissector > ~/.local/lib/wireshark/plugins/trp.lua",
-		Args:    usage(cobra.NoArgs),
-
-		DisableFlagsInUseLine: true, // it has no flags
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(wireshark.Script)
-			return err
-		},
-	}
 }

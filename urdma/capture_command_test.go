@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"urdma/wireshark"
 )
 
 // TestCaptureRefuses: wrong flags are reported before urdmad is asked, and no file is made.
@@ -65,13 +63,6 @@ func TestTopWithoutUrdmad(t *testing.T) {
 	r := run(t, nil, "top", "--count", "50", "--interval", "100ms", "--socket", fakeDaemon(t, 3))
 	if r.status.ExitStatus() != exitFailure || r.stderr == "" || r.stdout == "" {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestDissectorIsPrinted(t *testing.T) {
-	if r := run(t, nil, "dissector"); r.status.ExitStatus() != 0 || r.stdout != string(wireshark.Script) ||
-		len(r.stdout) == 0 {
-		t.Errorf("status %d, %d bytes, expected the script's %d", r.status.ExitStatus(), len(r.stdout), len(wireshark.Script))
 	}
 }
 

@@ -109,7 +109,7 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newShow(), newTop(),
 		newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(),
-		newDissector(), newConfig(), newVersion())
+		newConfig(), newVersion())
 	return root
 }
 

@@ -3,6 +3,7 @@ package wireshark
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -412,8 +413,12 @@ func TestCauses(t *testing.T) {
 
 // TestOpcodeNames: opcodes are called what package wire calls them.
 func TestOpcodeNames(t *testing.T) {
+	script, err := os.ReadFile("trp.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for op := wire.OpWrite; op <= wire.OpAtomicResponse; op++ {
-		if !strings.Contains(string(Script), fmt.Sprintf("[%d] = { name = %q", op, op.String())) {
+		if !strings.Contains(string(script), fmt.Sprintf("[%d] = { name = %q", op, op.String())) {
 			t.Errorf("trp.lua doesn't call opcode %d %q", op, op)
 		}
 	}

@@ -143,20 +143,11 @@ func udpAt(frame []byte) int {
 	return 0
 }
 
-// tshark reads a file with our dissector, which the command prints, and gives
-// the fields of each packet.
-func tshark(t *testing.T, l *lab.Lab, file string, fields ...string) (lines []string) {
+// tshark reads a file with our dissector and gives the fields of each packet.
+func tshark(t *testing.T, file string, fields ...string) (lines []string) {
 	t.Helper()
 	need(t, "tshark")
-	script := filepath.Join(t.TempDir(), "trp.lua")
-	text, err := exec.Command(l.Program("urdma"), "dissector").Output()
-	if err == nil {
-		err = os.WriteFile(script, text, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"-X", "lua_script:" + script, "-r", file, "-T", "fields", "-E", "separator=|"}
+	args := []string{"-X", "lua_script:../../wireshark/trp.lua", "-r", file, "-T", "fields", "-E", "separator=|"}
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
@@ -228,7 +219,7 @@ func TestCaptureTCP(t *testing.T) {
 func checkStream(t *testing.T, l *lab.Lab, file string) {
 	t.Helper()
 	count := map[string]int{}
-	for i, line := range tshark(t, l, file, "iwarp_mpa.key.req", "iwarp_mpa.key.rep", "iwarp_rdma.opcode", "tcp.flags.fin",
+	for i, line := range tshark(t, file, "iwarp_mpa.key.req", "iwarp_mpa.key.rep", "iwarp_rdma.opcode", "tcp.flags.fin",
 		"tcp.analysis.flags", "_ws.malformed") {
 		f := strings.SplitN(line+"|||||", "|", 6)
 		for at, name := range []string{"request", "reply"} {
@@ -273,7 +264,7 @@ func equalFrames(a, b []byte) bool {
 func checkRping(t *testing.T, l *lab.Lab, file string) {
 	t.Helper()
 	count := map[string]int{}
-	for i, line := range tshark(t, l, file, "trp.op", "iwarp_rdma.opcode", "_ws.malformed", "trp.malformed", "trp.cut") {
+	for i, line := range tshark(t, file, "trp.op", "iwarp_rdma.opcode", "_ws.malformed", "trp.malformed", "trp.cut") {
 		fields := strings.SplitN(line+"||", "|", 3)
 		count["op "+number(fields[0])]++
 		if fields[1] != "" {

@@ -162,7 +162,7 @@ var rules = ruleBook{
 		"wireshark":        {},
 		"urdma": {"config", "event", "inject", "inspect", "reason", "reason/words", "urdma/capture",
 			"urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi",
-			"verbs/personality", "wireshark"},
+			"verbs/personality"},
 
 		// Measuring, testing, showing.
 		"bench":                {"bench/report", "bench/results", "bench/suite"},
