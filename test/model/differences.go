@@ -52,6 +52,23 @@ func (s state) writtenBefore(side, qp int, w *Send) ([]state, bool) {
 	return next, must
 }
 
+// lateReceive: with one stream, the message itself waits at the peer. It may get a receive at the moment at which its
+// sender gives up.
+func lateReceive(placed []state, side, qp int) (next []state) {
+	for _, s := range placed {
+		p := &s.pairs[side][qp]
+		if p.state == stateErr {
+			continue
+		}
+		p.done--
+		for _, n := range s.acknowledgeBeforeRefusal(side, qp) {
+			n.failSend(side, qp, rnrExc)
+			next = append(next, n)
+		}
+	}
+	return next
+}
+
 // acknowledgeBeforeRefusal completes the sends in front of one that the peer has refused. With one stream, no answer
 // follows the refusal: Reads whose answer has not come are flushed, and later ones have a completion in any case.
 func (s state) acknowledgeBeforeRefusal(side, qp int) (next []state) {

@@ -69,7 +69,9 @@ func (g *generator) call() Call {
 	case n < 96:
 		return Call{What: "limit", Side: side, Number: g.IntN(4)}
 	case n < 97:
-		return Call{What: "deregister", Side: side, Number: g.IntN(3), Next: g.one(2)}
+		g.connect(0) // nothing uses the memory meanwhile
+		g.connect(1)
+		return Call{What: "deregister", Side: side, Number: g.IntN(3)}
 	case n < 98:
 		g.ended = true
 		return Call{What: "destroy", Side: side, QP: qp}
@@ -228,7 +230,11 @@ func (g *generator) fault(w *Send) {
 		}
 	case 2, 3:
 		if w.right() != 0 {
-			w.Key.Of = wrong[g.IntN(len(wrong))]
+			i := g.IntN(len(wrong))
+			w.Key.Of = wrong[i]
+			if i < 2 { // in its bounds, so that only the right is wrong
+				w.At = regions[2*i].start + 8*g.IntN(16)
+			}
 		}
 	case 4:
 		if w.right() != 0 {

@@ -167,10 +167,12 @@ func TestProvider(t *testing.T) {
 	if program == "" {
 		t.Skip(providerEnv + " names no interpreter of another provider")
 	}
-	programs(t, judge(t, t.TempDir(), func(_ int, socket string) error {
+	j := judge(t, t.TempDir(), func(_ int, socket string) error {
 		c := exec.Command(program, socket)
 		c.Stderr = os.Stderr
 		t.Cleanup(func() { _ = c.Wait() }) // it ends with its socket
 		return c.Start()
-	}))
+	})
+	j.Silent = true
+	programs(t, j)
 }

@@ -220,11 +220,15 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 		if s.p.Access&right == 0 {
 			return s.refused(side, qp, noRight), true
 		}
-		if w.atomic() && w.At%8 != 0 {
-			return s.refused(side, qp, misaligned), true
-		}
+		var next []state
 		if !s.remote(to, qp, w, size) {
-			return s.refused(side, qp, badKey), true
+			next = s.refused(side, qp, badKey)
+		}
+		if w.atomic() && w.At%8 != 0 {
+			next = append(next, s.refused(side, qp, misaligned)...)
+		}
+		if next != nil {
+			return next, true
 		}
 	}
 	if w.takesReceive() {
@@ -300,6 +304,7 @@ func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 		s.limits[to] = 0
 		s.see(to, ofShared, "event %d", eventLimit)
 	}
+	waited := s.pairs[side][qp].waits()
 	bad, unused := s.wrongElements(to, r, length(w.Elements))
 	if w.Opcode == "WRITE_IMM" {
 		unused, bad = bad || unused, false // it needs no bytes of the receive
@@ -313,7 +318,11 @@ func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	case w.Opcode != "WRITE_IMM" && length(w.Elements) > length(r.Elements):
 		next = append(next, s.badReceive(side, qp, r, locLength)...)
 	default:
-		next = append(next, s.place(side, qp, w, r)...)
+		placed := s.place(side, qp, w, r)
+		next = append(next, placed...)
+		if waited && s.p.RNRRetry < 7 {
+			next = append(next, lateReceive(placed, side, qp)...)
+		}
 	}
 	return next, true
 }
@@ -354,21 +363,24 @@ func (s state) place(side, qp int, w *Send, r Receive) []state {
 // notReady: the peer has no receive. A Write with immediate data may have been written for the most part.
 func (s state) notReady(side, qp int, w *Send) ([]state, bool) {
 	p := &s.pairs[side][qp]
-	if p.waiting == w.ID {
+	waited := p.waits()
+	if waited && s.p.RNRRetry == 7 {
 		return nil, false
 	}
-	p.waiting = w.ID
-	if w.Opcode == "WRITE_IMM" {
+	var next []state
+	if w.Opcode == "WRITE_IMM" && !waited {
 		s.overtakeReads(side, qp, w)
 		s.memory[1-side].forget(w.At, length(w.Elements))
 	}
 	if s.p.RNRRetry < 7 {
-		var next []state
 		for _, n := range s.acknowledgeBeforeRefusal(side, qp) {
 			n.failSend(side, qp, rnrExc)
 			next = append(next, n)
 		}
-		return next, true
 	}
-	return []state{s}, false
+	if s.p.RNRRetry == 7 || s.stream && !waited {
+		s.pairs[side][qp].waiting = w.ID
+		next = append(next, s)
+	}
+	return next, s.p.RNRRetry < 7
 }

@@ -19,6 +19,8 @@ type Judge struct {
 	Patience time.Duration
 	// Stream: what one side sends, answers included, is one stream, as with iWARP.
 	Stream bool
+	// Silent: errors of queue pairs raise no events, as with Linux's rxe.
+	Silent bool
 
 	sides [2]*interpreter
 }
@@ -215,7 +217,7 @@ func (j *Judge) Run(p Program) error {
 			return err
 		}
 	}
-	states := []state{newState(&p, j.Stream)}
+	states := []state{newState(&p, j.Stream, j.Silent)}
 	for first := 0; first < len(p.Calls); {
 		last := first
 		for p.Calls[last].Next && last+1 < len(p.Calls) && !p.Calls[last+1].purges() {

@@ -44,7 +44,7 @@ func simpler(c Call) (calls []Call) {
 			d.Sends = slices.Delete(slices.Clone(c.Sends), i, i+1)
 			calls = append(calls, d)
 		}
-		if e := c.Sends[i].Elements; len(e) > 1 {
+		if e := c.Sends[i].Elements; len(e) > 1 && !c.Sends[i].atomic() {
 			d := c
 			d.Sends = slices.Clone(c.Sends)
 			d.Sends[i].Elements = e[:1]
