@@ -173,6 +173,6 @@ func TestProvider(t *testing.T) {
 		t.Cleanup(func() { _ = c.Wait() }) // it ends with its socket
 		return c.Start()
 	})
-	j.Silent = true
+	j.RXE = true
 	programs(t, j)
 }

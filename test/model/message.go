@@ -227,6 +227,10 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 		if w.atomic() && w.At%8 != 0 {
 			next = append(next, s.refused(side, qp, misaligned)...)
 		}
+		if next != nil && s.rxe && w.takesReceive() && len(*s.receives(to, qp)) == 0 {
+			waiting, must := s.notReady(side, qp, w)
+			return append(next, waiting...), must
+		}
 		if next != nil {
 			return next, true
 		}
@@ -288,13 +292,18 @@ func (s *state) change(side, qp int, w *Send) {
 	s.answer(side, qp, old)
 }
 
+// receives is the queue whose receives a queue pair takes.
+func (s *state) receives(side, qp int) *[]Receive {
+	if s.p.SRQ {
+		return &s.shared[side]
+	}
+	return &s.pairs[side][qp].receives
+}
+
 // intoReceive takes the oldest receive of the peer.
 func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	to := 1 - side
-	queue := &s.pairs[to][qp].receives
-	if s.p.SRQ {
-		queue = &s.shared[to]
-	}
+	queue := s.receives(to, qp)
 	if len(*queue) == 0 {
 		return s.notReady(side, qp, w)
 	}

@@ -38,14 +38,14 @@ type window struct {
 // state is all that the model knows; a value that is copied. Slices in it are never changed in place.
 type state struct {
 	p *Program
-	// stream: what one side sends, answers included, is one stream (differences.go). silent: the queue pairs' errors
-	// raise no events.
-	stream, silent bool
-	pairs          [2][2]pair // by side and number
-	shared         [2][]Receive
-	limits         [2]int
-	gone           [2][5]bool // the regions
-	windows        [2][2]window
+	// stream: what one side sends, answers included, is one stream (differences.go). rxe: as Linux's rxe does
+	// (differences.go).
+	stream, rxe bool
+	pairs       [2][2]pair // by side and number
+	shared      [2][]Receive
+	limits      [2]int
+	gone        [2][5]bool // the regions
+	windows     [2][2]window
 	// stale: one side of the connection was reset without the other.
 	stale  [2]bool
 	memory [2]memory
@@ -61,8 +61,8 @@ const (
 	streams                               = 9
 )
 
-func newState(p *Program, stream, silent bool) state {
-	s := state{p: p, stream: stream, silent: silent, memory: [2]memory{newMemory(), newMemory()}}
+func newState(p *Program, stream, rxe bool) state {
+	s := state{p: p, stream: stream, rxe: rxe, memory: [2]memory{newMemory(), newMemory()}}
 	s.gone[0][regionGone], s.gone[1][regionGone] = true, true
 	return s
 }
@@ -190,10 +190,8 @@ func (s state) send(c Call) []result {
 
 func (s state) receive(c Call) []result {
 	p := &s.pairs[c.Side][c.QP]
-	queue := &p.receives
-	if s.p.SRQ {
-		queue = &s.shared[c.Side]
-	} else if p.state == stateReset {
+	queue := s.receives(c.Side, c.QP)
+	if !s.p.SRQ && p.state == stateReset {
 		return []result{{s, syscall.EINVAL}}
 	}
 	full := result{s, syscall.ENOMEM}
@@ -219,7 +217,7 @@ func (s state) deregister(c Call) (results []result) {
 
 // see adds to what a program sees.
 func (s *state) see(side, stream int, format string, args ...any) {
-	if s.silent && stream >= ofErrors && stream < ofShared {
+	if s.rxe && stream >= ofErrors && stream < ofShared {
 		return
 	}
 	s.seen[side][stream] += fmt.Sprintf(format, args...) + "\n"

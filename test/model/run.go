@@ -19,8 +19,9 @@ type Judge struct {
 	Patience time.Duration
 	// Stream: what one side sends, answers included, is one stream, as with iWARP.
 	Stream bool
-	// Silent: errors of queue pairs raise no events, as with Linux's rxe.
-	Silent bool
+	// RXE: as Linux's rxe does: errors of queue pairs raise no events, and a message may have to wait for a receive before
+	// its key is refused.
+	RXE bool
 
 	sides [2]*interpreter
 }
@@ -217,7 +218,7 @@ func (j *Judge) Run(p Program) error {
 			return err
 		}
 	}
-	states := []state{newState(&p, j.Stream, j.Silent)}
+	states := []state{newState(&p, j.Stream, j.RXE)}
 	for first := 0; first < len(p.Calls); {
 		last := first
 		for p.Calls[last].Next && last+1 < len(p.Calls) && !p.Calls[last+1].purges() {
