@@ -17,6 +17,13 @@ const (
 // an invalid request; RFC 7306 has no code of its own for it, and the receiver may get IBV_EVENT_QP_ACCESS_ERR.
 func (s state) refused(side, qp int, why refusal) (next []state) {
 	w := &s.pairs[side][qp].sends[s.pairs[side][qp].done]
+	if queue := s.receives(1-side, qp); s.rxe && w.takesReceive() && len(*queue) > 0 { // rxe completes the receive, too
+		n := s
+		r, rest := (*queue)[0], n.receives(1-side, qp)
+		*rest = (*rest)[1:]
+		n.see(1-side, ofReceives+qp, "%d status %d", r.ID, remAccess)
+		next = n.refuse(side, qp, remAccess, eventAccess)
+	}
 	if w.right() == remoteWrite { // the packets before the one that was refused
 		s.forgetTarget(side, qp, w)
 	}
