@@ -113,6 +113,14 @@ func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
 	if status == locProt {
 		answer, events = remOp, append(events, eventAccess)
 	}
+	// Its own oldest send may fail before the refusal is sent; the peer then hears nothing any more.
+	if own := &s.pairs[1-side][qp]; own.sending() && own.done == 0 && len(own.sends) > 0 && !own.sends[0].local() {
+		if wrong := s.localError(1-side, &own.sends[0]); wrong != success {
+			n := s
+			n.failSend(1-side, qp, wrong)
+			next = append(next, n)
+		}
+	}
 	for _, event := range events {
 		next = append(next, s.refuse(side, qp, answer, event)...)
 	}
