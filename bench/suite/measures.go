@@ -144,6 +144,8 @@ func udpMeasures() []measure {
 			bandwidth(udpJumbo, false, "ib_write_bw", "-s", "65536")),
 		gigabits("bytes.udp.1500", "no protocol, datagrams over veth 1,500 (bench/bytes)", bareDatagrams(1500)).in(3),
 		gigabits("bytes.udp.9000", "no protocol, datagrams over veth 9,000 (bench/bytes)", bareDatagrams(9000)).in(3),
+		one("udp.write.64", "udp over veth: Writes of 64 B", "M/s", results.Higher,
+			bandwidth(udp, true, "ib_write_bw", "-s", "64")).in(3),
 		halfTrip("udp.lat", "udp over veth: Write of 8 B", latency(udp, "ib_write_lat")),
 		halfTrip("udp.lat.events", "udp over veth: Send of 8 B, waiting for events", latency(udp, "ib_send_lat", "-e")),
 		gigabits("udp.relayed", "udp through a relay: Writes of 64 KiB",
@@ -163,6 +165,8 @@ func iwarpMeasures() []measure {
 		writes(tcp, "iwarp", "iWARP over veth 1,500"),
 		writes(tcpJumbo, "iwarp9000", "iWARP over veth 9,000"),
 		writes(tcpLo, "iwarp.lo", "iWARP over lo"),
+		one("iwarp.write.64", "iWARP over veth: Writes of 64 B", "M/s", results.Higher,
+			bandwidth(tcp, true, "ib_write_bw", "-s", "64")).in(3),
 		halfTrip("iwarp.lat", "iWARP over veth: Write of 8 B", latency(tcp, "ib_write_lat")),
 		halfTrip("iwarp.lat.events", "iWARP over veth: Send of 8 B, waiting for events", latency(tcp, "ib_send_lat", "-e")),
 		one("iwarp.idle", "iWARP over veth: the busier urdmad with 1,000 idle connections", "% of a core", results.Lower,
@@ -184,6 +188,8 @@ func writes(w lab.Wire, id, title string) measure {
 func roceMeasures() []measure {
 	return []measure{
 		writes(lab.RoCE, "roce", "RoCEv2 over udp 1,500").in(3),
+		one("roce.write.64", "RoCEv2 over udp: Writes of 64 B", "M/s", results.Higher,
+			bandwidth(lab.RoCE, true, "ib_write_bw", "-s", "64")).in(3),
 		writes(udp, "roce.trp", "our protocol over udp 1,500").in(3),
 		writes(lab.RoCE.Jumbo(), "roce9000", "RoCEv2 over udp 9,000").in(3),
 		writes(udpJumbo, "roce9000.trp", "our protocol over udp 9,000").in(3),
