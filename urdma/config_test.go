@@ -57,6 +57,7 @@ func TestConfigCommands(t *testing.T) {
 			"urdma: unknown command \"statsu\" for \"urdma\"; did you mean \"status\"?; use: urdma [flags]\n"},
 		{[]string{"config", "chek"}, exitUsage, "",
 			"urdma config: unknown command \"chek\" for \"urdma config\"; did you mean \"check\"?; use: urdma config [flags]\n"},
+		{[]string{"version"}, 0, "urdma devel\n", ""},
 		{[]string{"--version"}, 0, "urdma devel\n", ""},
 	} {
 		r := run(t, nil, c.args...)

@@ -109,7 +109,7 @@ func newRoot() *cobra.Command {
 	})
 	root.AddCommand(newRun(), newExec(), newStatus(), newDoctor(), newShow(), newTop(),
 		newPing(), newCapture(), newTrace(), newExplain(), newInject(), newReload(), newLog(), newEnd(),
-		newConfig())
+		newConfig(), newVersion())
 	return root
 }
 
@@ -162,4 +162,19 @@ func first(list []string) string {
 		return ""
 	}
 	return list[0]
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Long:  "Print the version of urdma.",
+		Args:  usage(cobra.NoArgs),
+
+		DisableFlagsInUseLine: true, // it has no flags
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "urdma %s\n", version)
+			return err
+		},
+	}
 }

@@ -29,7 +29,7 @@ func TestTerminalIsLeftAlone(t *testing.T) {
 		t.Skipf("SKIPPED: no pseudo terminal: %v", err)
 	}
 	defer terminal.Close()
-	cmd := exec.Command(urdmaBinary, "--version")
+	cmd := exec.Command(urdmaBinary, "version")
 	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	if err := cmd.Run(); err != nil {
