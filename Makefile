@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps build daemons relay core clock library demo test test-core test-long bench bench-go lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps build daemons relay core clock library demo test test-core test-long bench bench-go cost lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -23,6 +23,7 @@ help:
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
 	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
 	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of build/urdma-bench)'
+	@echo 'make cost       where the processor time of Writes goes, as tables (WIRE=udp: some wires); root, perf'
 	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
@@ -104,6 +105,12 @@ bench:
 	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
 	@$(GO) build -C bench -o $(abspath $(BUILD))/urdma-bench .
 	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
+
+# The tables of docs/design/cost.md; as root, for perf. WIRE selects some.
+cost: build
+	@.ci/deps bench
+	@$(MAKE) --no-print-directory -C bench/bytes BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/bytes
+	@bench/cost/cost.sh $(BUILD) '$(WIRE)'
 
 # What Go's own benchmarks say of the tree beside the commit before.
 bench-go:
