@@ -112,19 +112,27 @@ func (r *Region) Reregister() *Region {
 	return fresh
 }
 
-// region makes one of n bytes that nobody knows yet.
+// region makes one of n bytes that nobody knows yet. The processor notices an access of the engine to what lies behind
+// them, or a write to them if nobody may write: then Faults has it.
 func (c *Client) region(n int, access uint32) *Region {
 	t := c.Host.World.T
 	t.Helper()
-	at := c.used
-	c.used += (n + 4095) &^ 4095
+	at, pages := c.used, (n+4095)&^4095
+	c.used += pages + 4096
 	if c.used > memBytes {
 		t.Fatalf("client memory is used up by %d bytes", n)
 	}
-	m, err := c.E.Space.Map(1, uint64(at), uint64(n))
+	m, err := c.E.Space.Map(1, uint64(at), uint64(pages+4096))
+	if err == nil {
+		err = unix.Mprotect(m.Bytes[pages:], unix.PROT_NONE)
+	}
+	if err == nil && access&(mem.LocalWrite|mem.RemoteWrite|mem.RemoteAtomic) == 0 {
+		err = unix.Mprotect(m.Bytes[:pages], unix.PROT_READ)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.Bytes = m.Bytes[:n:n]
 	return &Region{Region: mem.NewRegion(c.E.Space, c.PD, access, 0x7f0000000000+uint64(at), uint64(n), 0, m),
 		Bytes: c.shared[at : at+n : at+n], Client: c}
 }

@@ -18,6 +18,8 @@ type Mutated struct {
 	Source, Inbox   *Region      // of A's program, that B has no right to
 	Open            [2]*Region   // by program: the other may read and write it
 	Guards          [2]*Region   // nobody may
+	Readable        [2]*Region   // the other may only read it
+	Writable        [2]*Region   // the other may only write it
 	Received, Fetch *Region      // where B's receives and B's Read go
 	Done            [2][]abi.CQE // of sends
 	Got             [2][]abi.CQE // of receives
@@ -40,7 +42,10 @@ func MutatedIn(w *World, local bool) *Mutated {
 	for i, c := range []*Client{a, b} {
 		m.Open[i] = c.Register(1<<16, ReadWrite|mem.RemoteAtomic)
 		m.Guards[i] = c.Register(1<<12, 0)
-		copy(m.Guards[i].Bytes, bytes.Repeat([]byte{0x5e}, 1<<12))
+		m.Readable[i], m.Writable[i] = c.Register(1<<12, mem.RemoteRead), c.Register(1<<12, mem.LocalWrite|mem.RemoteWrite)
+		for _, r := range []*Region{m.Guards[i], m.Writable[i]} {
+			copy(r.Bytes, bytes.Repeat([]byte{0x5e}, 1<<12))
+		}
 	}
 	for i := range m.Source.Bytes {
 		m.Source.Bytes[i] = byte(i*7)%64 + 1
@@ -98,9 +103,20 @@ func (m *Mutated) Check() {
 	m.CompletedB()
 }
 
+// Keys are regions that a packet may come to name, of all rights.
+func (m *Mutated) Keys() []*Region {
+	return []*Region{m.Guards[0], m.Guards[1], m.Source, m.Inbox, m.Open[0], m.Open[1], m.Received, m.Fetch,
+		m.Readable[0], m.Readable[1], m.Writable[0], m.Writable[1]}
+}
+
 // CheckMemory verifies that memory without rights is neither written nor read.
 func (m *Mutated) CheckMemory() {
 	m.T.Helper()
+	for _, q := range []*QP{m.QA, m.QB} {
+		for _, err := range q.Client.Faults {
+			m.T.Errorf("memory was accessed that nobody has given the right for: %v", err)
+		}
+	}
 	want := bytes.Repeat([]byte{0x5e}, 1<<12)
 	for i, g := range m.Guards {
 		if !bytes.Equal(g.Bytes, want) {
