@@ -43,7 +43,9 @@ func newCapture() *cobra.Command {
 		Long: "Write the packets that the ports of a running urdmad receive and send to a pcapng file, until " +
 			"interrupted or a limit is reached. Connections and datagrams between programs of one urdmad use no " +
 			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host. A " +
-			"packet that urdmad dropped, kept for later or refused has a comment with the reason.\n\nurdmad's own " +
+			"packet that urdmad dropped, kept for later or refused has a comment with the reason. " +
+			"Connections over TCP are not captured: their packets are the kernel's, tcpdump(8) captures them, and " +
+			"Wireshark reads their iWARP.\n\nurdmad's own " +
 			"user and root see everything; others see the connections of their own processes. Packets that arrive " +
 			"faster than they can be written are missing in the capture, not in urdmad, and are counted; --snaplen " +
 			"and --buffer help. Wireshark reads the file with the plugin wireshark/trp.lua, " +

@@ -195,58 +195,6 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureTCP: Wireshark's own dissectors read what a capture makes of connections
-// over TCP.
-func TestCaptureTCP(t *testing.T) {
-	whole(t)
-	for _, w := range []lab.Wire{lab.TCP, lab.TCP.V6()} {
-		t.Run(w.Name, func(t *testing.T) {
-			l := labtest.New(t)
-			a, b := labtest.JoinIn(t, l, w, nil)
-			ca, cb := capture(t, l, a), capture(t, l, b)
-			pass(t, lab.Pair{ServerNode: a, ClientNode: b,
-				Server: []string{"rping", "-s", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"},
-				Client: []string{"rping", "-c", "-a", a.Address, "-p", "7471", "-C", "3", "-S", "5000", "-V"}})
-			for _, c := range []*capturing{ca, cb} {
-				c.end()
-				checkStream(t, l, c.file)
-			}
-		})
-	}
-}
-
-// checkStream: three rounds of rping over TCP, as tshark sees them.
-func checkStream(t *testing.T, l *lab.Lab, file string) {
-	t.Helper()
-	count := map[string]int{}
-	for i, line := range tshark(t, file, "iwarp_mpa.key.req", "iwarp_mpa.key.rep", "iwarp_rdma.opcode", "tcp.flags.fin",
-		"tcp.analysis.flags", "_ws.malformed") {
-		f := strings.SplitN(line+"|||||", "|", 6)
-		for at, name := range []string{"request", "reply"} {
-			if f[at] != "" {
-				count[name]++
-			}
-		}
-		for _, op := range strings.Split(f[2], ",") {
-			count["rdma "+number(op)]++
-		}
-		if f[3] == "1" || f[3] == "True" {
-			count["fin"]++
-		}
-		if strings.Trim(f[4]+f[5], "|") != "" {
-			t.Errorf("packet %d is malformed: %s", i+1, line)
-		}
-	}
-	for name, least := range map[string]int{"request": 1, "reply": 1, "rdma 0": 3, "rdma 1": 3, "rdma 2": 3, "fin": 1} {
-		if count[name] < least {
-			t.Errorf("tshark finds %d of %s, expected %d at least; all: %v", count[name], name, least, count)
-		}
-	}
-	if sends := count["rdma 3"] + count["rdma 5"]; sends < 12 {
-		t.Errorf("tshark finds %d sends, expected 12: %v", sends, count)
-	}
-}
-
 // equalFrames compares all but the UDP checksum, which a port may fill in later.
 func equalFrames(a, b []byte) bool {
 	if len(a) != len(b) {

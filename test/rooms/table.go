@@ -95,7 +95,7 @@ var rules = ruleBook{
 			"urdmad/core/engine", "urdmad/core/events", "urdmad/core/mem", "urdmad/core/qp", "verbs/abi", "verbs/personality",
 			"verbs/ring", "wire"},
 		"urdmad/control/process": {},
-		"urdmad/attach/tap": {"urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/mpa", "urdmad/core/netif",
+		"urdmad/attach/tap": {"urdmad/core/datagram", "urdmad/core/engine", "urdmad/core/netif",
 			"urdmad/core/qp", "urdmad/core/rdmap", "urdmad/core/samehost", "urdmad/core/trp", "wire"},
 		"urdmad/attach/watch": {"event", "inspect", "reason", "reason/words", "urdmad/attach/recorder",
 			"urdmad/attach/snapshot", "urdmad/attach/tap", "urdmad/control", "urdmad/control/account", "urdmad/control/memfd",

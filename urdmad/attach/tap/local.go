@@ -21,8 +21,6 @@ import (
 type madeUp struct {
 	ends  map[*samehost.Conn]*shown
 	frame []byte // buffer for one frame
-
-	stream []byte // buffer for bytes of a stream
 }
 
 // shown is the state of one end of a connection.

@@ -1,6 +1,5 @@
 // Package tap shows frames to captures: frames that an engine's ports receive and send, and
-// synthesized frames for connections within the engine (local.go) and over TCP (tcp.go). It must
-// not know the captures.
+// synthesized frames for connections within the engine (local.go). It must not know the captures.
 package tap
 
 import (
@@ -9,7 +8,6 @@ import (
 
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/engine"
-	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/samehost"
@@ -83,14 +81,13 @@ type observer interface {
 	netif.Tap
 	samehost.Observer
 	datagram.Observer
-	mpa.Observer
 }
 
 func (v *Tap) attach(o observer) {
 	for _, n := range v.e.Interfaces() {
 		n.Tap = o
 	}
-	v.e.SameHost.Observer, v.e.Datagrams.Observer, v.e.MPA.Observer = o, o, o
+	v.e.SameHost.Observer, v.e.Datagrams.Observer = o, o
 }
 
 // Received implements netif.Tap.

@@ -77,8 +77,7 @@ type Conn struct {
 	reported  bool       // Closed was called
 	closeBy   clock.Time // when the socket is closed, even if the peer has not received everything
 	acked     uint64     // bytes acknowledged by the peer at the last check while the connection closes
-	shown     shown
-	resent    uint64 // Traffic.Resent at the end of the connection
+	resent    uint64     // Traffic.Resent at the end of the connection
 }
 
 func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
@@ -214,7 +213,6 @@ func (c *Conn) begin() {
 		c.PeerAccepts = rdmap.AcceptedBy(c.terms.Extension.Capabilities)
 		if !c.passive {
 			c.out.put(appendExtension(nil, &c.offer.Extension))
-			c.shown.skip = extensionLen
 		}
 	}
 	ird := c.IRD

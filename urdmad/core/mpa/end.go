@@ -193,7 +193,6 @@ func (c *Conn) shut() {
 	}
 	c.state = connClosing
 	_ = unix.Shutdown(c.fd, unix.SHUT_WR) // fails if the connection was reset
-	c.showEnd(true)
 	c.watch()
 }
 
@@ -273,7 +272,6 @@ func (c *Conn) lostEarly(errno unix.Errno) {
 
 // ended handles the end of the peer's stream.
 func (c *Conn) ended() {
-	c.showEnd(false)
 	if !c.live() {
 		c.lostEarly(unix.ECONNRESET)
 		return

@@ -105,9 +105,6 @@ func (c *Conn) receive() (total int) {
 		}
 		total += n
 		c.s.table.Spend(n)
-		if c.s.Observer != nil {
-			c.show(false, vec, n)
-		}
 		if straight := min(n, direct); straight > 0 {
 			in.filled(c, vec, straight)
 			n -= straight

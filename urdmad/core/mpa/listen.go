@@ -161,9 +161,6 @@ func (c *Conn) frameLen() (int, error) {
 func (c *Conn) frameArrived() {
 	frame := c.frame
 	c.frame = nil
-	if c.s.Observer != nil && c.state != connStarting {
-		c.show(false, [][]byte{frame}, len(frame))
-	}
 	switch c.state {
 	case connStarting:
 		_, e, ok := cutExtension(frame)

@@ -204,9 +204,6 @@ func (c *Conn) flush() (moved int, ok bool) {
 			return moved, false
 		}
 		moved += n
-		if c.s.Observer != nil || c.shown.skip > 0 {
-			c.show(true, o.vec[o.first:], n)
-		}
 		c.took(n)
 		c.startSilence()
 	}

@@ -44,8 +44,7 @@ type Stats struct {
 
 // Stack has all TCP connections of one worker.
 type Stack struct {
-	Stats    Stats
-	Observer Observer // nil: no connection is observed
+	Stats Stats
 
 	cfg     Config
 	clock   *clock.Clock
