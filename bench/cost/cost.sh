@@ -15,7 +15,7 @@ for program in urdmad liburdma.so bytes; do
 	perf buildid-cache --add "$build/$program" 2>/dev/null || true
 done
 
-# count MEASURE FLOOR FILE: the columns of a measure of urdma bench, or if FLOOR is a program, its column. All
+# count MEASURE FLOOR FILE: the columns of a measure of urdma-bench, or if FLOOR is a program, its column. All
 # processors are recorded, because counting for each thread makes every yield slow; count.awk leaves out what is not
 # ours.
 count() {
@@ -49,12 +49,12 @@ while IFS='|' read -r wire large floor small; do
 	echo
 done <<'WIRES'
 loopback|loopback|one thread copying 64 KiB|loopback
-memif 1,500|memif 1,500|no protocol, frames of 1,514 bytes (bench/floor)|memif 1,500
-memif 9,000|memif 9,000|no protocol, frames of 9,014 bytes (bench/floor)|
-udp 1,500|udp over veth 1,500|no protocol, datagrams over veth 1,500 (bench/floor)|udp over veth
-udp 9,000|udp over veth 9,000|no protocol, datagrams over veth 9,000 (bench/floor)|
+memif 1,500|memif 1,500|no protocol, frames of 1,514 bytes (bench/bytes)|memif 1,500
+memif 9,000|memif 9,000|no protocol, frames of 9,014 bytes (bench/bytes)|
+udp 1,500|udp over veth 1,500|no protocol, datagrams over veth 1,500 (bench/bytes)|udp over veth
+udp 9,000|udp over veth 9,000|no protocol, datagrams over veth 9,000 (bench/bytes)|
 iWARP over TCP 1,500|iWARP over veth 1,500|kernel TCP over veth 1,500 (iperf3)|iWARP over veth
 iWARP over TCP 9,000|iWARP over veth 9,000|kernel TCP over veth 9,000 (iperf3)|
-RoCEv2 over UDP 1,500|RoCEv2 over udp 1,500|no protocol, datagrams over veth 1,500 (bench/floor)|RoCEv2 over udp
-RoCEv2 over UDP 9,000|RoCEv2 over udp 9,000|no protocol, datagrams over veth 9,000 (bench/floor)|
+RoCEv2 over UDP 1,500|RoCEv2 over udp 1,500|no protocol, datagrams over veth 1,500 (bench/bytes)|RoCEv2 over udp
+RoCEv2 over UDP 9,000|RoCEv2 over udp 9,000|no protocol, datagrams over veth 9,000 (bench/bytes)|
 WIRES
