@@ -123,6 +123,9 @@ func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
 	}
 	for _, event := range events {
 		next = append(next, s.refuse(side, qp, answer, event)...)
+		if s.stream && s.p.RNRRetry < 7 { // as lateReceive
+			next = append(next, s.refuse(side, qp, rnrExc, event)...)
+		}
 	}
 	return next
 }

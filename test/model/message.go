@@ -173,7 +173,7 @@ func (s state) doLocal(side, qp int) ([]state, bool) {
 		return []state{s}, true
 	}
 	if p.done > 0 {
-		return nil, true // those before it complete first
+		return nil, false // those before it complete first
 	}
 	var next []state
 	for _, allowed := range localStatuses(status) {
@@ -320,7 +320,11 @@ func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	}
 	var next []state
 	if bad || unused {
-		next = s.badReceive(side, qp, r, locProt)
+		n := s
+		if w.Opcode == "WRITE_IMM" { // its data came first
+			n.memory[to].forget(w.At, length(w.Elements))
+		}
+		next = n.badReceive(side, qp, r, locProt)
 	}
 	switch {
 	case bad:
