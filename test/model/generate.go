@@ -65,6 +65,11 @@ func (g *generator) call() Call {
 		states := []int{stateReset, stateInit, stateRTR, stateRTS, stateRTS, stateSQD, stateSQD, stateErr, stateErr}
 		to := states[g.IntN(len(states))]
 		g.ended = to == stateErr || to == stateReset
+		if to == stateReset && g.one(2) { // and on from there
+			g.add(Call{What: "state", Side: side, QP: qp, Number: to})
+			g.add(Call{What: "state", Side: side, QP: qp, Number: stateInit})
+			to = states[g.IntN(len(states))]
+		}
 		return Call{What: "state", Side: side, QP: qp, Number: to}
 	case n < 96:
 		return Call{What: "limit", Side: side, Number: g.IntN(4)}
