@@ -29,13 +29,15 @@ type mutation struct {
 // mutations are those of each field that an opcode's packets have. Keys become those of regions.
 func mutations(op roce.Opcode, regions []*enginetest.Region) (list []mutation) {
 	add := func(name string, value any, moves bool, change func(h *roce.Header)) {
-		list = append(list, mutation{name: fmt.Sprintf("%s %#x", name, value), change: func(h *roce.Header, data []byte) []byte {
+		list = append(list, mutation{name: fmt.Sprintf("%s %#x", name, value), change: func(h *roce.Header,
+			data []byte) []byte {
 			change(h)
 			return data
 		}, moves: moves})
 	}
 	foreign := func(name string, value any, change func(h *roce.Header)) { // other bytes are seen if they count
-		list = append(list, mutation{name: fmt.Sprintf("%s %#x", name, value), change: func(h *roce.Header, data []byte) []byte {
+		list = append(list, mutation{name: fmt.Sprintf("%s %#x", name, value), change: func(h *roce.Header,
+			data []byte) []byte {
 			h.Immediate++
 			for i := range data {
 				data[i] ^= 0x55
