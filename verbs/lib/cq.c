@@ -23,7 +23,8 @@ static int attach(struct urdma_cq *cq, const struct urdma_abi_cq_response *r, in
 	size_t need = (size_t)r->ring_offset + r->entries_offset + (size_t)r->entries * sizeof(struct urdma_abi_cqe);
 	int status = EPROTO;
 
-	if (r->entries && !(r->entries & (r->entries - 1)) && need <= r->bytes && (r->memfd || !r->ring_offset))
+	if (r->entries && !(r->entries & (r->entries - 1)) && !((r->ring_offset | r->entries_offset) % sizeof(uint64_t)) &&
+	    need <= r->bytes && (r->memfd || !r->ring_offset))
 		status = urdma_rings_map(cq->client, r->memfd, r->bytes, fd, &base);
 	if (fd >= 0)
 		urdma_close(fd);

@@ -14,14 +14,12 @@ static int attach(struct urdma_srq *srq, const struct urdma_abi_srq_response *r,
 	struct urdma_queue *q = &srq->queue;
 	const struct urdma_abi_queue_layout *layout = &r->rq;
 	struct urdma_abi_rq_ring *head;
-	void *at = MAP_FAILED;
+	void *at = NULL;
 	int status = EPROTO;
 
 	if (layout->entries && urdma_queue_fits(layout, r->bytes, r->max_wr, sizeof(*head),
-						  sizeof(struct urdma_abi_rqe) + r->max_sge * sizeof(struct urdma_abi_sge))) {
-		at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		status = at == MAP_FAILED ? errno : 0;
-	}
+						  sizeof(struct urdma_abi_rqe) + r->max_sge * sizeof(struct urdma_abi_sge)))
+		status = urdma_map_shared(fd, r->bytes, &at);
 	urdma_close(fd);
 	if (status)
 		return status;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "rings.h"
 
 /* connecting: held by the thread that connects, as long as urdmad takes to answer. published: guards the
  * pointers below; held only briefly, so that a fork, which takes it, does not wait for urdmad. Order:
@@ -77,14 +78,14 @@ __attribute__((constructor)) static void watch_forks(void)
 static int map_doorbells(struct urdma_client *client, int fd, uint32_t bytes)
 {
 	void *at;
+	int status;
 
 	if (bytes / sizeof(struct urdma_abi_doorbells) < client->workers)
 		return EPROTO;
-	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED)
-		return errno;
-	client->bells = at;
-	return 0;
+	status = urdma_map_shared(fd, bytes, &at);
+	if (!status)
+		client->bells = at;
+	return status;
 }
 
 /* Takes the descriptors of the response to HELLO: the doorbells', then one for each worker. */
@@ -100,6 +101,9 @@ static int take_kicks(struct urdma_client *client, uint32_t workers, const int *
 	client->workers = workers;
 	return 0;
 }
+
+/* More than any urdmad has. */
+#define MAX_DEVICES 1024
 
 static int greet(struct urdma_client *client)
 {
@@ -128,11 +132,24 @@ static int greet(struct urdma_client *client)
 	status = take_kicks(client, response.workers, fds, got);
 	if (status)
 		return status;
+	if (response.num_devices > MAX_DEVICES) {
+		urdma_close(fds[0]);
+		return EPROTO;
+	}
 	client->num_devices = response.num_devices;
 	urdma_transport_sysfs(client->sysfs_path, sizeof(client->sysfs_path), response.sysfs_path);
 	status = map_doorbells(client, fds[0], response.doorbell_bytes);
 	urdma_close(fds[0]);
 	return status ? status : urdma_pairs_init(client);
+}
+
+/* Returns whether all ports of the device are in the list. */
+static bool is_whole(const struct urdma_client *client, uint32_t at)
+{
+	const struct urdma_abi_device *port = &client->info[at];
+
+	return port->port_num - 1 < port->num_ports && port->port_num - 1 <= at &&
+	       port->num_ports - port->port_num < client->num_devices - at;
 }
 
 static int read_devices(struct urdma_client *client)
@@ -148,6 +165,8 @@ static int read_devices(struct urdma_client *client)
 		request = (struct urdma_abi_query_device){ .device = i, .transport = wish };
 		status = urdma_call(client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &client->info[i],
 				    sizeof(client->info[i]));
+		if (!status && !is_whole(client, i))
+			status = EPROTO;
 		if (status)
 			return status;
 		client->info[i].name[sizeof(client->info[i].name) - 1] = '\0';

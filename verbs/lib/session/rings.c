@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "client.h"
 #include "rings.h"
@@ -39,9 +40,11 @@ int urdma_rings_call(struct urdma_client *client, enum urdma_abi_type type, void
 	return status;
 }
 
-static int map(size_t bytes, int fd, void **base)
+int urdma_map_shared(int fd, size_t bytes, void **base)
 {
-	if (fd < 0)
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || (uint64_t)st.st_size < bytes)
 		return EPROTO;
 	*base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return *base == MAP_FAILED ? errno : 0;
@@ -50,7 +53,7 @@ static int map(size_t bytes, int fd, void **base)
 static int enter(struct urdma_client *client, uint32_t number, size_t bytes, int fd, void **base)
 {
 	struct urdma_rings *made = malloc(sizeof(*made));
-	int status = made ? map(bytes, fd, base) : ENOMEM;
+	int status = made ? urdma_map_shared(fd, bytes, base) : ENOMEM;
 
 	if (status) {
 		free(made);
@@ -66,7 +69,7 @@ int urdma_rings_map(struct urdma_client *client, uint32_t number, size_t bytes, 
 	struct urdma_rings *known = client->rings;
 
 	if (!number)
-		return map(bytes, fd, base);
+		return urdma_map_shared(fd, bytes, base);
 	while (known && known->number != number)
 		known = known->next;
 	if (!known)

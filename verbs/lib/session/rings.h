@@ -23,6 +23,9 @@ int urdma_rings_map(struct urdma_client *client, uint32_t number, size_t bytes, 
 /* One queue less uses the file. Called without the lock. */
 void urdma_rings_unmap(struct urdma_client *client, uint32_t number, void *base, size_t bytes);
 
+/* Maps bytes of a file that urdmad sent; a shorter file would be a SIGBUS later. Returns 0 or an errno value. */
+int urdma_map_shared(int fd, size_t bytes, void **base);
+
 /* Returns whether a queue, if it has slots, fits into so many bytes and has room for wrs work requests.
  * head: size of the queue's head; slot: size of the largest work request. */
 static inline bool urdma_queue_fits(const struct urdma_abi_queue_layout *q, size_t bytes, uint32_t wrs, size_t head,
@@ -31,6 +34,7 @@ static inline bool urdma_queue_fits(const struct urdma_abi_queue_layout *q, size
 	if (!q->entries)
 		return !wrs;
 	return !(q->entries & (q->entries - 1)) && wrs <= q->entries && slot <= q->stride &&
+	       !((q->head_offset | q->slots_offset | q->stride) % sizeof(uint64_t)) &&
 	       q->head_offset + (uint64_t)head <= bytes &&
 	       q->slots_offset + (uint64_t)q->entries * q->stride <= bytes;
 }

@@ -30,6 +30,8 @@ type fakeUrdmad struct {
 	linkDownOnce bool
 	busy         bool // does not accept connections at first
 
+	lie func(body []byte, fds []int) ([]byte, []int) // changes an answer; nil: all are true
+
 	mu       sync.Mutex // guards the fields below and every session's objects
 	listener *net.UnixListener
 	sessions map[*session]struct{}
@@ -204,6 +206,9 @@ func (s *session) reply(request, body []byte, fds []int, errno syscall.Errno) {
 	copy(body, request[:16])
 	binary.NativeEndian.PutUint32(body[4:], uint32(len(body)))
 	binary.NativeEndian.PutUint32(body[12:], uint32(errno))
+	if s.d.lie != nil {
+		body, fds = s.d.lie(body, fds)
+	}
 	var oob []byte
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
