@@ -42,14 +42,14 @@ func newCapture() *cobra.Command {
 		Short: "write the packets of a running urdmad to a pcapng file",
 		Long: "Write the packets that the ports of a running urdmad receive and send to a pcapng file, until " +
 			"interrupted or a limit is reached. Connections and datagrams between programs of one urdmad use no " +
-			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host. A " +
-			"packet that urdmad dropped, kept for later or refused has a comment with the reason. " +
-			"Connections over TCP are not captured: their packets are the kernel's, tcpdump(8) captures them, and " +
-			"Wireshark reads their iWARP.\n\nurdmad's own " +
-			"user and root see everything; others see the connections of their own processes. Packets that arrive " +
-			"faster than they can be written are missing in the capture, not in urdmad, and are counted; --snaplen " +
-			"and --buffer help. Wireshark reads the file with the plugin wireshark/trp.lua, " +
-			"which the package installs.",
+			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host. " +
+			"Connections over TCP are not captured: their packets are the kernel's, tcpdump(8) captures them, " +
+			"and Wireshark reads their iWARP.\n\nA packet that urdmad dropped or kept for later, or a duplicate, has a " +
+			"comment: the reason, or the names of the counters that it changed.\n\n" +
+			"urdmad's own user and root see everything; others see the connections of their own processes. Packets " +
+			"that arrive faster than they can be written are missing in the capture, not in urdmad, and are counted; " +
+			"--snaplen and --buffer help. Wireshark reads the file with the plugin " +
+			"wireshark/trp.lua, which the package installs.",
 		Example: "  urdma capture -o rping.pcapng --host :7174\n" +
 			"  urdma capture -o - | dumpcap -i - -w last.pcapng -b filesize:100000 -b files:5  # the last 500 MB\n" +
 			"  urdma capture -o - | tshark -X lua_script:wireshark/trp.lua -i -  # live",

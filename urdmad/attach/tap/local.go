@@ -3,7 +3,6 @@ package tap
 import (
 	"net/netip"
 
-	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/samehost"
@@ -42,14 +41,12 @@ func (m *madeUp) of(c *samehost.Conn) *shown {
 	return m.ends[c]
 }
 
-// room returns a buffer for one frame with the longest UDP payload of an interface. The frame is
-// IPv6 if either end is, such as ::1 or one of our ports, whatever the interface's own address
-// is, so it may exceed the MTU.
-func (m *madeUp) room(n *netif.Interface) []byte {
-	if size := wire.UDP6HeaderLen + n.MaxDatagram(); cap(m.frame) < size {
+// room returns a buffer for one frame with n bytes of UDP payload, of either family.
+func (m *madeUp) room(n int) []byte {
+	if size := wire.UDP6HeaderLen + n; len(m.frame) < size {
 		m.frame = make([]byte, size)
 	}
-	return m.frame[:cap(m.frame)]
+	return m.frame
 }
 
 // handshake is shown handshakes within the engine.
@@ -58,7 +55,7 @@ func (v *Tap) handshake(p *trp.ControlPacket, q *qp.QP) {
 	if q != nil {
 		p.Connect.HasExt, p.Connect.Ext = true, v.e.TRP.Offer(p.Dev, q)
 	}
-	frame := v.madeUp.room(n)
+	frame := v.madeUp.room(n.MaxDatagram())
 	path := n.FramePath(n.Link(), p.Local, p.Peer)
 	size, err := p.Put(path.Payload(frame))
 	if err != nil {
@@ -158,7 +155,7 @@ func (v *Tap) segmenter(c *samehost.Conn) rdmap.Segmenter {
 // showSegment shows a frame of c with the segment that build writes.
 func (v *Tap) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) int) {
 	n := v.e.Interface(c.Dev)
-	frame := v.madeUp.room(n)
+	frame := v.madeUp.room(n.MaxDatagram())
 	path := n.FramePath(n.Link(), c.Local, c.Peer)
 	payload := path.Payload(frame)
 	size := build(payload[wire.TRPExtLen:])
@@ -180,7 +177,7 @@ func (v *Tap) showSegment(c *samehost.Conn, op wire.TRPOp, build func(b []byte) 
 // Packet implements datagram.Observer.
 func (v *Tap) Packet(from, to *qp.Connection, dst netip.Addr, note string, build func(b []byte) int) {
 	n := v.e.Interface(from.Dev)
-	frame := v.madeUp.room(n)
+	frame := v.madeUp.room(n.MaxDatagram())
 	s := Sight{Dev: from.Dev, Local: true, Conn: from, Other: to, Our: from.Local,
 		Peer: netip.AddrPortFrom(dst, wire.DatagramPort)}
 	path := n.FramePath(n.Link(), s.Our, s.Peer)

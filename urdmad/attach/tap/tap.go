@@ -1,17 +1,22 @@
-// Package tap shows frames to captures: frames that an engine's ports receive and send, and
-// synthesized frames for connections within the engine (local.go). It must not know the captures.
+// Package tap shows frames to captures: frames that an engine's ports receive and send, what became
+// of the received ones (note.go), and synthesized frames: for ports of datagrams (datagrams.go), and for connections within the
+// engine (local.go).
+// It must not know the captures.
 package tap
 
 import (
 	"net/netip"
 	"slices"
 
+	"urdma/dpdk/port"
+	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/samehost"
 	"urdma/wire"
+	"urdma/wire/roce"
 )
 
 // Viewer is shown the frames of the engine's ports, on the worker's thread, in the
@@ -44,10 +49,12 @@ type Sight struct {
 
 // Tap shows an engine's frames to viewers. It is attached to the engine while there are viewers.
 type Tap struct {
-	e      *engine.Engine
-	list   []viewing
-	sight  Sight // current frame
-	madeUp madeUp
+	e        *engine.Engine
+	list     []viewing
+	sight    Sight // current frame
+	received received
+	madeUp   madeUp
+	crc      roce.Sums // of bare datagrams
 }
 
 // viewing is an active viewer.
@@ -57,59 +64,60 @@ type viewing struct {
 }
 
 // New returns a Tap of an engine, without viewers.
-func New(e *engine.Engine) *Tap { return &Tap{e: e} }
+func New(e *engine.Engine) *Tap {
+	v := &Tap{e: e}
+	v.received.timer = clock.NewTimer(v.handled)
+	return v
+}
 
 // Add adds a viewer; on the worker's thread.
 func (v *Tap) Add(w Viewer) {
 	v.list = append(v.list, viewing{viewer: w})
-	v.attach(v)
+	v.tap(v.packet)
+	v.observe(v)
 	v.e.ShowHandshake = v.handshake
 }
 
 // Remove removes a viewer; on the worker's thread, between frames.
 func (v *Tap) Remove(w Viewer) {
+	v.handled()
 	v.list = slices.DeleteFunc(v.list, func(one viewing) bool { return one.viewer == w })
 	if len(v.list) == 0 {
-		v.attach(nil)
+		v.tap(nil)
+		v.observe(nil)
 		v.e.ShowHandshake = nil
 		v.madeUp = madeUp{}
 	}
 }
 
-// observer is told of all that is shown.
+func (v *Tap) tap(fn func(n *netif.Interface, p *port.Packet, sent bool)) {
+	for _, n := range v.e.Interfaces() {
+		n.Tap = fn
+	}
+}
+
+// observer is told of messages within the engine.
 type observer interface {
-	netif.Tap
 	samehost.Observer
 	datagram.Observer
 }
 
-func (v *Tap) attach(o observer) {
-	for _, n := range v.e.Interfaces() {
-		n.Tap = o
-	}
-	v.e.SameHost.Observer, v.e.Datagrams.Observer = o, o
-}
+func (v *Tap) observe(o observer) { v.e.SameHost.Observer, v.e.Datagrams.Observer = o, o }
 
-// Received implements netif.Tap.
-func (v *Tap) Received(n *netif.Interface, frame []byte) {
-	v.sight = v.sightOf(n, frame, false)
+// packet is shown a packet of a port.
+func (v *Tap) packet(n *netif.Interface, p *port.Packet, sent bool) {
+	s := v.sightOf(n, v.frameOf(n, p, sent), sent)
+	if sent {
+		v.show(s, "")
+		return
+	}
+	v.handled() // the one before
+	v.sight = s
 	for i := range v.list {
 		v.list[i].waits = v.list[i].viewer.Begin(&v.sight)
 	}
+	v.begin(n)
 }
-
-// Handled implements netif.Tap.
-func (v *Tap) Handled(note string) {
-	for i := range v.list {
-		if v.list[i].waits {
-			v.list[i].waits = false
-			v.list[i].viewer.End(note)
-		}
-	}
-}
-
-// Sent implements netif.Tap.
-func (v *Tap) Sent(n *netif.Interface, frame []byte) { v.show(v.sightOf(n, frame, true), "") }
 
 func (v *Tap) show(s Sight, note string) {
 	v.sight = s

@@ -1,7 +1,6 @@
 package netif
 
 import (
-	"encoding/binary"
 	"math"
 	"net/netip"
 
@@ -13,12 +12,9 @@ import (
 // port of datagrams such packets have no encapsulation header, and the kernel makes the headers: the CRC
 // must be computed over headers as the kernel will make them.
 
-// Seal checks and computes the CRC at the end of a UDP payload; ip is the IP and UDP headers before it.
+// Seal computes the CRC at the end of a UDP payload; ip is the IP and UDP headers before it.
 type Seal interface {
 	Put(ip, payload []byte)
-	// Unseen finds the IPv4 identification of a payload that arrived through a socket, and whether
-	// don't-fragment was set; ok is false if the CRC is wrong for all of them.
-	Unseen(ip, payload []byte) (id uint16, whole, ok bool)
 }
 
 // CarryBare says that UDP payloads are complete packets of a protocol with such a CRC: there is no
@@ -80,7 +76,7 @@ func (n *Interface) bare(p *port.Packet) bool {
 	d := &n.rx.datagram
 	if w := (origin{peer: p.Peer, dst: p.Group}); w != n.rx.origin {
 		n.rx.origin, n.rx.heads = origin{}, nil
-		src, dst := p.Peer.Addr(), n.bareDst(p)
+		src, dst := p.Peer.Addr(), n.BareDst(p)
 		switch {
 		case !dst.IsValid():
 			n.Drop(DropLeft)
@@ -101,23 +97,8 @@ func (n *Interface) bare(p *port.Packet) bool {
 	return true
 }
 
-// number sets the identification in a reconstructed frame to the one with which its payload arrived.
-func (n *Interface) number(frame []byte) {
-	ip := frame[wire.EthernetLen:]
-	id, whole, ok := n.seal.Unseen(ip[:wire.IPv4Len+wire.UDPLen], ip[wire.IPv4Len+wire.UDPLen:])
-	if !ok {
-		return
-	}
-	binary.BigEndian.PutUint16(ip[4:], id)
-	if !whole {
-		ip[6] = 0
-	}
-	ip[10], ip[11] = 0, 0
-	binary.BigEndian.PutUint16(ip[10:], ^wire.Fold(wire.Checksum(0, ip[:wire.IPv4Len])))
-}
-
-// bareDst returns the destination of a bare packet; invalid if it is a group that was left.
-func (n *Interface) bareDst(p *port.Packet) netip.Addr {
+// BareDst returns the destination of a received bare packet; invalid if it is a group that was left.
+func (n *Interface) BareDst(p *port.Packet) netip.Addr {
 	if p.Group != 0 {
 		return n.groups.of(p)
 	}

@@ -27,17 +27,6 @@ type Link struct {
 // Link returns the link to ourselves.
 func (n *Interface) Link() Link { return Link{MAC: n.info.MAC, Port: n.addr.SocketPort} }
 
-// Tap sees the frames of an interface.
-type Tap interface {
-	// Received shows a frame before it is processed.
-	Received(n *Interface, frame []byte)
-	// Handled reports the result for the frame received last; the note is empty if nothing special
-	// happened.
-	Handled(note string)
-	// Sent shows a frame that is queued for the port.
-	Sent(n *Interface, frame []byte)
-}
-
 // Interface is one queue of a port with its network configuration. The worker owns it. The port carries
 // frames or datagrams (datagrams.go); the distinction costs one comparison per packet.
 type Interface struct {
@@ -55,8 +44,9 @@ type Interface struct {
 	// Contested, if set, is called when the host at an Ethernet address uses our IPv4 address, at most
 	// every ten seconds.
 	Contested func(by wire.MAC)
-	// Tap, if set, is shown all frames. It changes between frames only.
-	Tap Tap
+	// Tap, if set, is shown each packet: a received one before it is processed, and one to be sent when it is
+	// queued for the port.
+	Tap func(n *Interface, p *port.Packet, sent bool)
 
 	clock *clock.Clock
 	queue port.Queue
@@ -67,12 +57,10 @@ type Interface struct {
 	six   host6
 	rx    receiver
 	tx    transmitter
-	shown []byte // buffer for frames made for the tap
 
 	seal    Seal                     // from CarryBare; else nil
 	sealing [wire.UDP6HeaderLen]byte // buffer for the headers that the CRC covers
-	note    string
-	unused  [][]byte // memory for datagrams that are kept, which grows with use
+	unused  [][]byte                 // memory for datagrams that are kept, which grows with use
 
 	neighbours neighbours
 	paths      map[netip.Addr]map[*Path]struct{} // by next hop
@@ -86,6 +74,7 @@ type Interface struct {
 // Stats counts packets that were not returned by Next.
 type Stats struct {
 	Dropped map[Drop]uint64
+	Last    Drop // the reason for the last one
 }
 
 // Drop is a reason for dropping a packet.
@@ -121,7 +110,6 @@ func New(dev int, p port.Port, a Address, c *clock.Clock) *Interface {
 	for _, why := range wire.PacketErrors {
 		n.Stats.Dropped[Drop(why.Error())] = 0
 	}
-	n.rx.current = none
 	n.SetBursts(defaultBurst, defaultBurst)
 	n.neighbours.init(n)
 	n.groups = groups{n: n, joined: map[netip.Addr]*joined{}, timer: clock.NewTimer(n.groups.reportDue)}
@@ -205,13 +193,10 @@ func (n *Interface) headerLen() int { return wire.IPLen(n.IP()) + wire.UDPLen }
 // ReceiveWindow returns how many datagrams the port holds until they are polled; 0: unlimited.
 func (n *Interface) ReceiveWindow() int { return n.info.ReceiveWindow }
 
-// Note sets the result for the frame being processed, for taps.
-func (n *Interface) Note(text string) { n.note = text }
-
-// Drop counts a dropped packet, and notes the reason.
+// Drop counts a dropped packet.
 func (n *Interface) Drop(why Drop) {
 	n.Stats.Dropped[why]++
-	n.note = "dropped: " + string(why)
+	n.Stats.Last = why
 }
 
 // ArmRx implements port.Queue's ArmRx, for a worker that is about to block.

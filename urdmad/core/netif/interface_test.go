@@ -281,7 +281,7 @@ func TestFaultInBurst(t *testing.T) {
 	if _, faulted := fault.Guard(turn, nil); faulted || len(got) != 5 || got[3] != "d" || got[4] != "e" {
 		t.Errorf("handled %q, faulted again: %v", got, faulted)
 	}
-	if out := r.n.rx; out.at != 0 || out.have != 0 || out.current != none {
+	if out := r.n.rx; out.at != 0 || out.have != 0 {
 		t.Errorf("not all was given back: %+v", out)
 	}
 }

@@ -10,15 +10,11 @@ import (
 // defaultBurst is the number of packets exchanged with the port at a time.
 const defaultBurst = 32
 
-// none is the index of no packet.
-const none = -1
-
 // receiver has the packets of the last burst: p[at:have] are still to be processed, those before are released
 // together with them.
 type receiver struct {
 	p        []port.Packet // as long as a burst
 	at, have int
-	current  int                     // the packet being processed; none between packets
 	private  [wire.MaxHeaderLen]byte // private copy of the head of a frame, which its sender can't change
 	long     []byte                  // private copy of a longer message
 	datagram Datagram
@@ -47,7 +43,6 @@ func (n *Interface) Poll() (waiting int, more bool) {
 	}
 	r := &n.rx
 	if r.at == r.have { // false if a fault in a client's memory interrupted the last burst
-		n.finish() // also the last datagram's processing may have been interrupted
 		n.giveBack()
 		r.have = n.queue.Rx(r.p)
 	}
@@ -58,34 +53,18 @@ func (n *Interface) Poll() (waiting int, more bool) {
 // itself. It releases the datagram returned before, even if its processing ended in a fault.
 func (n *Interface) Next() *Datagram {
 	r := &n.rx
-	n.finish()
 	for r.at < r.have {
 		p := &r.p[r.at]
-		r.current = r.at
 		r.at++
 		if n.Tap != nil && !p.Flags.Has(port.RxAgain) {
-			n.note = ""
-			n.Tap.Received(n, n.sightOf(p))
+			n.Tap(n, p, false)
 		}
 		if n.info.Datagrams && n.encapsulated(p) || !n.info.Datagrams && n.frame(p) {
 			return &r.datagram
 		}
-		n.finish()
 	}
 	n.giveBack()
 	return nil
-}
-
-// finish ends the processing of a packet.
-func (n *Interface) finish() {
-	r := &n.rx
-	if r.current == none {
-		return
-	}
-	if n.Tap != nil {
-		n.Tap.Handled(n.note)
-	}
-	r.current = none
 }
 
 func (n *Interface) giveBack() {
@@ -194,7 +173,6 @@ func (n *Interface) toKernel(p *port.Packet) {
 	if p.Flags&(port.RxInside|port.RxAgain) != 0 {
 		return
 	}
-	n.Note("to the kernel's interface")
 	var sum, at int
 	if p.Flags.Has(port.RxUDPGood) {
 		sum, at = wire.UnfinishedChecksum(p.Data)

@@ -38,15 +38,19 @@ func (n *Interface) Send(frame []byte) {
 // commit queues the frame in the buffer that Alloc returned last. If the interface is cut off, the buffer
 // is reused instead.
 func (n *Interface) commit(length int) {
-	t := &n.tx
-	if t.cut {
-		return
+	if !n.tx.cut {
+		n.queued(length)
 	}
+}
+
+// queued cuts the packet in the buffer that Alloc returned last to its length, and queues it.
+func (n *Interface) queued(length int) {
+	t := &n.tx
 	p := &t.p[t.used]
 	p.Data = p.Data[:length]
 	t.used++
 	if n.Tap != nil {
-		n.Tap.Sent(n, p.Data)
+		n.Tap(n, p, true)
 	}
 }
 
@@ -54,14 +58,10 @@ func (n *Interface) commit(length int) {
 func (n *Interface) commitTo(peer *port.Peer, length int, how port.Flags) {
 	t := &n.tx
 	p := &t.p[t.used]
-	p.Data, p.Flags = p.Data[:length], how
-	p.Peer = *peer
-	t.used++
+	p.Flags, p.Peer = how, *peer
 	t.burst.bytes += length
 	t.burst.padable = false
-	if n.Tap != nil {
-		n.Tap.Sent(n, n.frameOf(p.Data, peer, n.IP(), true))
-	}
+	n.queued(length)
 }
 
 // push passes complete frames to the port and moves the others to the front.

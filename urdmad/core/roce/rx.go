@@ -9,9 +9,7 @@ import (
 
 // Receive handles a datagram from the interface.
 func (p *Port) Receive(d *netif.Datagram) {
-	if why := p.receive(d); why != "" {
-		p.If.Note("dropped: " + why)
-	}
+	p.receive(d)
 }
 
 // receive handles a datagram. If it drops it, it returns the reason.

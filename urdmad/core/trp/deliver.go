@@ -21,7 +21,6 @@ func (c *Conn) takeInOrder(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) 
 		c.wait(psn)
 	}
 	c.rnr.append(psn, kept{Held: held})
-	c.port.If.Note("held: no receive is posted")
 	return true
 }
 

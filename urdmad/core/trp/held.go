@@ -104,7 +104,6 @@ func (c *Conn) hold(psn wire.PSN, seg *rdmap.Segment, d *netif.Datagram) bool {
 	}
 	*slot = kept{Held: held}
 	c.Stats.Held++
-	c.port.If.Note("held: out of order")
 	slot.placed = c.port.Immediate && c.stream.PlaceEarly(seg)
 	return true
 }
@@ -113,7 +112,6 @@ func (c *Conn) keep(d *netif.Datagram) (netif.Held, bool) {
 	held, ok := c.port.If.Keep(&c.held.account, d)
 	if !ok {
 		c.s.Stats.RetainFailed++
-		c.port.If.Note("dropped: no memory to keep it")
 	}
 	return held, ok
 }

@@ -54,12 +54,10 @@ func (p *Port) Receive(d *netif.Datagram) {
 	op, ok := wire.PeekOp(d.Head)
 	switch {
 	case ok && (op == wire.OpDatagram || op == wire.OpUC):
-		if why := p.datagram(op, d); why != "" {
-			p.If.Note("dropped: " + why)
-		}
+		p.datagram(op, d)
 		return
 	case d.Dst.Addr().IsMulticast():
-		p.If.Note("dropped: nothing but datagrams goes to groups")
+		p.s.Stats.NoConnection++ // nothing but datagrams goes to groups
 		return
 	}
 	c := p.conns[d.Dst.Port()]
@@ -69,7 +67,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 	}
 	if c.Peer != d.Src {
 		if !p.If.Decline(d) {
-			p.s.stray(p.If, "the connection has another peer")
+			p.s.Stats.StrayAddress++
 		}
 		return
 	}
@@ -91,7 +89,6 @@ func (p *Port) handshake(d *netif.Datagram) {
 	if !t.Op.IsControl() {
 		if !p.If.Decline(d) {
 			p.s.Stats.NoConnection++
-			p.If.Note("dropped: no connection has this port number")
 		}
 		return
 	}

@@ -16,12 +16,12 @@ func (c *Conn) packet(d *netif.Datagram) {
 		return
 	}
 	if t.Cookie != c.LocalCookie {
-		c.s.stray(c.port.If, "cookie is not ours")
+		c.s.Stats.StrayAddress++
 		return
 	}
 	if c.path.Moved(d) {
 		if !mayFollow(c, &t) {
-			c.s.stray(c.port.If, "the peer's socket is another")
+			c.s.Stats.StrayAddress++
 			return
 		}
 		c.path.Move(d)
@@ -87,10 +87,8 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 		c.deliverHeld()
 	case reliable.Duplicate:
 		c.Stats.Duplicates++
-		c.port.If.Note("duplicate")
 	case reliable.Outside:
 		c.Stats.OutsideWindow++
-		c.port.If.Note("dropped: PSN is outside the window")
 	}
 }
 
@@ -98,7 +96,7 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 // returns false if the acknowledgement is invalid or the connection has ended.
 func (c *Conn) acknowledged(t *wire.TRP) bool {
 	if err := c.rel.OnAck(c.now(), t.Ack, t.Credits); err != nil {
-		c.s.badAck(c.port.If)
+		c.s.Stats.BadAck++
 		return false
 	}
 	return c.progress(t.Ack, t.Credits)
@@ -147,7 +145,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 		return
 	}
 	if err := c.rel.OnSack(c.now(), t.Ack, t.Credits, runs[:n]); err != nil {
-		c.s.badAck(c.port.If)
+		c.s.Stats.BadAck++
 		return
 	}
 	c.progress(t.Ack, t.Credits)
@@ -158,7 +156,7 @@ func (c *Conn) sack(t *wire.TRP, body []byte) {
 func (c *Conn) inWindow(psn wire.PSN) bool {
 	ahead := psn.Sub(c.rel.Expected())
 	if ahead < 0 || int(ahead) > c.held.window {
-		c.s.stray(c.port.If, "PSN is outside the window")
+		c.s.Stats.StrayAddress++
 		return false
 	}
 	return true

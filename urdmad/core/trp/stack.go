@@ -113,13 +113,3 @@ func (s *Stack) AddPort(d *datagram.Port) *Port {
 
 // Port returns the port of a device number.
 func (s *Stack) Port(dev int) *Port { return s.ports[dev] }
-
-func (s *Stack) stray(n *netif.Interface, why string) {
-	s.Stats.StrayAddress++
-	n.Note("dropped: " + why)
-}
-
-func (s *Stack) badAck(n *netif.Interface) {
-	s.Stats.BadAck++
-	n.Note("dropped: acknowledges what was not sent")
-}

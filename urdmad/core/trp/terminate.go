@@ -37,7 +37,6 @@ const terminateToken = ^uint64(0)
 // refuse answers an invalid segment: our queue pair fails, and the peer gets a Terminate with the cause and
 // the headers of the refused segment.
 func (c *Conn) refuse(psn wire.PSN, v rdmap.Verdict, seg *rdmap.Segment) {
-	c.port.If.Note("refused: " + v.Code.String())
 	c.terminate(psn, v.Code, c.stream.Refusal(seg, v))
 }
 
