@@ -42,8 +42,9 @@ func newCapture() *cobra.Command {
 		Short: "write the packets of a running urdmad to a pcapng file",
 		Long: "Write the packets that the ports of a running urdmad receive and send to a pcapng file, until " +
 			"interrupted or a limit is reached. Connections and datagrams between programs of one urdmad use no " +
-			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host. " +
-			"Connections over TCP are not captured: their packets are the kernel's, tcpdump(8) captures them, " +
+			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host, when " +
+			"their work request completes, of the first MiB of each message. If urdmad can't map the memory, bytes may be " +
+			"missing. Connections over TCP are not captured: their packets are the kernel's, tcpdump(8) captures them, " +
 			"and Wireshark reads their iWARP.\n\nA packet that urdmad dropped or kept for later, or a duplicate, has a " +
 			"comment: the reason, or the names of the counters that it changed.\n\n" +
 			"urdmad's own user and root see everything; others see the connections of their own processes. Packets " +

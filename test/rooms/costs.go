@@ -19,7 +19,7 @@ var features = []struct {
 		"watch: trace, flight recorder, explain, warn",
 		regexp.MustCompile(`(Client|\bc)\.Watch(All)?\b|\bWatchAll +bool|\bWatch +Watch\b|\bWatch interface\b`),
 	},
-	{"tap: captures", regexp.MustCompile(`\bTap\b|\bObserver\b|\bShowHandshake\b|Stats\.Last\b|\bLast +Drop\b`)},
+	{"tap: captures", regexp.MustCompile(`\bTap\b|\bRetired\b|Stats\.Last\b|\bLast +Drop\b`)},
 	{"injector: urdma inject, strict", regexp.MustCompile(`\bInterceptor\b`)},
 	{"impair: loss and delay of a port", regexp.MustCompile(`\bSetQueue\b`)},
 	{"snapshot, metrics: states of connections", regexp.MustCompile(`\bInspect\(`)},

@@ -1,5 +1,5 @@
 // Package tap shows frames to captures: frames that an engine's ports receive and send, what became
-// of the received ones (note.go), and synthesized frames: for ports of datagrams (datagrams.go), and for connections within the
+// of the received ones (note.go), and synthesized frames: for ports of datagrams (datagrams.go), and for messages within the
 // engine (local.go).
 // It must not know the captures.
 package tap
@@ -10,11 +10,9 @@ import (
 
 	"urdma/dpdk/port"
 	"urdma/urdmad/core/clock"
-	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/urdmad/core/samehost"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
@@ -35,9 +33,10 @@ type Viewer interface {
 type Sight struct {
 	Dev     int
 	Out     bool   // sent, not received
-	Local   bool   // synthesized for a connection within this engine, see local.go
+	Local   bool   // synthesized for a message within this engine, see local.go
 	Foreign bool   // of another protocol, or for another host
 	Frame   []byte // from the Ethernet header on
+	Length  int    // of the frame, the end of which may be missing in Frame
 	// Conn is the frame's connection, or nil; Other is the other end of a connection
 	// within this engine.
 	Conn, Other *qp.Connection
@@ -73,9 +72,8 @@ func New(e *engine.Engine) *Tap {
 // Add adds a viewer; on the worker's thread.
 func (v *Tap) Add(w Viewer) {
 	v.list = append(v.list, viewing{viewer: w})
+	v.e.QPs.Retired = v.retired
 	v.tap(v.packet)
-	v.observe(v)
-	v.e.ShowHandshake = v.handshake
 }
 
 // Remove removes a viewer; on the worker's thread, between frames.
@@ -83,9 +81,8 @@ func (v *Tap) Remove(w Viewer) {
 	v.handled()
 	v.list = slices.DeleteFunc(v.list, func(one viewing) bool { return one.viewer == w })
 	if len(v.list) == 0 {
+		v.e.QPs.Retired = nil
 		v.tap(nil)
-		v.observe(nil)
-		v.e.ShowHandshake = nil
 		v.madeUp = madeUp{}
 	}
 }
@@ -95,14 +92,6 @@ func (v *Tap) tap(fn func(n *netif.Interface, p *port.Packet, sent bool)) {
 		n.Tap = fn
 	}
 }
-
-// observer is told of messages within the engine.
-type observer interface {
-	samehost.Observer
-	datagram.Observer
-}
-
-func (v *Tap) observe(o observer) { v.e.SameHost.Observer, v.e.Datagrams.Observer = o, o }
 
 // packet is shown a packet of a port.
 func (v *Tap) packet(n *netif.Interface, p *port.Packet, sent bool) {
@@ -130,7 +119,7 @@ func (v *Tap) show(s Sight, note string) {
 
 // sightOf determines the connection of a frame.
 func (v *Tap) sightOf(n *netif.Interface, frame []byte, out bool) Sight {
-	s := Sight{Dev: n.Dev, Out: out, Frame: frame}
+	s := Sight{Dev: n.Dev, Out: out, Frame: frame, Length: len(frame)}
 	var private [wire.MaxHeaderLen]byte
 	head := private[:copy(private[:], frame)]
 	var f wire.Frame

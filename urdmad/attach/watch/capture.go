@@ -200,7 +200,7 @@ func (c *capture) Begin(s *tap.Sight) bool {
 		kept = kept[:limit]
 	}
 	record := abi.CaptureRecord{Kind: abi.CaptureFrame, TimeNs: uint64(now.UnixNano()),
-		FrameBytes: uint32(len(s.Frame)), Device: uint32(s.Dev)}
+		FrameBytes: uint32(s.Length), Device: uint32(s.Dev)}
 	record.QPN, record.OtherQPN = numberOf(s.Conn), numberOf(s.Other)
 	if s.Conn == nil && s.Other == nil {
 		n, _ := namedPair(s)

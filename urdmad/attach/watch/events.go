@@ -166,6 +166,9 @@ var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddre
 // no event back.
 func (v *Watch) deliver(to *control.EventChannel, e *cm.Event, m *abi.CMEvent) (kept bool) {
 	x := to.Info().Session
+	if w := v.workers[x.Worker()]; len(w.captures) > 0 {
+		w.handshake(e)
+	}
 	noted := abi.TraceEvent{Kind: abi.TraceCM, Code: m.Event, Status: uint32(m.Status)}
 	if c := clientOf(x); c != nil {
 		c.recorder.Note(c.w.Engine.Now(), &noted)

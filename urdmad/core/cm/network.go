@@ -30,9 +30,6 @@ type Network interface {
 	MaxPrivate(dev int, op wire.TRPOp) int
 	// Send sends a packet, which may be lost.
 	Send(p *Packet)
-	// Show shows captures a packet that two ids of this urdmad would exchange on a network. qp is the
-	// sender's queue pair, or nil.
-	Show(p *Packet, qp QueuePair)
 
 	// Listen makes connection requests for id's port number arrive at device dev, if that needs a socket,
 	// as over TCP; EADDRINUSE if another program's socket has the number. Unlisten undoes one Listen.

@@ -250,12 +250,6 @@ func (h *host) receive(d datagram) {
 	}
 }
 
-func (h *host) Show(p *cm.Packet, qp cm.QueuePair) {
-	if !p.TRP.Op.IsControl() || (qp == nil) != (p.TRP.Op == wire.OpReject) {
-		h.w.t.Errorf("a capture sees %v with queue pair %v", p.TRP.Op, qp)
-	}
-}
-
 func (h *host) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
 	if h.conns[port] != nil {
 		return nil, syscall.EADDRINUSE

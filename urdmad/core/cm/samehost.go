@@ -29,11 +29,8 @@ func (m *Manager) connectSameHost(id *ID) {
 		return // the request is repeated, as it would be on a network
 	}
 	m.net.Set(id.timer, clock.Never)
-	m.show(id.dev, id.local, id.peer, wire.OpRequest, wire.TRPConnect{IRD: id.offered.ird, ORD: id.offered.ord,
-		PrivateData: id.offered.private}, id.terms.QP)
 	if parent == nil {
 		m.Stats.Refused++
-		m.show(id.dev, id.peer, id.local, wire.OpReject, wire.TRPConnect{IRD: InvalidService}, nil)
 		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
 		return
 	}
@@ -90,7 +87,6 @@ func (m *Manager) acceptSameHost(id *ID) {
 		return
 	}
 	m.net.Set(peer.timer, clock.Never)
-	m.show(id.dev, id.local, id.peer, wire.OpAccept, id.answer, id.terms.QP)
 	peer.terms.IRD, peer.terms.ORD = peer.offered.ird, min(peer.offered.ord, id.answer.IRD)
 	peer.conn, id.conn = m.net.Join(peer.end(), id.end())
 	id.conn.Start(id.terms)
@@ -109,7 +105,6 @@ func (id *ID) end() End { return End{ID: id, Dev: id.dev, Local: id.local, Peer:
 
 // rejectSameHost passes the reject to the active side, if it still waits.
 func (m *Manager) rejectSameHost(id *ID) {
-	m.show(id.dev, id.local, id.peer, wire.OpReject, id.answer, nil)
 	peer := id.peerID
 	m.net.Soon(func() {
 		peer.ifConnecting(func() { m.rejected(peer, &id.answer) })
@@ -121,9 +116,4 @@ func (id *ID) ifConnecting(fn func()) {
 	if id.state == connecting {
 		fn()
 	}
-}
-
-// show shows captures a message of the handshake.
-func (m *Manager) show(dev int, from, to netip.AddrPort, op wire.TRPOp, c wire.TRPConnect, qp QueuePair) {
-	m.net.Show(&Packet{Dev: dev, Local: from, Peer: to, TRP: wire.TRP{Op: op}, Connect: c}, qp)
 }

@@ -81,7 +81,6 @@ func (s *services) send(p *Packet, sameHost bool) {
 		s.m.net.Send(p)
 		return
 	}
-	s.m.net.Show(p, nil)
 	come := *p
 	come.Local, come.Peer = p.Peer, p.Local
 	s.m.net.Soon(func() { s.receive(&come, sizeOf(p), true) })

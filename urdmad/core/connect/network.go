@@ -145,12 +145,6 @@ func socketOf(id *cm.ID) (give func(), err error) {
 	return func() {}, nil
 }
 
-func (n *network) Show(p *cm.Packet, q cm.QueuePair) {
-	if n.e.ShowHandshake != nil {
-		n.e.ShowHandshake(packet(p), QPOf(q))
-	}
-}
-
 func packet(p *cm.Packet) *trp.ControlPacket {
 	link, _ := p.Link.(netif.Link)
 	return &trp.ControlPacket{Dev: p.Dev, Link: link, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Connect: p.Connect}

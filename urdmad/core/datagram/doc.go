@@ -11,7 +11,7 @@
 // destination and the Q_Key, takes a receive, and writes the address header and the payload.
 //
 // form.go has the interface to a wire format's package. group.go has multicast groups. sender.go is common
-// to both queue pair types. show.go shows messages within this urdmad to captures.
+// to both queue pair types.
 //
 // Queue pairs of type UC (uc.go, uctx.go, ucrx.go) have a peer, and messages of several packets: if a
 // packet of a message is missing, the message is dropped.

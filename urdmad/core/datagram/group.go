@@ -186,16 +186,14 @@ type unserved struct {
 // sendGroup sends a message to a group: through the port if the group is reachable there, and to the
 // members at the port, which may take several turns.
 func (p *Pair) sendGroup(to netip.Addr, i uint32, wr *qp.SendWR, h *Message) outcome {
-	to = p.port.groupOf(to)
-	h.Dst = wire.MulticastQPN
 	from := p.unserved
 	p.unserved = unserved{}
 	if from.index != i || from.next == 0 {
 		from.next = 0
-		if _, out := p.port.If.GroupLink(to); !out {
-			p.show(nil, to, i, h, "")
-		} else if sent := p.sendWire(to, i, wr, h); sent != gone {
-			return sent
+		if _, out := p.port.If.GroupLink(to); out {
+			if sent := p.sendWire(to, i, wr, h); sent != gone {
+				return sent
+			}
 		}
 	}
 	if p.QP.SourceDead(i) {

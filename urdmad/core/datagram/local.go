@@ -10,7 +10,6 @@ import (
 func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *Message) outcome {
 	to := p.s.destination(at, h)
 	if to == nil {
-		p.show(nil, at.If.IP(), i, h, "dropped: "+whyNobody)
 		return gone
 	}
 	if p.QP.SourceDead(i) {
@@ -21,7 +20,6 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *Message) outcome 
 	switch v.Is {
 	case qp.Done:
 		p.wait.until = 0
-		p.show(&to.sender, at.If.IP(), i, h, "")
 		p.copyTo(to, i, wr, &a)
 		return gone
 	case qp.NoReceive, qp.Busy:
@@ -29,10 +27,7 @@ func (p *Pair) sendLocal(at *Port, i uint32, wr *qp.SendWR, h *Message) outcome 
 			return later
 		}
 	}
-	why := to.dropped(v)
-	if p.live() {
-		p.show(&to.sender, at.If.IP(), i, h, "dropped: "+why)
-	}
+	to.dropped(v)
 	return gone
 }
 

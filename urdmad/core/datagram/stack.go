@@ -12,8 +12,7 @@ import (
 
 // Stack has all queue pairs of types UD and UC of one worker.
 type Stack struct {
-	Stats    Stats
-	Observer Observer // nil: no queue pair is observed
+	Stats Stats
 
 	clock *clock.Clock
 	table *qp.Table
@@ -21,7 +20,7 @@ type Stack struct {
 	pairs map[wire.QPN]*Pair // queue pairs of type UD that can receive messages
 	ucs   map[wire.QPN]*UC   // queue pairs of type UC that can receive messages
 
-	form Form // the format of ports without another, and of packets shown to the Observer
+	form Form // the format of ports without another
 
 	groups   map[membership]*group
 	attached map[*qp.QP][]attachment

@@ -22,22 +22,32 @@ func (p *Pair) sendNext(i uint32, wr *qp.SendWR) outcome {
 
 // send sends the message of the work request at index i.
 func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
+	h, dst := p.Header(wr)
+	if dst.IsMulticast() {
+		return p.sendGroup(dst, i, wr, &h)
+	}
+	if at := p.s.portAt(dst); at != nil && !p.s.table.Elsewhere(uint32(h.Dst)) {
+		return p.sendLocal(at, i, wr, &h)
+	}
+	return p.sendWire(dst, i, wr, &h)
+}
+
+// Header returns the header of a work request's message, without the PSN, and the address or group to which
+// it goes.
+func (p *Pair) Header(wr *qp.SendWR) (h Message, dst netip.Addr) {
 	dst, qpn, qkey := wr.Destination()
 	if qkey&qp.ControlledQKey != 0 {
 		qkey = p.QP.Attr.QKey
 	}
-	h := Message{Dst: wire.QPN(qpn & uint32(wire.MulticastQPN)), Src: wire.QPN(p.QP.QPN), QKey: qkey,
+	h = Message{Dst: wire.QPN(qpn & uint32(wire.MulticastQPN)), Src: wire.QPN(p.QP.QPN), QKey: qkey,
 		Solicited: wr.Flags&abi.SendSolicited != 0}
 	if wr.Op.Immediate {
 		h.HasImmediate, h.Immediate = true, wr.Immediate
 	}
 	if dst.IsMulticast() {
-		return p.sendGroup(dst, i, wr, &h)
+		h.Dst, dst = wire.MulticastQPN, p.port.groupOf(dst)
 	}
-	if at := p.s.portAt(dst); at != nil && !p.s.table.Elsewhere(qpn) {
-		return p.sendLocal(at, i, wr, &h)
-	}
-	return p.sendWire(dst, i, wr, &h)
+	return h, dst
 }
 
 // sendWire sends a message out of the queue pair's port.

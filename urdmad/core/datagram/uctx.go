@@ -28,7 +28,7 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 		c.s.table.Ready(c.QP)
 		return later
 	}
-	h := c.header(wr)
+	h := c.Header(wr)
 	n := wr.Run(wr.Offset(), c.port.form.PartLen(c.QP, h.Write, c.port.If.MaxDatagram()))
 	h.Last = wr.Offset()+n == wr.Length
 	b := w.path.Payload(frame)
@@ -42,8 +42,8 @@ func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
 	return gone
 }
 
-// header returns the header of the next packet of a work request, without Last.
-func (c *UC) header(wr *qp.SendWR) Part {
+// Header returns the header of the next packet of a work request, without Last.
+func (c *UC) Header(wr *qp.SendWR) Part {
 	return Part{PSN: c.psn, Dst: c.peerQPN, Src: wire.QPN(c.QP.QPN), First: wr.Offset() == 0,
 		Write: wr.Op.RemoteAccess != 0, STag: wire.STag(wr.RKey), TO: wr.RemoteAddr() + uint64(wr.Offset()),
 		HasImmediate: wr.Op.Immediate, Immediate: wr.Immediate, Solicited: wr.Flags&abi.SendSolicited != 0}
@@ -51,11 +51,10 @@ func (c *UC) header(wr *qp.SendWR) Part {
 
 // sendLocal carries a message to a queue pair at one of our ports, once it has a receive if it needs one.
 func (c *UC) sendLocal(at *Port, i uint32, wr *qp.SendWR) outcome {
-	h := c.header(wr)
+	h := c.Header(wr)
 	to := c.s.ucs[h.Dst]
 	if to == nil || !to.takes(at, c.port.If.IP(), h.Src) {
 		c.s.Stats.NoQueuePair++
-		c.show(nil, h, nil, "dropped, and the rest of its message: no queue pair takes it")
 		c.moved(wr.Length - wr.Offset())
 		return gone
 	}
@@ -80,14 +79,15 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 		}
 		c.wait.until = 0
 		h.First, h.Last, h.TO = wr.Offset() == 0, wr.Offset()+uint32(len(b)) == wr.Length, wr.RemoteAddr()+uint64(wr.Offset())
-		c.show(&to.sender, *h, b, "")
 		h.PSN = to.in.next
 		to.take(h, b)
 		if !c.live() {
 			return gone // it overran one of our completion queues: the work request has ended
 		}
 		c.moved(uint32(len(b)))
-		wr.Consumed()
+		if !h.Last { // else its completion frees the rest
+			wr.Consumed()
+		}
 		if h.Last || !to.live() {
 			break
 		}

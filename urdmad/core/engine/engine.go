@@ -55,10 +55,6 @@ type Engine struct {
 	Streams   *rdmap.Stats // of all RDMAP streams
 	Stats     Stats
 
-	// ShowHandshake, if set, is shown the connection management packets between two ids of this engine; q is
-	// the queue pair that the sender wants to connect, or nil.
-	ShowHandshake func(p *trp.ControlPacket, q *qp.QP)
-
 	cfg     Config
 	log     *slog.Logger
 	ports   []*ifPort

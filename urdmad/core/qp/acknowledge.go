@@ -9,8 +9,8 @@ import (
 // is at most mark need nothing more from the carrier.
 func (q *QP) Acknowledge(mark uint64) {
 	q.acked = mark
-	q.SQ.readAheadsAcked(mark)
 	q.completeSends()
+	q.SQ.readAheadsAcked(mark)
 }
 
 // completeSends completes the finished send work requests, oldest first, and stops at the first
@@ -86,6 +86,9 @@ func (q *QP) completion(id uint64, index, status uint32) abi.CQE {
 // posts the next one at once.
 func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	s := &q.SQ
+	if q.t.Retired != nil {
+		q.t.Retired(q, s.head, status, reason.Number(wr.vendor))
+	}
 	w := q.completion(wr.id, s.head, status)
 	w.VendorErr, w.ByteLen = wr.vendor, wr.Length
 	w.Opcode = wr.Op.Completion

@@ -49,8 +49,8 @@ func anyDead(list []element) bool {
 }
 
 // Part returns the longest contiguous run of work request i's source at offset off, of at most
-// limit bytes. It is empty if the bytes have not been read ahead yet. ok is false if the memory
-// was deregistered.
+// limit bytes. It is empty if the bytes have not been read ahead yet, or belong to a destination on
+// the fallback path. ok is false if the memory was deregistered.
 func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 	wr := q.SQ.At(i)
 	if wr.src != nil {
@@ -69,7 +69,8 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 			if s.region.Dead() {
 				return nil, false
 			}
-			return s.bytes[off:min(s.n, off+limit)], true
+			size := uint32(len(s.bytes)) // 0 on the fallback path
+			return s.bytes[min(off, size):min(size, off+limit)], true
 		}
 		off -= list[j].n
 	}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
+	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mailbox"
@@ -19,6 +20,9 @@ type Table struct {
 	Events  *events.Sender
 	Stats   Stats
 	Serving *QP // whose packet, post or place in line is being handled; nil: nobody's. A panic meanwhile ends its client
+	// Retired, if set, is told of each send work request that ends, before its memory is released: its index, the
+	// status of its completion, and the reason for an error.
+	Retired func(q *QP, i, status uint32, why reason.Number)
 
 	log        *slog.Logger
 	traced     abi.TraceEvent // see event

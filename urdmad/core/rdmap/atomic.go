@@ -15,7 +15,7 @@ func (s *Segmenter) buildAtomicRequest(b []byte, slot uint32, wr *qp.SendWR) int
 	d := wire.DDP{Last: true, Op: wire.OpAtomicRequest, QN: wire.QueueReadRequest, MSN: wire.MSN(wr.MSN)}
 	at := d.Put(b)
 	op := wr.AtomicOp()
-	r := wire.AtomicRequest{RequestID: uint32(sinkSTag(s.QP, s.QP.SQ.Index(slot))), STag: wire.STag(wr.RKey),
+	r := wire.AtomicRequest{RequestID: uint32(SinkSTag(s.QP, s.QP.SQ.Index(slot))), STag: wire.STag(wr.RKey),
 		TO:     wr.RemoteAddr(),
 		Opcode: wire.AtomicFetchAdd, Data: op.Data, Mask: op.Mask, Compare: op.Compare, CompareMask: op.CompareMask}
 	if !op.Add {
@@ -77,13 +77,6 @@ func (a *atomicAnswer) build(b []byte) int {
 	at := d.Put(b)
 	r := wire.AtomicResponse{RequestID: a.id, Original: a.original}
 	return at + r.Put(b[at:])
-}
-
-// BuildAtomicResponse writes the segment that answers the peer's atomic in a slot of its send queue. It is
-// the stream's n-th atomic answer, from 1.
-func BuildAtomicResponse(b []byte, peer *qp.QP, slot, n uint32, original uint64) int {
-	a := atomicAnswer{id: uint32(sinkSTag(peer, peer.SQ.Index(slot))), msn: wire.MSN(n), original: original}
-	return a.build(b)
 }
 
 // placeAtomicResponse handles the answer to one of our atomics.

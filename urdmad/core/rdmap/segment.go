@@ -179,24 +179,9 @@ func sendOpcode(wr *qp.SendWR) wire.Opcode {
 func (s *Segmenter) buildReadRequest(b []byte, slot uint32, wr *qp.SendWR) int {
 	d := wire.DDP{Last: true, Op: wire.OpReadRequest, QN: wire.QueueReadRequest, MSN: wire.MSN(wr.MSN)}
 	at := d.Put(b)
-	r := readRequest(s.QP, slot)
-	return at + r.Put(b[at:])
-}
-
-// readRequest returns the body of the Read Request for the work request in a slot of q's send queue.
-func readRequest(q *qp.QP, slot uint32) wire.ReadRequest {
-	i := q.SQ.Index(slot)
-	wr := q.SQ.At(i)
-	return wire.ReadRequest{SinkSTag: sinkSTag(q, i), Length: wr.Length, SrcSTag: wire.STag(wr.RKey),
+	r := wire.ReadRequest{SinkSTag: SinkSTag(s.QP, s.QP.SQ.Index(slot)), Length: wr.Length, SrcSTag: wire.STag(wr.RKey),
 		SrcTO: wr.RemoteAddr()}
-}
-
-// BuildResponse writes a segment of the answer to the peer's Read in a slot of its send queue. The segment
-// begins at off and carries data.
-func BuildResponse(b []byte, peer *qp.QP, slot, off uint32, data []byte) int {
-	req := readRequest(peer, slot)
-	at := answerHead(b, &req, off, len(data))
-	return at + copy(b[at:], data)
+	return at + r.Put(b[at:])
 }
 
 // answerHead writes the header of a segment of the answer to req. The segment begins at off and carries n
@@ -208,8 +193,7 @@ func answerHead(b []byte, req *wire.ReadRequest, off uint32, n int) int {
 	return d.Put(b)
 }
 
-// The sink STag is the work request's index in the send queue XORed with the shifted queue pair number. A
-// peer can answer only Reads that were requested, and the scatter list may have any number of elements.
-
-func sinkSTag(q *qp.QP, index uint32) wire.STag { return wire.STag(index ^ q.QPN<<8) }
+// SinkSTag returns the sink STag of the Read at an index of a queue pair's send queue. A peer can answer only
+// Reads that were requested, and the scatter list may have any number of elements.
+func SinkSTag(q *qp.QP, index uint32) wire.STag { return wire.STag(index ^ q.QPN<<8) }
 func readIndex(q *qp.QP, sink wire.STag) uint32 { return uint32(sink) ^ q.QPN<<8 }

@@ -27,7 +27,6 @@ func (c *Conn) asked(i uint32, a answer) {
 	c.answer = a
 	c.answer.owed, c.answer.index = true, i
 	c.QP.SQ.Sent(0, c.mark(), false)
-	c.show(i)
 }
 
 // answered ends that state.
@@ -59,9 +58,6 @@ func (c *Conn) read(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	if out := c.respond(i, c.QP.PlaceResponse(wr, src)); out.v.Is != qp.Done || !c.live() {
 		return out
 	}
-	if o := c.s.Observer; o != nil {
-		o.Response(c, i, src)
-	}
 	if wr.Got() < wr.Length {
 		s.Sent(wr.Got(), 0)
 		s.Acked(0)
@@ -91,9 +87,6 @@ func (c *Conn) atomic(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	}
 	if out := c.respond(i, c.QP.PlaceOriginal(wr, f.original)); out.v.Is != qp.Done || !c.live() {
 		return out
-	}
-	if o := c.s.Observer; o != nil {
-		o.Original(c, i, f.original)
 	}
 	c.answered()
 	return outcome{moved: int(wr.Length), done: true}

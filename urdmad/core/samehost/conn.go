@@ -151,9 +151,6 @@ func (c *Conn) finish() {
 	if !c.ByNumber || c.reason != qp.CloseRemote {
 		q.Flush(c.reason.Why())
 	}
-	if o := c.s.Observer; o != nil {
-		o.End(c)
-	}
 	if other := c.other; other != nil {
 		c.other, other.other = nil, nil
 		why := qp.CloseRemote

@@ -164,8 +164,7 @@ func (c *Conn) carry(i uint32, wr *qp.SendWR, place func(b []byte) qp.Verdict) (
 			break
 		}
 	}
-	if moved > 0 || ok && wr.Length == 0 {
-		c.show(i)
+	if wr.Offset() < wr.Length { // else its completion frees the rest
 		wr.Consumed()
 	}
 	return moved, v, ok
@@ -196,7 +195,6 @@ func (c *Conn) writeImmediate(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 		return refusal(v, rdmap.SendCode(v))
 	}
 	if c.live() {
-		c.showImmediate(i)
 		c.QP.SQ.Sent(0, c.mark(), true)
 	}
 	return outcome{done: true}
@@ -211,9 +209,6 @@ func (c *Conn) send(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 	moved, v, ok := c.carry(i, wr, func(b []byte) qp.Verdict { return peer.PlaceSend(b, uint64(wr.Length-wr.Offset())) })
 	out := outcome{moved: moved, v: v}
 	if ok && wr.Offset() == wr.Length {
-		if wr.Op.Immediate {
-			c.showImmediate(i)
-		}
 		out.v, out.done = peer.EndSend(wr.Ending()), true
 	}
 	if out.v.Is != qp.Done && out.v.Is != qp.Busy {
@@ -221,12 +216,6 @@ func (c *Conn) send(i uint32, wr *qp.SendWR, peer *qp.QP) outcome {
 		peer.FailReceive(out.v, uint32(out.code))
 	}
 	return out
-}
-
-func (c *Conn) showImmediate(i uint32) {
-	if o := c.s.Observer; o != nil {
-		o.Immediate(c, i)
-	}
 }
 
 // refused is a refusal that waits until earlier messages are in the peer's memory.
@@ -248,9 +237,6 @@ func (c *Conn) refuse(i uint32, code rdmap.Code) {
 }
 
 func (c *Conn) fail(i uint32, code rdmap.Code) {
-	if o := c.s.Observer; o != nil {
-		o.Refusal(c, i, code)
-	}
 	c.s.streams.TerminatesSent[code]++
 	c.s.log.Info("work request refused", "qpn", c.QP.QPN, "client", c.QP.Client.Name, "cause", code.String())
 	op := c.QP.SQ.At(i).Op
@@ -274,11 +260,4 @@ func (c *Conn) fail(i uint32, code rdmap.Code) {
 		peer.FlushWithEvent(rdmap.EventOf(code), reason.Number(code))
 	}
 	c.finish()
-}
-
-// show tells the observer the progress of the work request at index i.
-func (c *Conn) show(i uint32) {
-	if o := c.s.Observer; o != nil {
-		o.Request(c, i)
-	}
 }

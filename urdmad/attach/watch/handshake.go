@@ -1,0 +1,64 @@
+package watch
+
+import (
+	"net/netip"
+	"slices"
+
+	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/connect"
+	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/samehost"
+	"urdma/urdmad/core/trp"
+	"urdma/wire"
+)
+
+// Two ids of one worker connect without packets. Captures are shown the packets that a wire would
+// carry when rdma_cm reports what they would report.
+
+// handshake shows the packet that would bring an rdma_cm event; on the worker's thread.
+func (w *worker) handshake(e *cm.Event) {
+	id, op := e.ID, wire.OpAccept
+	packet := wire.TRPConnect{IRD: uint16(e.Param.InitiatorDepth), ORD: uint16(e.Param.ResponderResources),
+		PrivateData: e.Param.PrivateData}
+	sender := w.Engine.QPs.Pair(e.Param.QPN)
+	switch e.Kind {
+	case cm.EventConnectRequest:
+		if id, op = e.Child, wire.OpRequest; id.Datagrams || sender == nil || !w.owns(id.View().Peer.Addr()) {
+			return
+		}
+	case cm.EventEstablished:
+		if id.View().Side != cm.SideActive || sameHost(id) == nil {
+			return
+		}
+	case cm.EventRejected:
+		op, packet.IRD = wire.OpReject, e.Reason
+		if sender = nil; w.CM.ListenerAt(id.View().Peer) == nil {
+			return
+		}
+	case cm.EventDisconnected:
+		if c := sameHost(id); c != nil {
+			w.tap.Fin(c)
+		}
+		return
+	default:
+		return
+	}
+	v := id.View()
+	w.tap.Handshake(&trp.ControlPacket{Dev: v.Dev, Local: v.Peer, Peer: v.Local, TRP: wire.TRP{Op: op},
+		Connect: packet}, sender)
+}
+
+// owns reports whether an address is this urdmad's.
+func (w *worker) owns(a netip.Addr) bool {
+	return a.IsLoopback() || slices.ContainsFunc(w.Engine.Interfaces(), func(n *netif.Interface) bool { return n.IP() == a })
+}
+
+// sameHost returns the connection of an id if it leads to another id of the worker, else nil.
+func sameHost(id *cm.ID) *samehost.Conn {
+	c := connect.Common(id.View().Conn)
+	if c == nil || c.QP == nil {
+		return nil
+	}
+	s, _ := c.QP.Carrier().(*samehost.Conn)
+	return s
+}
