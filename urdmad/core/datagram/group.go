@@ -255,25 +255,25 @@ func (s *Stack) serveArrived(p *Port, a *arrival, data []byte, from uint64) (nex
 	return next, taken
 }
 
-// arrivedGroup delivers a message from the network to the members of its group.
-func (s *Stack) arrivedGroup(p *Port, a *arrival, data []byte) (why string) {
+// arrivedGroup delivers a message from the network to the members of its group; false if it drops it.
+func (s *Stack) arrivedGroup(p *Port, a *arrival, data []byte) bool {
 	c := &s.crowd
 	next, taken := uint64(1), 0
 	if len(c.waiting) == 0 {
 		if next, taken = s.serveArrived(p, a, data, 0); next == 0 && taken == 0 {
-			return "no member of the group takes it"
+			return false
 		}
 	}
 	if next == 0 {
-		return ""
+		return true
 	}
 	if c.bytes+len(data)+memberCost > maxCrowd {
 		s.Stats.GroupWait++
-		return "too many wait for members of groups to be served"
+		return false
 	}
 	c.bytes += len(data) + memberCost
 	c.waiting = append(c.waiting, crowded{p, *a, append([]byte(nil), data...), next})
-	return ""
+	return true
 }
 
 // member takes a receive for a message to a group.

@@ -9,8 +9,8 @@ import (
 )
 
 // Arrived delivers a message from the wire, which has a traffic class, to its destination queue pairs of
-// type UD. If it drops the message, it returns the reason.
-func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (why string) {
+// type UD. It returns false if it drops the message.
+func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) bool {
 	s := p.s
 	s.Stats.Received++
 	a := arrival{Message: m, src: d.Src.Addr(), dst: d.Dst.Addr(), class: class, length: len(data)}
@@ -19,7 +19,7 @@ func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (
 	}
 	to := s.destination(p, &m)
 	if to == nil {
-		return whyNobody
+		return false
 	}
 	s.table.Serving = to.QP
 	v := to.begin(&a)
@@ -27,10 +27,11 @@ func (p *Port) Arrived(d *netif.Datagram, m Message, class uint8, data []byte) (
 		v = to.place(data)
 	}
 	if v.Is != qp.Done {
-		return to.dropped(v)
+		to.dropped(v)
+		return false
 	}
 	to.end(&a)
-	return ""
+	return true
 }
 
 // destination returns a message's destination queue pair, nil if there is none or if its Q_Key is
@@ -57,22 +58,14 @@ type arrival struct {
 	from     *Pair // its sender, if in this urdmad
 }
 
-// whyNobody and whyNot are the reasons why a message is dropped.
-const whyNobody = "no queue pair takes it"
-
-var whyNot = [...]string{qp.NoReceive: "no receive is posted", qp.NoRoom: "the receive is too short",
-	qp.BadReceive: "the receive is wrong", qp.Revoked: "the receive's memory was deregistered",
-	qp.Busy: "too much waits to be written to its program's memory"}
-
-// dropped counts a message that is dropped for a verdict, and returns the reason.
-func (p *Pair) dropped(v qp.Verdict) (why string) {
+// dropped counts a message that is dropped for a verdict.
+func (p *Pair) dropped(v qp.Verdict) {
 	switch v.Is {
 	case qp.NoReceive, qp.Busy:
 		p.s.Stats.NoReceive++
 	case qp.NoRoom:
 		p.s.Stats.NoRoom++
 	}
-	return whyNot[v.Is]
 }
 
 // begin takes a receive for a message and writes the address header.

@@ -26,37 +26,27 @@ func (in *arriving) late(p wire.PSN) bool { return uint32(in.next)-uint32(p)-1 <
 // Unstated is the sender's queue pair number if packets do not include it.
 const Unstated = ^wire.QPN(0)
 
-// UC returns the queue pair of type UC that accepts a packet from a host's queue pair. If there is none, it
-// returns the reason.
-func (p *Port) UC(dst wire.QPN, from netip.Addr, src wire.QPN) (c *UC, why string) {
+// UC returns the queue pair of type UC that accepts a packet from a host's queue pair, or nil.
+func (p *Port) UC(dst wire.QPN, from netip.Addr, src wire.QPN) *UC {
 	p.s.Stats.Received++
-	if c = p.s.ucs[dst]; c != nil && (c.takes(p, from, src) || src == Unstated && c.takes(p, from, c.peerQPN)) {
+	if c := p.s.ucs[dst]; c != nil && (c.takes(p, from, src) || src == Unstated && c.takes(p, from, c.peerQPN)) {
 		p.s.table.Serving = c.QP
-		return c, ""
+		return c
 	}
 	p.s.Stats.NoQueuePair++
-	return nil, whyNobody
+	return nil
 }
 
 // Expected returns the PSN of the next packet, and the received length of the message in progress.
 func (c *UC) Expected() (psn wire.PSN, length uint32) { return c.in.next, c.in.length }
 
-// Late returns the reason for dropping a packet with a PSN; "": it is not late.
-func (c *UC) Late(psn wire.PSN) (why string) {
+// Late reports whether a packet with a PSN came before, or later than others that were sent after it.
+func (c *UC) Late(psn wire.PSN) bool {
 	if !c.in.late(psn) {
-		return ""
+		return false
 	}
 	c.s.Stats.Late++
-	return "it came before, or later than others that were sent after it"
-}
-
-// Take adds the payload of a packet that is not late to its message. If it drops the packet, it returns the
-// reason.
-func (c *UC) Take(h *Part, data []byte) (why string) {
-	if c.take(h, data) {
-		return ""
-	}
-	return "the message is torn or refused, or no receive is posted"
+	return true
 }
 
 // takes reports whether a message to a port comes from the peer.
@@ -64,9 +54,9 @@ func (c *UC) takes(at *Port, from netip.Addr, src wire.QPN) bool {
 	return c.port == at && c.Peer.Addr() == from && c.peerQPN == src && qp.Receives(c.QP.State())
 }
 
-// take adds the payload of a packet that is not late to its message. It returns false if the packet was
+// Take adds the payload of a packet that is not late to its message. It returns false if the packet was
 // dropped; then the rest of the message is dropped too (InfiniBand vol. 1).
-func (c *UC) take(h *Part, data []byte) bool {
+func (c *UC) Take(h *Part, data []byte) bool {
 	in := &c.in
 	expected := h.PSN == in.next
 	in.next = h.PSN.Add(1)

@@ -80,7 +80,7 @@ func (c *UC) copyTo(to *UC, i uint32, wr *qp.SendWR, h *Part) outcome {
 		c.wait.until = 0
 		h.First, h.Last, h.TO = wr.Offset() == 0, wr.Offset()+uint32(len(b)) == wr.Length, wr.RemoteAddr()+uint64(wr.Offset())
 		h.PSN = to.in.next
-		to.take(h, b)
+		to.Take(h, b)
 		if !c.live() {
 			return gone // it overran one of our completion queues: the work request has ended
 		}

@@ -76,18 +76,17 @@ func (p *Port) marked(d *netif.Datagram) {
 }
 
 // noticed handles a CNP for a queue pair of type UC or UD.
-func (p *Port) noticed(d *netif.Datagram) (why string) {
+func (p *Port) noticed(d *netif.Datagram) {
 	if !p.sealed(d) {
 		p.s.Stats.WrongICRC++
-		return roce.ErrICRC.Error()
+		return
 	}
 	f, uc := p.datagrams.Flow(p.head.Dst)
 	from := d.Src.Addr()
 	if f == nil || uc != nil && uc.Peer.Addr() != from || uc == nil && !p.datagrams.SendsTo(from) {
 		p.s.Stats.NoQueuePair++
-		return "no queue pair takes it"
+		return // no queue pair takes it
 	}
 	f.(*flow).noticed(p.s.clock.Now)
 	p.s.Stats.CNPHeard++
-	return ""
 }

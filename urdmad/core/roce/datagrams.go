@@ -103,30 +103,30 @@ func (f *flow) Leaves(now clock.Time, path *netif.Path, to wire.QPN, n int, clas
 	f.left(now, n)
 }
 
-// message handles a message for a queue pair of type UD. If it drops the message, it returns the reason.
-func (p *Port) message(d *netif.Datagram, data []byte) (why string) {
+// message handles a message for a queue pair of type UD. It returns false if it drops the message.
+func (p *Port) message(d *netif.Datagram, data []byte) bool {
 	h := &p.head
 	if d.Dst.Addr().IsMulticast() && h.Dst != wire.MulticastQPN {
 		s := p.datagrams.Stats()
 		s.Received++
 		s.Malformed++
-		return "a message to a group is for one queue pair"
+		return false // a message to a group is for one queue pair
 	}
 	return p.datagrams.Arrived(d, datagram.Message{Dst: h.Dst, Src: h.Src, QKey: h.QKey, Immediate: h.Immediate,
 		HasImmediate: h.Opcode.Traits().Is(roce.HasImmediate), Solicited: h.Solicited}, p.If.Class(d), data)
 }
 
-// part handles a packet for a queue pair of type UC. If it drops the packet, it returns the reason.
-func (p *Port) part(d *netif.Datagram, data []byte) (why string) {
+// part handles a packet for a queue pair of type UC. It returns false if it drops the packet.
+func (p *Port) part(d *netif.Datagram, data []byte) bool {
 	h := &p.head
-	to, why := p.datagrams.UC(h.Dst, d.Src.Addr(), datagram.Unstated)
+	to := p.datagrams.UC(h.Dst, d.Src.Addr(), datagram.Unstated)
 	if to == nil {
-		return why
+		return false
 	}
 	next, before := to.Expected()
 	psn := next + wire.PSN(h.PSN.Sub(roce.PSN(next&(1<<24-1))))
-	if why := to.Late(psn); why != "" {
-		return why
+	if to.Late(psn) {
+		return false
 	}
 	at, t, n := &to.Flow().(*flow).target, h.Opcode.Traits(), uint32(len(data))
 	target := *at
@@ -138,7 +138,7 @@ func (p *Port) part(d *netif.Datagram, data []byte) (why string) {
 	mtu, rest := pathMTU(to.QP), target.length-before
 	if n > mtu || !last && n != mtu || write && (n > rest || last != (n == rest)) {
 		p.datagrams.Stats().Malformed++
-		return "its length is wrong"
+		return false // its length is wrong
 	}
 	*at = target
 	return to.Take(&datagram.Part{PSN: psn, Dst: h.Dst, Src: to.PeerQPN(), First: t.Is(roce.First), Last: last,

@@ -13,12 +13,12 @@ import (
 // management datagrams.
 
 // messageArrived handles a management datagram.
-func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
+func (p *Port) messageArrived(d *netif.Datagram, data []byte) bool {
 	var b [ibcm.Len]byte // a copy: the sender may still change the original
 	var m ibcm.Message
 	if err := m.Parse(b[:copy(b[:], data)]); err != nil {
 		p.s.Stats.Malformed++
-		return err.Error()
+		return false
 	}
 	switch m.Kind {
 	case ibcm.REQ:
@@ -27,7 +27,7 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 		return p.sidrRequest(d, &m)
 	case ibcm.SIDRReply:
 		p.sidrReply(d, &m)
-		return ""
+		return true
 	}
 	c := p.s.ids[m.Remote]
 	if c == nil && m.Kind == ibcm.REJ && m.Reason == ibcm.TimedOut { // its sender may not know our ID
@@ -41,10 +41,10 @@ func (p *Port) messageArrived(d *netif.Datagram, data []byte) (why string) {
 			p.answer(d, &ibcm.Message{Kind: ibcm.REJ, TID: m.TID, Local: m.Remote, Remote: m.Local, Refused: ibcm.RefusedREP,
 				Reason: ibcm.InvalidCommID})
 		}
-		return "it is of no connection"
+		return false // it is of no connection
 	}
 	c.messageArrived(&m)
-	return ""
+	return true
 }
 
 func (c *Conn) messageArrived(m *ibcm.Message) {
@@ -86,30 +86,30 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 }
 
 // requestArrived handles a connection request.
-func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
+func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) bool {
 	s, key := p.s, requestKey{p, d.Src.Addr(), m.Local}
 	if c := s.asked[key]; c != nil && c.shake.theirs.TID == m.TID {
 		c.askedAgain(m)
-		return "asked again"
+		return false // asked again
 	} else if c != nil {
 		p.refuse(d, m, ibcm.StaleConnection)
-		return "its communication ID is that of a connection"
+		return false // its communication ID is that of a connection
 	}
 	var a ibcm.Addresses
 	service, ok := m.Service.TCPPort()
 	switch {
 	case !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr():
 		p.refuse(d, m, ibcm.InvalidService)
-		return "no service of rdma_cm"
+		return false // no service of rdma_cm
 	case m.Transport != transports[roce.RC] && m.Transport != transports[roce.XRC]:
 		p.refuse(d, m, ibcm.InvalidTransport)
-		return "only reliable connections and those of XRC are supported"
+		return false // only reliable connections and those of XRC are supported
 	case m.PathMTU == 0 || uint32(m.PathMTU) > p.MaxMTU():
 		p.refuse(d, m, ibcm.InvalidMTU)
-		return "its path MTU is longer than our packets"
+		return false // its path MTU is longer than our packets
 	case m.PKey&0x7fff != roce.DefaultPKey&0x7fff:
 		p.refuse(d, m, ibcm.Unsupported)
-		return "another partition's"
+		return false // another partition's
 	}
 	c := s.newConn(p, netip.AddrPortFrom(p.If.IP(), service), netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()))
 	h := c.shake
@@ -124,7 +124,7 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) (why string) {
 	c.reach(d.Link)
 	s.asked[key] = c
 	s.handler.AskedFor(c, m, append([]byte(nil), m.Private[ibcm.HeaderLen:]...))
-	return ""
+	return true
 }
 
 // askedAgain answers a repeated request.

@@ -9,9 +9,9 @@ import (
 )
 
 // request handles a packet of the peer's message, which arrived by a link.
-func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) (why string) {
+func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) bool {
 	if c.resp.Refusing() {
-		return "a request before it is refused"
+		return false // a request before it is refused
 	}
 	t := h.Opcode.Traits()
 	a := rc.Arrival{Opcode: h.Opcode, PSN: h.PSN, Size: uint32(len(data)), AckReq: h.AckReq}
@@ -33,37 +33,37 @@ func (c *Conn) request(h *roce.Header, link netif.Link, data []byte) (why string
 	}
 	if c.resp.Refusing() {
 		c.refused()
-		return "invalid request"
+		return false // invalid request
 	}
-	return "not the next in order"
+	return false // not the next in order
 }
 
 func isAtomic(o roce.Opcode) bool { return o == roce.CompareSwap || o == roce.FetchAdd }
 
 // deliver executes the next request in order.
-func (c *Conn) deliver(h *roce.Header, a *rc.Arrival, slot int, data []byte) (why string) {
+func (c *Conn) deliver(h *roce.Header, a *rc.Arrival, slot int, data []byte) bool {
 	number := c.resp.Expected()
 	c.placing = true
 	v := c.step(h, a, slot, data)
 	c.placing = false
 	if !c.live() {
-		return "" // completing it has ended the connection
+		return true // completing it has ended the connection
 	}
 	c.unwritten.Placed(number)
 	switch v.Is {
 	case qp.Done:
 		c.resp.Delivered(a)
-		return ""
+		return true
 	case qp.Busy:
-		return "its program's memory is slow; it is taken for lost"
+		return false // its program's memory is slow; it is taken for lost
 	case qp.NoReceive:
 		c.FoundNoReceive(nil)
 		c.resp.NotReady(uint8(c.QP.Attr.MinRNRTimer))
-		return "no receive is posted"
+		return false // no receive is posted
 	}
 	c.resp.Refuse(a.PSN, nakOf(v))
 	c.refused()
-	return "refused"
+	return false // refused
 }
 
 // refused counts a request that ends the connection; Transmit sends the NAK.
@@ -133,20 +133,20 @@ func (c *Conn) read(a *rc.Arrival, slot int) qp.Verdict {
 
 // again answers a repeated request: a Read with the present contents of memory, an atomic with its first
 // result.
-func (c *Conn) again(a *rc.Arrival, slot int) (why string) {
+func (c *Conn) again(a *rc.Arrival, slot int) bool {
 	if !isAtomic(a.Opcode) {
 		switch v := c.read(a, slot); v.Is {
 		case qp.Done:
 		case qp.NoReceive, qp.Busy: // the peer will repeat the request
-			return "not ready; it is taken for lost"
+			return false // not ready; it is taken for lost
 		default:
 			c.resp.Refuse(a.PSN, nakOf(v))
 			c.refused()
-			return "refused"
+			return false // refused
 		}
 	}
 	c.resp.Repeated(a, slot)
-	return "answered again"
+	return false // answered again
 }
 
 func (c *Conn) atomic(h *roce.Header, slot int) qp.Verdict {

@@ -9,38 +9,40 @@ import (
 )
 
 // response handles an acknowledgement, or a packet that answers a Read or an atomic.
-func (c *Conn) response(h *roce.Header, data []byte) (why string) {
+func (c *Conn) response(h *roce.Header, data []byte) bool {
 	if c.QP.State() == abi.QPSRTR {
-		return "nothing was sent yet"
+		return false // nothing was sent yet
 	}
 	var heard rc.Heard
 	if h.Opcode == roce.Acknowledge {
 		heard = c.req.Acknowledgement(c.now(), h.PSN, h.AETH.Syndrome)
-	} else if heard, why = c.answerArrived(h, data); why != "" {
-		return why
+	} else if answer, taken := c.answerArrived(h, data); taken {
+		heard = answer
+	} else {
+		return false
 	}
 	switch {
 	case heard.Refused:
-		return "it answers nothing that is under way"
+		return false // it answers nothing that is under way
 	case heard.Take && !c.take(&heard, h, data):
-		return ""
+		return true
 	}
 	c.QP.Acknowledge(c.req.Acked())
 	if heard.Failure != rc.None && c.live() {
 		c.fail(heard)
 	}
-	return ""
+	return true
 }
 
-func (c *Conn) answerArrived(h *roce.Header, data []byte) (heard rc.Heard, why string) {
+func (c *Conn) answerArrived(h *roce.Header, data []byte) (heard rc.Heard, taken bool) {
 	kind, ok := c.req.KindAt(h.PSN)
 	switch {
 	case ok && (kind == rc.Atomic) != (h.Opcode == roce.AtomicAcknowledge):
-		return heard, "it answers another request"
+		return heard, false // it answers another request
 	case len(data) > 0 && c.QP.Client.Backlogged():
-		return heard, "its program's memory is slow; it is taken for lost"
+		return heard, false // its program's memory is slow; it is taken for lost
 	}
-	return c.req.Response(c.now(), h.PSN, uint32(len(data))), ""
+	return c.req.Response(c.now(), h.PSN, uint32(len(data))), true
 }
 
 // take places the data of an answer to a Read or atomic. It returns false if the connection has ended.

@@ -42,19 +42,19 @@ func (s *Stack) SendSIDR(q *SIDR) {
 }
 
 // sidrRequest handles a SIDR_REQ.
-func (p *Port) sidrRequest(d *netif.Datagram, m *ibcm.Message) (why string) {
+func (p *Port) sidrRequest(d *netif.Datagram, m *ibcm.Message) bool {
 	var a ibcm.Addresses
 	service, ok := m.Service.UDPPort()
 	if !ok || a.Parse(m.Private) != nil || a.Src.Addr().Unmap() != d.Src.Addr() ||
 		m.PKey&0x7fff != roce.DefaultPKey&0x7fff {
 		const unsupported = 1
 		p.answer(d, &ibcm.Message{Kind: ibcm.SIDRReply, TID: m.TID, Local: m.Local, Status: unsupported, Service: m.Service})
-		return "no service of rdma_cm"
+		return false // no service of rdma_cm
 	}
 	p.s.handler.SIDRArrived(&SIDR{Dev: p.If.Dev, Link: d.Link, Local: netip.AddrPortFrom(p.If.IP(), service),
 		Peer: netip.AddrPortFrom(d.Src.Addr(), a.Src.Port()),
 		ID:   m.Local, TID: m.TID, Private: append([]byte(nil), m.Private[ibcm.HeaderLen:]...)})
-	return ""
+	return true
 }
 
 // sidrReply handles a SIDR_REP.

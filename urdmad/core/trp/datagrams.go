@@ -37,38 +37,33 @@ func (Datagrams) PutPart(b []byte, p datagram.Part, n, _ uint32) (at, length int
 // NewFlow implements datagram.Form.
 func (Datagrams) NewFlow() datagram.Flow { return nil }
 
-// datagram handles a packet for a queue pair of type UD or UC. If it drops the packet, it returns the
-// reason.
-func (p *Port) datagram(op wire.TRPOp, d *netif.Datagram) (why string) {
+// datagram handles a packet for a queue pair of type UD or UC.
+func (p *Port) datagram(op wire.TRPOp, d *netif.Datagram) {
 	if d.Dst.Port() != wire.DatagramPort || d.Src.Port() != wire.DatagramPort {
 		p.datagrams.Stats().Malformed++
-		return "datagrams have UDP port number 30034"
+		return
 	}
 	if op == wire.OpUC && !d.Dst.Addr().IsMulticast() {
-		return p.part(d)
+		p.part(d)
+		return
 	}
 	var h wire.Datagram
 	if err := h.Parse(d.Head); err != nil {
 		p.datagrams.Stats().Malformed++
-		return err.Error()
+		return
 	}
-	return p.datagrams.Arrived(d, datagram.Message(h), 0, d.Data[wire.DatagramLen:])
+	p.datagrams.Arrived(d, datagram.Message(h), 0, d.Data[wire.DatagramLen:])
 }
 
-// part handles a packet for a queue pair of type UC. If it drops the packet, it returns the reason.
-func (p *Port) part(d *netif.Datagram) (why string) {
+// part handles a packet for a queue pair of type UC.
+func (p *Port) part(d *netif.Datagram) {
 	var h wire.UC
 	n, err := h.Parse(d.Head)
 	if err != nil {
 		p.datagrams.Stats().Malformed++
-		return err.Error()
+		return
 	}
-	to, why := p.datagrams.UC(h.Dst, d.Src.Addr(), h.Src)
-	if to == nil {
-		return why
+	if to := p.datagrams.UC(h.Dst, d.Src.Addr(), h.Src); to != nil && !to.Late(h.PSN) {
+		to.Take((*datagram.Part)(&h), d.Data[n:])
 	}
-	if why := to.Late(h.PSN); why != "" {
-		return why
-	}
-	return to.Take((*datagram.Part)(&h), d.Data[n:])
 }
