@@ -29,6 +29,9 @@ func (s *state) steps() (next []state, must bool) {
 // begin returns what may become of the first send that has not been carried out.
 func (s *state) begin(side, qp int) (next []state, must bool) {
 	p, peer := &s.pairs[side][qp], &s.pairs[1-side][qp]
+	if p.refusal != 0 {
+		return s.hearRefusal(side, qp), true
+	}
 	halted := p.done == len(p.sends) || p.state == stateSQD && p.done >= p.begun
 	if !halted && p.sends[p.done].local() {
 		return s.doLocal(side, qp)

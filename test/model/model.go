@@ -18,7 +18,9 @@ type pair struct {
 	sends       []Send
 	done, begun int
 	// waiting is the ID of the send for which the peer had no receive.
-	waiting  int
+	waiting int
+	// refusal is the status of the first send that was not carried out, before the refusal arrives; 0: none.
+	refusal  int
 	receives []Receive
 }
 
@@ -269,7 +271,7 @@ func (s *state) flush(side, qp int) {
 	for _, r := range p.receives {
 		s.see(side, ofReceives+qp, "%d status %d", r.ID, flushed)
 	}
-	p.sends, p.receives, p.done, p.begun = nil, nil, 0, 0
+	p.sends, p.receives, p.done, p.begun, p.refusal = nil, nil, 0, 0, 0
 }
 
 // forgetResults makes unknown what a Read or an atomic may have written to the own memory.
@@ -290,14 +292,22 @@ func (s *state) failSend(side, qp, status int) {
 	s.fail(side, qp)
 }
 
-// refuse has the peer refuse the send after those that were carried out, with an event to its own program.
-func (s state) refuse(side, qp, status, event int) (next []state) {
+// refuse has the peer refuse the send after those that were carried out, with an event to its own program. The sender
+// hears of it later.
+func (s state) refuse(side, qp, status, event int) []state {
+	if event != 0 {
+		s.see(1-side, ofErrors+qp, "event %d", event)
+	}
+	s.fail(1-side, qp)
+	s.pairs[side][qp].refusal = status
+	return []state{s}
+}
+
+// hearRefusal returns what becomes of the sends when the refusal arrives.
+func (s state) hearRefusal(side, qp int) (next []state) {
+	status := s.pairs[side][qp].refusal
 	for _, n := range s.acknowledgeBeforeRefusal(side, qp) {
 		n.failSend(side, qp, status)
-		if event != 0 {
-			n.see(1-side, ofErrors+qp, "event %d", event)
-		}
-		n.fail(1-side, qp)
 		next = append(next, n)
 	}
 	return next
