@@ -154,7 +154,7 @@ func (s state) badInvalidation(side, qp int, r Receive) (next []state) {
 	return next
 }
 
-// localStatuses: a window that can't be bound is a bind error; for an invalidation of a wrong key there is no one error.
+// localStatuses: a window that can't be bound is a bind error; an invalidation of a wrong key has any of three.
 func localStatuses(status int) []int {
 	if status == bindError {
 		return []int{bindError}

@@ -16,7 +16,8 @@ type generator struct {
 // Generate makes the program of a seed.
 func Generate(seed uint64) Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
-	g.p = Program{Shared: g.one(2), SRQ: g.one(3), SigAll: g.one(5), Windows: g.one(3), RNRRetry: 7, Access: localWrite | allRemote}
+	g.p = Program{Shared: g.one(2), SRQ: g.one(3), SigAll: g.one(5), Windows: g.one(3), RNRRetry: 7,
+		Access: localWrite | allRemote}
 	if g.one(4) {
 		g.p.RNRRetry = g.IntN(2)
 	}

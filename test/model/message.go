@@ -117,7 +117,8 @@ func (w *Send) right() int {
 func (s *state) local(side int, e Element, right int) bool {
 	for i, r := range regions {
 		if r.name == e.Key.Of {
-			return i != regionForeign && !s.gone[side][i] && r.access&right == right && within(e.Offset, e.Length, r.start, r.length)
+			return i != regionForeign && !s.gone[side][i] && r.access&right == right &&
+				within(e.Offset, e.Length, r.start, r.length)
 		}
 	}
 	return false

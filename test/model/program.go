@@ -65,7 +65,8 @@ type Send struct {
 	Length        int    `json:",omitempty"`
 	Access        int    `json:",omitempty"`
 
-	// data is what an inline request has copied. result is what the peer answers a Read or an atomic; it is written when the answer arrives.
+	// data is what an inline request has copied. result is what the peer answers a Read or an atomic; it is written
+	// when the answer arrives.
 	data, result *[]int16
 }
 
@@ -131,7 +132,8 @@ var opcodes = map[string]struct{ request, completion int }{
 	"INVALIDATE": {7, 6}, "BIND": {8, 5}, "SEND_INV": {9, 0},
 }
 
-// regions are the names of what a side registers, with their rights. foreign is of another domain; gone was deregistered.
+// regions are the names of what a side registers, with their rights. foreign is of another domain; gone was
+// deregistered.
 var regions = []struct {
 	name          string
 	start, length int
