@@ -50,7 +50,8 @@ func (w *worker) handshake(e *cm.Event) {
 
 // owns reports whether an address is this urdmad's.
 func (w *worker) owns(a netip.Addr) bool {
-	return a.IsLoopback() || slices.ContainsFunc(w.Engine.Interfaces(), func(n *netif.Interface) bool { return n.IP() == a })
+	has := func(n *netif.Interface) bool { return n.IP() == a }
+	return a.IsLoopback() || slices.ContainsFunc(w.Engine.Interfaces(), has)
 }
 
 // sameHost returns the connection of an id if it leads to another id of the worker, else nil.

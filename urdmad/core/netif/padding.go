@@ -5,8 +5,9 @@ import (
 	"urdma/wire"
 )
 
-// This file pads datagrams to the length of those after them (docs/WIRE.md chapter 11). The kernel cuts one send into datagrams of equal length, and the last segment of a message
-// is usually shorter than those of the next message, which would otherwise need another send.
+// This file pads datagrams to the length of those after them (docs/WIRE.md chapter 11). The kernel cuts one send into
+// datagrams of equal length, and the last segment of a message is usually shorter than those of the next message, which
+// would otherwise need another send.
 
 // paddingPart bounds the padding: one byte in paddingPart bytes of a burst.
 const paddingPart = 8

@@ -28,7 +28,8 @@ type queue struct {
 	received, handedOn atomic.Uint64 // see Counts
 }
 
-// A Ref of ours identifies a slot, by the worker that wrote it, or a slot of our ring to the network. Refs of drivers never have the first bit set, which no address of a process has either.
+// A Ref of ours identifies a slot, by the worker that wrote it, or a slot of our ring to the network. Refs of drivers
+// never have the first bit set, which no address of a process has either.
 const (
 	refOurs = 1 << 62
 	refOut  = refOurs | 1<<61

@@ -80,7 +80,8 @@ func (c *capture) check(s *tap.Sight) {
 				f.SrcPort, roce.SourcePort(to))
 		}
 	}
-	if len(s.Frame) == s.Length && f.UDPChecksum != 0 && !wire.VerifyUDPChecksum(&f, s.Frame[f.PayloadOff-wire.UDPLen:]) { // 0: left to the port
+	if len(s.Frame) == s.Length && f.UDPChecksum != 0 && // 0: left to the port
+		!wire.VerifyUDPChecksum(&f, s.Frame[f.PayloadOff-wire.UDPLen:]) {
 		c.t.Errorf("capture of host %s: UDP checksum wrong in %+v", c.host, s)
 	}
 }
