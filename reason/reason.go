@@ -33,6 +33,3 @@ func (n Number) Errno() syscall.Errno {
 	}
 	return syscall.Errno(n &^ Refused)
 }
-
-// OfEvent is the number of an asynchronous event, enum ibv_event_type.
-func OfEvent(e uint32) Number { return Event | Number(min(e, 0xff)) }
