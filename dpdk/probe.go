@@ -103,7 +103,6 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 	if err != nil {
 		return fmt.Errorf("dpdk: port %q: %s: %w", s.label(), s.device(), err)
 	}
-
 	o := C.struct_urdma_open{
 		mtu: C.uint16_t(d.mtu), min_room: C.uint16_t(pool.minRoom), buffers: C.uint32_t(pool.buffers()),
 		rx_desc: C.uint16_t(pool.rxDesc), tx_desc: C.uint16_t(pool.txDesc), vlan: C.uint16_t(s.VLAN), queues: 1,
