@@ -2,11 +2,13 @@ package wire
 
 import "encoding/binary"
 
-// IPv4 and UDP numbers.
+// IPv4, UDP and TCP numbers.
 const (
 	IPv4Len   = 20 // without options
 	UDPLen    = 8
+	TCPLen    = 20 // without options
 	ProtoICMP = 1
+	ProtoTCP  = 6
 	ProtoUDP  = 17
 )
 

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
-	"net/netip"
 	"testing"
 )
 
@@ -265,18 +264,25 @@ func TestUnfinishedChecksum(t *testing.T) {
 		return uint16(sum>>16 + sum)
 	}
 	for _, c := range []struct {
-		src, dst  string
-		addresses int // where they begin
-	}{{"10.0.0.1:1", "10.0.0.2:2", EthernetLen + 12}, {"[fd00::1]:1", "[fd00::2]:2", EthernetLen + 8}} {
-		s := TCP{Src: netip.MustParseAddrPort(c.src), Dst: netip.MustParseAddrPort(c.dst)}
-		b := s.Append(nil, []byte("payload"))
+		family, frame string // with a complete checksum
+		addresses     int    // where they begin
+	}{
+		{"IPv4", `00 00 00 00 00 00 00 00 00 00 00 00 08 00
+			45 00 00 2f 00 00 40 00 40 06 26 c7 0a 00 00 01 0a 00 00 02
+			00 01 00 02 00 00 00 00 00 00 00 00 50 00 ff ff de a8 00 00 70 61 79 6c 6f 61 64`, EthernetLen + 12},
+		{"IPv6", `00 00 00 00 00 00 00 00 00 00 00 00 86 dd
+			60 00 00 00 00 1b 06 40 fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01
+			fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 02
+			00 01 00 02 00 00 00 00 00 00 00 00 50 00 ff ff f8 a6 00 00 70 61 79 6c 6f 61 64`, EthernetLen + 8},
+	} {
+		b := unhex(t, c.frame)
 		if sum, at := UnfinishedChecksum(b); sum != 0 || at != 0 {
-			t.Errorf("%s: a complete checksum is to be computed at %d, %d", c.src, sum, at)
+			t.Errorf("%s: a complete checksum is to be computed at %d, %d", c.family, sum, at)
 		}
 		from := len(b) - TCPLen - len("payload")
 		binary.BigEndian.PutUint16(b[from+16:], pseudo(b, c.addresses, TCPLen+len("payload")))
 		if sum, at := UnfinishedChecksum(b); sum != from || at != 16 {
-			t.Errorf("%s: an unfinished one is to be computed at %d, %d, expected %d, 16", c.src, sum, at, from)
+			t.Errorf("%s: an unfinished one is to be computed at %d, %d, expected %d, 16", c.family, sum, at, from)
 		}
 		for cut := range b {
 			UnfinishedChecksum(b[:cut])
