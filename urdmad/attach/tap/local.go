@@ -94,7 +94,7 @@ func (v *Tap) retired(q *qp.QP, i, status uint32, why reason.Number) {
 			v.answer(c, i)
 		case sent:
 			v.request(c, i)
-		case why != 0 && (why < 0x0400 || why >= 0x1000): // the cause of a Terminate
+		case status != abi.StatusWRFlushErr && why != 0 && (why < 0x0400 || why >= 0x1000): // the cause of a Terminate
 			v.refusal(c, i, wire.TermCode(why))
 		}
 	case *datagram.Pair:

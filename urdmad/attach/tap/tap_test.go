@@ -234,6 +234,25 @@ func TestTapOfPrivateMemory(t *testing.T) {
 	}
 }
 
+// TestTapOfRefusal: of messages that a connection's end flushes nothing is shown, only the refused one and
+// the Terminate.
+func TestTapOfRefusal(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 64})
+	r := record(t, w.A)
+	x, y := w.Pair(true, nil)
+	mine, theirs := x.Client.Register(64, enginetest.ReadWrite), y.Client.Register(64, abi.AccessLocalWrite)
+	y.Post(enginetest.Send(1), theirs.SGE(0, 64)) // waits for a receive
+	w.Pass(time.Millisecond)
+	from := len(r.Frames)
+	x.Post(enginetest.Write(1, theirs, 0), mine.SGE(0, 64))
+	x.Post(enginetest.Send(2), mine.SGE(0, 64))
+	x.Send.Completions(2)
+	y.Send.Completions(1)
+	if n := len(r.Frames) - from; n != 2 {
+		t.Errorf("%d frames", n)
+	}
+}
+
 // TestTapOfOtherFamily: a connection within one urdmad to the loopback address of
 // the family that its port does not have is shown whole, on ports of frames and of
 // datagrams of any MTU.
