@@ -100,7 +100,7 @@ var rules = ruleBook{
 			"urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "wire", "wire/roce"},
 		"urdmad/attach/watch": {"event", "inspect", "reason", "reason/words", "urdmad/attach/recorder",
 			"urdmad/attach/snapshot", "urdmad/attach/tap", "urdmad/control", "urdmad/control/account", "urdmad/control/memfd",
-			"urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/mem", "urdmad/core/netif",
+			"urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/mem",
 			"urdmad/core/qp", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/ring", "wire"},
 		"urdmad/attach/injector": {"dpdk/port", "inject", "inspect", "reason", "urdmad/attach/impair",
 			"urdmad/attach/snapshot", "urdmad/control", "urdmad/control/account", "urdmad/core/clock", "urdmad/core/cm",

@@ -9,7 +9,6 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/mem"
-	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/samehost"
@@ -115,8 +114,7 @@ func (v *Tap) within(c *qp.Connection, dst netip.Addr, to wire.QPN) bool {
 		_, out := v.e.Interface(c.Dev).GroupLink(dst)
 		return !out
 	}
-	ours := func(n *netif.Interface) bool { return n.IP() == dst }
-	return slices.ContainsFunc(v.e.Interfaces(), ours) && !v.e.QPs.Elsewhere(uint32(to))
+	return v.e.Datagrams.PortAt(dst) != nil && !v.e.QPs.Elsewhere(uint32(to))
 }
 
 // memory returns n bytes of a work request's memory. On the fallback path urdmad doesn't have them any

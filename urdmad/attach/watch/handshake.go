@@ -2,11 +2,9 @@ package watch
 
 import (
 	"net/netip"
-	"slices"
 
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
-	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
 	"urdma/wire"
@@ -50,8 +48,7 @@ func (w *worker) handshake(e *cm.Event) {
 
 // owns reports whether an address is this urdmad's.
 func (w *worker) owns(a netip.Addr) bool {
-	has := func(n *netif.Interface) bool { return n.IP() == a }
-	return a.IsLoopback() || slices.ContainsFunc(w.Engine.Interfaces(), has)
+	return a.IsLoopback() || w.Engine.Datagrams.PortAt(a) != nil
 }
 
 // sameHost returns the connection of an id if it leads to another id of the worker, else nil.

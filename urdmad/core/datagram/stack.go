@@ -95,8 +95,8 @@ func (p *Port) Renumbered() {
 	}
 }
 
-// portAt returns the port that has one of our addresses, or nil.
-func (s *Stack) portAt(a netip.Addr) *Port {
+// PortAt returns the port that has an address, nil if it is not one of ours.
+func (s *Stack) PortAt(a netip.Addr) *Port {
 	for _, p := range s.ports {
 		if p.If.IP() == a {
 			return p

@@ -26,7 +26,7 @@ func (p *Pair) send(i uint32, wr *qp.SendWR) outcome {
 	if dst.IsMulticast() {
 		return p.sendGroup(dst, i, wr, &h)
 	}
-	if at := p.s.portAt(dst); at != nil && !p.s.table.Elsewhere(uint32(h.Dst)) {
+	if at := p.s.PortAt(dst); at != nil && !p.s.table.Elsewhere(uint32(h.Dst)) {
 		return p.sendLocal(at, i, wr, &h)
 	}
 	return p.sendWire(dst, i, wr, &h)

@@ -11,7 +11,7 @@ func (c *UC) Transmit() int { return c.transmit(c.send, c.Failed) }
 
 // send sends one packet of the work request at index i, or the whole message within this urdmad.
 func (c *UC) send(i uint32, wr *qp.SendWR) outcome {
-	if at := c.s.portAt(c.Peer.Addr()); at != nil && !c.s.table.Elsewhere(uint32(c.peerQPN)) {
+	if at := c.s.PortAt(c.Peer.Addr()); at != nil && !c.s.table.Elsewhere(uint32(c.peerQPN)) {
 		return c.sendLocal(at, i, wr)
 	}
 	w := c.port.way(c.Peer.Addr())
