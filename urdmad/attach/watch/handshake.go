@@ -30,7 +30,8 @@ func (w *worker) handshake(e *cm.Event) {
 		}
 	case cm.EventRejected:
 		op, packet.IRD = wire.OpReject, e.Reason
-		if sender = nil; w.CM.ListenerAt(id.View().Peer) == nil {
+		sender = nil
+		if peer := id.View().Peer; !w.owns(peer.Addr()) || w.CM.ListenerAt(peer) == nil {
 			return
 		}
 	case cm.EventDisconnected:
