@@ -68,7 +68,7 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *Message) out
 		p.s.table.Ready(p.QP) // the port is full: the next turn retries
 		return later
 	}
-	if !p.build(w.path.Payload(frame), wr, h, p.port.form) {
+	if !p.build(w.path.Payload(frame), wr, h) {
 		return revoked
 	}
 	p.port.send(w, p.flow, h.Dst, frame, p.port.form.Len(*h, wr.Length), uint8(wr.RKey))
@@ -76,9 +76,9 @@ func (p *Pair) sendWire(dst netip.Addr, i uint32, wr *qp.SendWR, h *Message) out
 }
 
 // build writes a packet with header and message. It returns false if the message's memory was deregistered.
-func (p *Pair) build(b []byte, wr *qp.SendWR, h *Message, f Form) bool {
+func (p *Pair) build(b []byte, wr *qp.SendWR, h *Message) bool {
 	h.PSN = p.psn
-	at := f.Put(b, *h, wr.Length)
+	at := p.port.form.Put(b, *h, wr.Length)
 	if !p.QP.Gather(b[at:at+int(wr.Length)], wr, 0) {
 		return false
 	}

@@ -117,7 +117,7 @@ func (p *Pair) sendWhenKnown(w *way, wr *qp.SendWR, h *Message) outcome {
 		return gone
 	}
 	b := make([]byte, n)
-	if !p.build(b, wr, h, p.port.form) {
+	if !p.build(b, wr, h) {
 		return revoked
 	}
 	p.port.keep(w, packet{b, p.flow, h.Dst, uint8(wr.RKey)})
