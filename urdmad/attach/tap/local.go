@@ -293,5 +293,5 @@ func (v *Tap) made(s Sight, missing int, build func(b []byte) int) {
 	}
 	s.Local, s.Length = true, path.Put(frame, size)
 	s.Frame = frame[:s.Length-missing]
-	v.show(s, "")
+	v.show(s)
 }

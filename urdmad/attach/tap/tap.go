@@ -97,7 +97,7 @@ func (v *Tap) tap(fn func(n *netif.Interface, p *port.Packet, sent bool)) {
 func (v *Tap) packet(n *netif.Interface, p *port.Packet, sent bool) {
 	s := v.sightOf(n, v.frameOf(n, p, sent), sent)
 	if sent {
-		v.show(s, "")
+		v.show(s)
 		return
 	}
 	v.handled() // the one before
@@ -108,11 +108,12 @@ func (v *Tap) packet(n *netif.Interface, p *port.Packet, sent bool) {
 	v.begin(n)
 }
 
-func (v *Tap) show(s Sight, note string) {
+// show shows a frame of which there is nothing more to say.
+func (v *Tap) show(s Sight) {
 	v.sight = s
 	for i := range v.list {
 		if v.list[i].viewer.Begin(&v.sight) {
-			v.list[i].viewer.End(note)
+			v.list[i].viewer.End("")
 		}
 	}
 }
