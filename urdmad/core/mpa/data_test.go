@@ -55,6 +55,31 @@ func TestTerminateBehindData(t *testing.T) {
 	}
 }
 
+// TestTruncatedSource: a client that truncates a file ends itself alone when a payload is copied from it, be it
+// the first of a burst or a later one.
+func TestTruncatedSource(t *testing.T) {
+	for _, before := range []uint64{0, 1} {
+		w := world(t, enginetest.Options{})
+		p, q, _ := connected(w, request(), enginetest.Param(4, ""))
+		src, file := q.Client.Register(64, rw), q.Client.RegisterFile(4096, rw)
+		if err := file.File.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		for i := range before {
+			q.Post(enginetest.Send(i), src.SGE(0, 64))
+		}
+		q.Post(enginetest.Send(7), file.SGE(0, 64))
+		w.Pass(time.Second)
+		if n := len(q.Client.Faults); n != 1 {
+			t.Fatalf("the client that truncated was reported %d times", n)
+		}
+		if err := p.ended(); err != io.EOF {
+			t.Errorf("the connection ends with %v", err)
+		}
+		q.Client.Remove(q)
+	}
+}
+
 // TestMemoryChangesMeanwhile: a CRC is of the bytes that go out, though the program
 // changes them before the kernel takes them.
 func TestMemoryChangesMeanwhile(t *testing.T) {

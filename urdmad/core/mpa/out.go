@@ -106,16 +106,15 @@ func (c *Conn) composeNext() bool {
 		c.revoked(token)
 		return false
 	}
-	o.vec = vec
-	o.extend(parts-1, wire.FPDUHeaderLen+n)
-	payload := length(vec[parts:])
+	inArena, payload := wire.FPDUHeaderLen+n, length(vec[parts:])
 	if n += payload; payload <= shortPayload {
-		c.copyParts(o.arena[o.used:], vec[parts:])
-		o.extend(parts-1, payload)
-		o.vec = vec[:parts]
+		inArena += c.copyParts(o.arena[head+inArena:], vec[parts:])
+		vec = vec[:parts]
 	} else if c.terms.CRC {
-		o.vec = append(vec[:parts], c.copyPayload(vec[parts:]))
+		vec = append(vec[:parts], c.copyPayload(vec[parts:]))
 	}
+	o.vec = vec // not before: copying may end in a fault
+	o.extend(parts-1, inArena)
 	binary.BigEndian.PutUint16(o.arena[head:], uint16(n))
 	o.trailer(c.terms.CRC, head, o.vec[parts:], n)
 	o.total += uint64(wire.FPDULen(n))
