@@ -84,10 +84,12 @@ func (v *Tap) Fin(c *samehost.Conn) { v.segment(c, wire.OpFin, 0, func([]byte) i
 // retired shows the message of a send work request that ends.
 func (v *Tap) retired(q *qp.QP, i, status uint32, why reason.Number) {
 	wr, sent := q.SQ.At(i), status == abi.StatusSuccess
+	if wr.Op.RDMAP == abi.NoRDMAP {
+		return // a local operation has no message
+	}
 	switch c := q.Carrier().(type) {
 	case *samehost.Conn:
 		switch {
-		case wr.Op.RDMAP == abi.NoRDMAP:
 		case sent && wr.IsRead():
 			v.request(c, i)
 			v.answer(c, i)

@@ -348,6 +348,9 @@ func say(u *enginetest.DatagramPair, kind string) {
 	if kind == "UC" {
 		send(enginetest.Send(2), 7, 30000)
 		send(enginetest.Write(3, u.MB, 40000), 9, 5000)
+		bindable := u.QA.Client.Register(64, abi.AccessLocalWrite|abi.AccessMWBind)
+		u.QA.Post(enginetest.Bind(5, u.QA.Client.NewWindow(true), bindable, 0, 64, abi.AccessRemoteRead)) // sends nothing
+		u.QA.Send.Completions(1)
 	} else {
 		send(enginetest.Send(2), 7, 1000)
 	}
