@@ -74,15 +74,14 @@ func (q *queue) free(l *share, r ref) {
 	switch {
 	case r.kind() == refHeap:
 		q.heap.put(r.index())
-		return
 	case l == nil || l.epoch != r.epoch():
-		ok = q.releaseOld(r.epoch())
+		q.releaseOld(r.epoch())
 	case r.kind() == refTx:
 		ok = l.side.freeTx(r.index())
 	default:
 		ok = l.side.freeRx(r.index())
 	}
-	if ok && l != nil && l.epoch == r.epoch() {
+	if ok {
 		l.held--
 	}
 }

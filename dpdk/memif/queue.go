@@ -142,8 +142,8 @@ func (q *queue) retire() {
 	q.retired = append(q.retired, s)
 }
 
-// releaseOld frees a packet in an earlier link's memory; ok is false if there is no such link.
-func (q *queue) releaseOld(epoch uint32) (ok bool) {
+// releaseOld frees a packet in an earlier link's memory.
+func (q *queue) releaseOld(epoch uint32) {
 	for i, s := range q.retired {
 		if s.epoch != epoch {
 			continue
@@ -154,7 +154,6 @@ func (q *queue) releaseOld(epoch uint32) (ok bool) {
 			q.retired[i], q.retired[last] = q.retired[last], nil
 			q.retired = q.retired[:last]
 		}
-		return true
+		return
 	}
-	return false
 }
