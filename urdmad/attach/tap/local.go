@@ -8,6 +8,7 @@ import (
 
 	"urdma/reason"
 	"urdma/urdmad/core/datagram"
+	"urdma/urdmad/core/fault"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
@@ -81,8 +82,13 @@ func (v *Tap) Handshake(p *trp.ControlPacket, q *qp.QP) {
 // Fin shows the end of a connection's stream.
 func (v *Tap) Fin(c *samehost.Conn) { v.segment(c, wire.OpFin, 0, func([]byte) int { return 0 }) }
 
-// retired shows the message of a send work request that ends.
+// retired shows the message of a send work request that ends, unless its memory is not there any more: a
+// program may have truncated its file, and then nothing but a capture accesses it.
 func (v *Tap) retired(q *qp.QP, i, status uint32, why reason.Number) {
+	fault.Guard(func() { v.message(q, i, status, why) }, nil)
+}
+
+func (v *Tap) message(q *qp.QP, i, status uint32, why reason.Number) {
 	wr, sent := q.SQ.At(i), status == abi.StatusSuccess
 	if wr.Op.RDMAP == abi.NoRDMAP {
 		return // a local operation has no message

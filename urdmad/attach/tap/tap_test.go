@@ -234,6 +234,35 @@ func TestTapOfPrivateMemory(t *testing.T) {
 	}
 }
 
+// TestTapOfTruncatedFile: a client whose file was truncated behind an access of urdmad's is not blamed for what only
+// a capture reads.
+func TestTapOfTruncatedFile(t *testing.T) {
+	outcome := func(turn int, tapped bool) string {
+		w := enginetest.New(t, enginetest.Options{Seed: 65, NoCapture: true})
+		if tapped {
+			record(t, w.A)
+		}
+		x, y := w.Pair(true, nil)
+		private := x.Client.RegisterFallback(4096, enginetest.ReadWrite)
+		file := y.Client.RegisterFile(4096, enginetest.ReadWrite)
+		x.Post(enginetest.Read(1, file, 0), private.SGE(0, 4096))
+		w.Intrude = func() {
+			if turn--; turn == 0 {
+				if err := file.File.Truncate(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.Pass(20 * time.Millisecond)
+		return fmt.Sprint(x.Send.Poll(), x.Client.Faults, y.Client.Faults)
+	}
+	for turn := range 6 {
+		if got, want := outcome(turn, true), outcome(turn, false); got != want {
+			t.Errorf("truncated in turn %d: %s, without a capture %s", turn, got, want)
+		}
+	}
+}
+
 // TestTapOfRefusal: of messages that a connection's end flushes nothing is shown, only the refused one and
 // the Terminate.
 func TestTapOfRefusal(t *testing.T) {
