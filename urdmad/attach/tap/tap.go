@@ -1,7 +1,6 @@
 // Package tap shows frames to captures: frames that an engine's ports receive and send, what became
-// of the received ones (note.go), and synthesized frames: for ports of datagrams (datagrams.go), and for messages
-// within the engine (local.go).
-// It must not know the captures.
+// of the received ones (note.go), and synthesized frames: for ports of datagrams (datagrams.go), and
+// for messages within the engine (local.go). It must not know the captures.
 package tap
 
 import (

@@ -2,9 +2,9 @@
 // explanations of failures and warnings about mistakes.
 //
 // watch.go attaches it to a control.Server and, as qp.Watch, to each client. events.go collects
-// events, capture.go and number.go select frames and events for a capture. failure.go turns
-// failures into text, ended.go keeps the events of ended clients, records.go writes files.
-// explain.go and warn.go answer programs, show.go adds to snapshots.
+// events, capture.go and number.go select frames and events for a capture, handshake.go has it shown
+// handshakes within urdmad. failure.go turns failures into text, ended.go keeps the events of ended
+// clients, records.go writes files. explain.go and warn.go answer programs, show.go adds to snapshots.
 //
 // Nothing else depends on it: without it everything works, but failures are reported as numbers
 // only.
