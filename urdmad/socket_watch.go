@@ -59,7 +59,7 @@ func (d *daemon) watchDir() (err error) {
 	return errors.Join(err, watched)
 }
 
-// anewTime is how long after the socket was made anew it is checked once more: its directory may be in
+// anewTime is how long after urdmad made the socket anew, or tried to, it is checked once more: its directory may be in
 // the midst of being removed, before it is watched.
 const anewTime = time.Second
 
@@ -78,6 +78,9 @@ func (d *daemon) checkSocket() (again <-chan time.Time) {
 		d.socketFile = nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		d.log.Warn("looking after the control socket", "error", err)
+		if d.lost {
+			return time.After(anewTime)
+		}
 	case d.activated:
 		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.Config.Socket)
 	default:
