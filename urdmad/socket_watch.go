@@ -77,10 +77,10 @@ func (d *daemon) checkSocket() (again <-chan time.Time) {
 		}
 		d.socketFile = nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		d.log.Warn("looking after the control socket", "error", err)
-		if d.lost {
+		if d.lost { // which is logged
 			return time.After(anewTime)
 		}
+		d.log.Warn("looking after the control socket", "error", err)
 	case d.activated:
 		d.log.Error("the control socket was removed: programs that start now do not find urdmad; systemctl restart urdmad.socket makes it anew", "socket", d.Config.Socket)
 	default:
