@@ -170,9 +170,7 @@ type Polling struct {
 	Spin, Yield time.Duration
 	// MaxSleep 0 never sleeps.
 	MaxSleep time.Duration
-	// Slice 0 keeps the kernel's default time slice.
-	Slice time.Duration
-	Nice  int
+	Nice     int
 }
 
 // Limits bounds what each client may use; Clients bounds the number of clients, and UserShare, in percent, the part

@@ -158,8 +158,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		q.Gateway.IsValid() {
 		t.Errorf("port 1 does not follow the top level: %+v", q)
 	}
-	if want := (Polling{0, 100 * time.Microsecond, 500 * time.Microsecond, 100 * time.Microsecond,
-		-5}); c.Polling != want {
+	if want := (Polling{0, 100 * time.Microsecond, 500 * time.Microsecond, -5}); c.Polling != want {
 		t.Errorf("polling %+v", c.Polling)
 	}
 	if want := (Limits{10, 20, 30, 40, 31, 41, 42, 43, 44, 45, 46, 1 << 47, 1 << 16, 5, 47}); c.Limits != want {

@@ -374,7 +374,6 @@ func (r *reader) polling() Polling {
 		Spin:     r.duration("polling.spin_us", time.Microsecond),
 		Yield:    r.duration("polling.yield_us", time.Microsecond),
 		MaxSleep: r.duration("polling.max_sleep_us", time.Microsecond),
-		Slice:    r.duration("polling.slice_us", time.Microsecond),
 		Nice:     r.number("polling.nice"),
 	}
 }

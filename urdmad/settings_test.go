@@ -65,7 +65,6 @@ var effects = map[string]struct {
 	"polling.spin_us":      {`7`, func(d *daemon) any { return d.Policy(0).Spin }},
 	"polling.yield_us":     {`7`, func(d *daemon) any { return d.Policy(0).Yield }},
 	"polling.max_sleep_us": {`0`, func(d *daemon) any { return d.Policy(0).Yield }},
-	"polling.slice_us":     {`100`, func(d *daemon) any { return d.Policy(0).Slice }},
 	"polling.nice":         {`1`, func(d *daemon) any { return d.Policy(0).Nice }},
 	"responder":            {`"off"`, func(d *daemon) any { return d.responder.Expected(probe.Port) }},
 	"responder_allow":      {`["10.2.0.0/16"]`, func(d *daemon) any { return d.responder.Policy().Allow }},

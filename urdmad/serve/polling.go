@@ -28,7 +28,7 @@ func (c *Core) Policy(n int) worker.Policy {
 	if !c.isDefault("polling.yield_us") {
 		p.Yield = worker.Time(set.Yield)
 	}
-	p.Slice, p.Nice = worker.Time(set.Slice), set.Nice
+	p.Nice = set.Nice
 	p.NapMost = worker.Time(set.MaxSleep)
 	if p.Nap = min(p.Nap, p.NapMost); p.NapMost == 0 { // the worker never sleeps
 		p.Nap, p.NapMost = worker.DefaultPolicy().Nap, worker.DefaultPolicy().NapMost

@@ -39,9 +39,8 @@ type Policy struct {
 	// unchanged). With a short slice the wake-up preempts. The normal slice is restored before the next
 	// yield: a yield forfeits a slice, so with a short one the core would return to the yielding thread.
 	SleepSlice Time
-	// Slice and Nice apply for the whole life of the thread; 0 leaves them as inherited.
-	Slice Time
-	Nice  int
+	// Nice applies for the whole life of the thread; 0 leaves it as inherited.
+	Nice int
 	// Core is the core to which the thread is pinned; negative: not pinned.
 	Core int
 }
@@ -81,7 +80,7 @@ func (p *Policy) validate() error {
 	case p.Hog > 0 && (p.HogPause <= 0 || p.HogPauseMost < p.HogPause):
 		return fmt.Errorf("%w: HogPause is %d ns, HogPauseMost %d ns; expected 0 < HogPause <= HogPauseMost",
 			ErrPolicy, p.HogPause, p.HogPauseMost)
-	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 || p.Slice < 0 ||
+	case p.Yield < 0 || p.Spin < 0 || p.Alone < 0 || p.Hog < 0 || p.Crowd < 0 || p.MinSleep < 0 ||
 		p.SleepSlice < 0 || p.Idle < 0 || p.IdleSleep < 0:
 		return fmt.Errorf("%w: a duration is negative", ErrPolicy)
 	case p.Nice < -20 || p.Nice > 19:

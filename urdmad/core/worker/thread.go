@@ -52,23 +52,18 @@ func (t *thread) classify(p *Policy) error {
 	if attr.Runtime != 0 { // 0: threads have no slice of their own (before Linux 6.12)
 		t.short = uint64(p.SleepSlice)
 	}
-	if p.Nice == 0 && p.Slice == 0 {
+	if p.Nice == 0 {
 		return nil
 	}
-	if p.Nice != 0 {
-		t.attr.Nice = int32(p.Nice)
-	}
-	if p.Slice != 0 {
-		t.attr.Runtime = uint64(p.Slice)
-	}
+	t.attr.Nice = int32(p.Nice)
 	err = unix.SchedSetAttr(0, &t.attr, 0)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		t.refused = errors.Join(t.refused, fmt.Errorf("worker: polling.nice %d: %w", p.Nice, err))
 		t.attr.Nice = attr.Nice
-		err = unix.SchedSetAttr(0, &t.attr, 0)
+		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("worker: nice %d, slice %d ns: %w", t.attr.Nice, p.Slice, err)
+		return fmt.Errorf("worker: nice %d: %w", p.Nice, err)
 	}
 	return nil
 }
