@@ -6,76 +6,24 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "../session/client.h"
 #include "interpose.h"
+#include "standin.h"
 #include "umad.h"
 
 /* The kernel's header of a MAD with a P_Key index; then a MAD of one segment. */
 #define HEADER 64
 #define SEGMENT 256
 
-/* Inode of the socket if the descriptor was opened as a umad file, else 0; every read(2) of the program
- * checks it. The descriptor may refer to another file by now, with another inode. */
-static ino_t umads[1024];
-
-static ino_t inode(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
-}
-
-static bool is_umad(int fd)
-{
-	ino_t known;
-
-	if (fd < 0 || (size_t)fd >= sizeof(umads) / sizeof(umads[0]))
-		return false;
-	known = __atomic_load_n(&umads[fd], __ATOMIC_RELAXED);
-	if (!known)
-		return false;
-	if (inode(fd) == known)
-		return true;
-	__atomic_store_n(&umads[fd], 0, __ATOMIC_RELAXED);
-	return false;
-}
-
-/* Asks urdmad to serve the socket fd. Returns 0 or an errno value. */
-static int ask(int fd, uint32_t device, bool issm)
+int urdma_umad_open(uint32_t device, bool issm, int flags)
 {
 	struct urdma_abi_open_umad request = {
 		.header = { .type = URDMA_ABI_OPEN_UMAD, .length = sizeof(request) }, .device = device, .issm = issm
 	};
-	struct urdma_abi_header answer;
-	ssize_t n;
 
-	if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
-		return ENODEV;
-	do
-		n = recv(fd, &answer, sizeof(answer), 0);
-	while (n < 0 && errno == EINTR);
-	return n == sizeof(answer) ? answer.status : ENODEV;
-}
-
-int urdma_umad_open(uint32_t device, bool issm, int flags)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0), 0), status;
-
-	if (fd < 0)
-		return -1;
-	status = urdma_locate(fd) ? ENODEV : ask(fd, device, issm);
-	if (!status && flags & O_NONBLOCK && fcntl(fd, F_SETFL, O_NONBLOCK))
-		status = errno;
-	if (status) {
-		urdma_close(fd);
-		return urdma_fail(status);
-	}
-	if ((size_t)fd < sizeof(umads) / sizeof(umads[0]))
-		__atomic_store_n(&umads[fd], inode(fd), __ATOMIC_RELAXED);
-	return fd;
+	return urdma_standin_open(URDMA_UMAD, &request.header, (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) |
+							       (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0));
 }
 
 /* A MAD of several segments needs a large buffer. If the buffer is too small, the beginning of the MAD is
@@ -97,7 +45,7 @@ static ssize_t read_mad(int fd, void *buffer, size_t size)
 ssize_t read(int fd, void *buffer, size_t size);
 EXPORT ssize_t read(int fd, void *buffer, size_t size)
 {
-	return is_umad(fd) ? read_mad(fd, buffer, size) : REAL(read)(fd, buffer, size);
+	return urdma_standin(URDMA_UMAD, fd) ? read_mad(fd, buffer, size) : REAL(read)(fd, buffer, size);
 }
 
 /* A non-blocking send may find the socket full. */
@@ -180,7 +128,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_start(rest, request);
 	argument = va_arg(rest, void *);
 	va_end(rest);
-	if (_IOC_TYPE(request) == MAD_IOCTLS && is_umad(fd))
+	if (_IOC_TYPE(request) == MAD_IOCTLS && urdma_standin(URDMA_UMAD, fd))
 		return ioctl_mad(fd, request, argument);
 	return REAL(ioctl)(fd, request, argument);
 }

@@ -1,7 +1,7 @@
 /*
  * umad.h - /dev/infiniband/umadN and issmN, the device files for management datagrams. An open one is a
  * socket connected to urdmad: poll(2), write(2) and fcntl(2) work on it directly; read(2) and ioctl(2) are
- * implemented here. Duplicates made by dup(2) behave as plain sockets.
+ * implemented here.
  */
 #ifndef URDMA_UMAD_H
 #define URDMA_UMAD_H
