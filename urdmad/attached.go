@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/attach/injector"
 	"urdma/urdmad/attach/kernelif"
 	"urdma/urdmad/attach/metrics"
+	"urdma/urdmad/attach/nldev"
 	"urdma/urdmad/attach/responder"
 	"urdma/urdmad/attach/snapshot"
 	"urdma/urdmad/attach/umad"
@@ -37,6 +38,7 @@ func (d *daemon) features() []feature {
 		{server: d.attachInjection},
 		{server: d.attachSnapshots, run: d.logStatistics},
 		{server: d.attachAdmin},
+		{server: d.attachNetlink},
 		{server: d.WriteSysfs, show: d.ShowLink, run: d.showCounters, close: d.RemoveSysfs},
 		{server: d.attachSubnet, show: d.updateSubnet},
 		{workers: d.shareWithKernel, server: d.followKernel, stop: d.closeKernel},
@@ -72,6 +74,21 @@ var attachedSettings = []liveSetting{
 func (d *daemon) attachAdmin() error {
 	admin.Attach(d.Server, admin.Config{Reload: d.askReload, LogLevel: d.setLogLevel})
 	return nil
+}
+
+func (d *daemon) attachNetlink() error {
+	nldev.Attach(d.Server, nldev.Config{Devices: d.deviceNames, Sysfs: d.Config.SysfsDir, Snapshot: d.snapshots.For})
+	return nil
+}
+
+// deviceNames returns the names of the devices, each of which may have several ports.
+func (d *daemon) deviceNames() (list []string) {
+	for _, p := range d.Config.Ports {
+		if p.Number == 1 {
+			list = append(list, p.Device)
+		}
+	}
+	return list
 }
 
 // restore recreates files of features that were removed together with the control socket.

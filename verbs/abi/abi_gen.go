@@ -165,6 +165,7 @@ const (
 	Warn             Type = 70
 	Inject           Type = 72
 	OpenUmad         Type = 73
+	OpenRDMANetlink  Type = 74
 )
 
 var requests = [...]request{
@@ -278,6 +279,8 @@ var requests = [...]request{
 		"urdma inject", "injecting faults"},
 	OpenUmad: {"OPEN_UMAD", Size[OpenUmadRequest](), None, Looks,
 		"open of /dev/infiniband/umad", "opening a management device"},
+	OpenRDMANetlink: {"OPEN_RDMA_NETLINK", Size[Header](), None, Looks,
+		"socket of NETLINK_RDMA", "opening a socket of NETLINK_RDMA"},
 }
 
 var operations = [...]Operation{

@@ -135,7 +135,9 @@ enum urdma_abi_way {
 	R(70, WARN, session, warn, explain_response, NONE, LOOKS, "URDMA_WARN", "warning of a mistake") \
 	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults") \
 	R(73, OPEN_UMAD, session, open_umad, header, NONE, LOOKS, \
-		"open of /dev/infiniband/umad", "opening a management device")
+		"open of /dev/infiniband/umad", "opening a management device") \
+	R(74, OPEN_RDMA_NETLINK, session, header, header, NONE, LOOKS, \
+		"socket of NETLINK_RDMA", "opening a socket of NETLINK_RDMA")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
 
@@ -585,6 +587,13 @@ struct urdma_abi_umad_ioctl {
 	uint32_t request;      /* ioctl(2)'s request; in the response: 0 or an errno value */
 	uint8_t argument[44];  /* the data to which ioctl's argument points; in the response: as changed */
 };
+
+/*
+ * OPEN_RDMA_NETLINK: the request and the response are bare headers. Afterwards the connection stands for a
+ * program's socket of family AF_NETLINK and protocol NETLINK_RDMA (netlink(7)): each message is a netlink
+ * message, to the kernel or from it. Only what the kernel's nldev lets everybody read is answered, with the
+ * objects that INSPECT would show.
+ */
 
 /*
  * CAPTURE: copies of the frames on urdmad's ports, from the response on until CAPTURE_STOP or the end of

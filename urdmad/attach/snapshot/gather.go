@@ -68,7 +68,7 @@ func (t *Taker) inspect(x *control.Session, _ *abi.Header, r *control.Reply) err
 	defer x.SnapshotLock().Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTime)
 	defer cancel()
-	snap, err := t.take(ctx, &x.Owner)
+	snap, err := t.For(ctx, &x.Owner)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, syscall.ETIMEDOUT)
 	}
@@ -82,7 +82,7 @@ func (t *Taker) inspect(x *control.Session, _ *abi.Header, r *control.Reply) err
 
 // Snapshot gathers everything; it may be called from any goroutine except a worker's.
 func (t *Taker) Snapshot(ctx context.Context) (*inspect.Snapshot, error) {
-	return t.take(ctx, owner())
+	return t.For(ctx, owner())
 }
 
 // owner returns urdmad's own user, who sees everything.
@@ -130,7 +130,9 @@ func (t *Taker) gathering(ctx context.Context, viewer *account.Owner, s *inspect
 	return &Gathering{ctx: ctx, t: t, s: t.server, Worker: t.server.Workers[0], Viewer: viewer, Snapshot: s}
 }
 
-func (t *Taker) take(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
+// For gathers what a viewer may see; it may be called from any goroutine except a worker's. Its callers let each
+// user's clients ask one after the other (account.Account.SnapshotLock).
+func (t *Taker) For(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error) {
 	snap := &inspect.Snapshot{Format: inspect.Format, Daemon: t.Daemon, Restricted: !viewer.Admin,
 		// JSON shows an empty list, not null.
 		Clients: []inspect.Client{}, Domains: []inspect.Domain{}, Regions: []inspect.Region{},

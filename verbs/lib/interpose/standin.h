@@ -13,6 +13,7 @@
 
 enum urdma_standin {
 	URDMA_UMAD,    /* an open /dev/infiniband/umadN or issmN: umad.c */
+	URDMA_NETLINK, /* a socket of NETLINK_RDMA: netlink.c */
 	URDMA_STANDINS
 };
 
