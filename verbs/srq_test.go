@@ -221,7 +221,7 @@ func TestSRQPeersKilled(t *testing.T) {
 	}
 }
 
-// TestSRQExample: examples/go/srq with three clients and four buffers.
+// TestSRQExample: examples/go/srq with three clients at once and four buffers.
 func TestSRQExample(t *testing.T) {
 	srq := programtest.Program(t, "urdma/examples/go/srq")
 	d := startDaemon(t)
@@ -233,12 +233,13 @@ func TestSRQExample(t *testing.T) {
 		return c, said
 	}
 	const address = "198.18.0.1:7476"
-	server, served := run("-listen", address, "-clients", "3", "-pool", "4")
+	server, served := run("-listen", address, "-clients", "4", "-pool", "4")
 	for range 3000 { // until it listens
-		if probe, err := d.open().Listen(address); err != nil {
+		first, heard := run("-n", "1", address)
+		if err := first.Wait(); err == nil {
 			break
-		} else if err := probe.Close(); err != nil {
-			t.Fatal(err)
+		} else if !strings.Contains(heard.String(), "rejected") {
+			t.Fatalf("the first client: %v\n%s", err, heard)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -252,7 +253,7 @@ func TestSRQExample(t *testing.T) {
 			t.Errorf("client %d: %v\n%s", i, err, heard[i])
 		}
 	}
-	if err := server.Wait(); err != nil || !strings.Contains(served.String(), "OK: 3 clients") {
+	if err := server.Wait(); err != nil || !strings.Contains(served.String(), "OK: 4 clients") {
 		t.Errorf("server: %v\n%s", err, served)
 	}
 }
