@@ -121,8 +121,9 @@ func TestWhyAQueuePairFailed(t *testing.T) {
 		!strings.Contains(strings.Join(strings.Fields(out), " "), row) {
 		t.Errorf("show qp has no %q: %v\n%s", row, err, out)
 	}
-	if line := `msg="queue pair fails" qpn=` + number; !strings.Contains(n.Daemon.Output(), line) ||
-		!strings.Contains(n.Daemon.Output(), "reason="+reason) {
-		t.Errorf("the log has no %s, or no %s:\n%s", line, reason, n.Daemon.Output())
-	}
+	line := `msg="queue pair fails" qpn=` + number
+	await(t, "the log to have "+line+" and "+reason, func() (bool, string) {
+		said := n.Daemon.Output()
+		return strings.Contains(said, line) && strings.Contains(said, "reason="+reason), said
+	})
 }
