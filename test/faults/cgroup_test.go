@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
@@ -71,12 +69,11 @@ func TestDaemonInSmallGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	go func() {
 		for {
-			if _, err := l.Accept(ctx, &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}}); err != nil &&
-				ctx.Err() != nil {
+			_, err := l.Accept(ctx, &verbs.ConnOptions{PD: h.pd, QP: verbs.QPOptions{SendWR: 1, RecvWR: 1}})
+			if errors.Is(err, verbs.ErrClosed) || ctx.Err() != nil {
 				return
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 
 	"urdma/test/lab"
 	"urdma/verbs"
@@ -91,7 +90,7 @@ var trespasses = map[string]func(*trespasser){
 }
 
 func newTrespasser(t *testing.T, a, b *lab.Node, shared bool) *trespasser {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
 	t.Cleanup(cancel)
 	x := &trespasser{t: t, ctx: ctx}
 	x.from, x.to = x.side(a, false), x.side(b, shared)

@@ -374,7 +374,7 @@ func (x *mutated) changed(p *program, m *mutant, i int, fds []int) []byte {
 // await waits until urdmad has again what it had.
 func await[T comparable](t *testing.T, what string, had T, look func() T) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 		now := look()
 		if now == had {
 			return

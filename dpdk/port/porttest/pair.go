@@ -34,7 +34,7 @@ const etherType = 0x88b5
 const frameHeader = port.EtherHeaderLen + 8 + 2 // sequence number, length
 
 // patience is how long the suite waits for frames.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // build fills b with frame number seq: addresses, sequence number, length, and bytes derived from both.
 func build(b []byte, src, dst [6]byte, seq uint64) {

@@ -208,7 +208,7 @@ func (w *World) waitForHelpers() bool {
 	if want == seen || w.opt.BlockedPages {
 		return false
 	}
-	for give := time.Now().Add(10 * time.Second); w.jobsEnded.Load() < want; time.Sleep(10 * time.Microsecond) {
+	for give := time.Now().Add(time.Minute); w.jobsEnded.Load() < want; time.Sleep(10 * time.Microsecond) {
 		if time.Now().After(give) {
 			w.T.Fatalf("fallback jobs: %d of %d ended", w.jobsEnded.Load(), want)
 		}
