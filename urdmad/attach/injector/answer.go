@@ -43,13 +43,14 @@ func (c *client) next(p *passing, which func(*inject.Rule) bool) (first *inject.
 			continue
 		}
 		w := c.w
+		if i.waits != nil {
+			i.over = true
+			i.waits.end() // which ends the rule
+			continue
+		}
 		if i.Over() {
 			i.over = true
 			w.Engine.Clock.Soon(func() { w.endOne(i, "it has hit as often as it should") })
-		}
-		if i.waits != nil {
-			i.waits.end()
-			continue
 		}
 		w.hits++
 		if i.Hits == 1 { // log the first hit only; the total is logged at the rule's end

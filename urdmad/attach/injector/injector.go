@@ -31,6 +31,7 @@ type Injector struct {
 	clients sync.Map        // *client by *control.Session, for sessions that have said HELLO
 	made    atomic.Uint32   // number of the newest rule
 	run     func(fn func()) // runs fn concurrently with the sessions
+	scripts sync.Mutex      // one script at a time, so that nothing of a script follows when it was cleared
 }
 
 // Attach attaches an Injector to a server whose workers exist.

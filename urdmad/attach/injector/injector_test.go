@@ -264,6 +264,32 @@ func TestScenarioEnds(t *testing.T) {
 	}
 }
 
+// TestScenarioClearedAsItGoesOn: nothing of a scenario happens after a clear, though its wait was over before.
+func TestScenarioClearedAsItGoesOn(t *testing.T) {
+	for _, waits := range []string{"wait 1s", "after send"} {
+		b := newBreakable()
+		b.mine.x.Owner.Admin = true
+		if err := b.says(b.mine, false, waits+"; send status=FATAL_ERR count=all"); err != nil {
+			t.Fatal(err)
+		}
+		if c := b.mine; c.qp.Interceptor != nil {
+			c.status(&passing{point: inject.Send, qpn: 0x7e, code: abi.WRSend})
+		}
+		b.Engine.Clock.Now += clock.Time(2e9)
+		b.Engine.Clock.Run(b.Engine.Clock.Now)
+		if len(b.scripts) != 1 {
+			t.Fatalf("%s: %d scripts go on, expected 1", waits, len(b.scripts))
+		}
+		if err := b.says(b.mine, false, "clear"); err != nil {
+			t.Fatal(err)
+		}
+		b.scripts.run()
+		if failed := b.sends(b.mine, 2); failed != nil || len(b.rules) != 0 {
+			t.Errorf("%s: %v, and there are rules: %v", waits, failed, b.rules)
+		}
+	}
+}
+
 // TestInjectConcerns: whom no rule can meet is asked nothing, whatever others have asked for,
 // before the client came and after.
 func TestInjectConcerns(t *testing.T) {

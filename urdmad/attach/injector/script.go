@@ -48,10 +48,14 @@ func (w *wait) end() {
 	}
 }
 
-// goOn runs the rest of the script. Nobody gets its errors any more.
+// goOn runs the rest of the script, unless the wait was cleared before. Nobody gets its errors any more.
 func (w *wait) goOn() {
 	s := &w.rest
-	s.end(w.number, w.number+1, "it is over") // at the other workers too
+	s.n.scripts.Lock()
+	defer s.n.scripts.Unlock()
+	if !s.end(w.number, w.number+1, "it is over") {
+		return
+	}
 	if err := s.run(); err != nil && !errors.Is(err, errClientEnded) {
 		s.n.server.Log.Warn("inject: the scenario ends", "pid", s.by.PID, "error", err)
 	}
@@ -157,6 +161,8 @@ func (s *script) lookAtSubnet() error {
 // begin carries out the statements before the first wait. If one is refused, nothing of the
 // script remains.
 func (s *script) begin() error {
+	s.n.scripts.Lock()
+	defer s.n.scripts.Unlock()
 	before := s.number
 	err := s.run()
 	if err != nil {
@@ -296,9 +302,10 @@ func (s *script) make(w *worker, text string, r inject.Rule, until *wait) error 
 	w.make(i)
 	if i.For > 0 {
 		i.expiry = clock.NewTimer(func() {
-			w.endOne(i, "its time is over")
 			if i.Point == 0 {
 				until.end()
+			} else {
+				w.endOne(i, "its time is over")
 			}
 		})
 		e.Clock.Set(i.expiry, e.Now()+clock.Time(i.For))
@@ -357,10 +364,12 @@ func (s *script) clear(number uint32) error {
 	return err
 }
 
-// end ends the script's rules with numbers from first up to, not including, next.
-func (s *script) end(first, next uint32, why string) {
+// end ends the script's rules with numbers from first up to, not including, next, and reports whether there
+// were any.
+func (s *script) end(first, next uint32, why string) (found bool) {
 	_ = s.each(func(w *worker) error {
-		w.end(func(i *rule) bool { return i.number >= first && i.number < next }, why)
+		found = w.end(func(i *rule) bool { return i.number >= first && i.number < next }, why) || found
 		return nil
 	})
+	return found
 }
