@@ -208,7 +208,7 @@ func TestInjectedIsExplained(t *testing.T) {
 		"call ibv_reg_mr errno=ENOMEM":       {[]string{"calls"}, "0x060c"},
 		"cm reject":                          {[]string{"managed"}, "0x0585"},
 	} {
-		said := r.run(t, append(injected(text), "URDMA_EXPLAIN=1"), append([]string{binary}, c.argv...)...)
+		_, said := r.outputs(t, append(injected(text), "URDMA_EXPLAIN=1"), append([]string{binary}, c.argv...)...)
 		if !strings.Contains(said, c.number) || !strings.Contains(said, "injected on purpose") {
 			t.Errorf("%s: %q, expected %s and that it was injected", text, said, c.number)
 		}

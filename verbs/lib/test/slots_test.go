@@ -40,18 +40,26 @@ func startWhole(t *testing.T) *real {
 	return startReal(t)
 }
 
-func (r *real) run(t *testing.T, env []string, argv ...string) (said string) {
+// run returns what a program writes to its standard output. The library writes to the other when urdmad is slow.
+func (r *real) run(t *testing.T, env []string, argv ...string) string {
+	t.Helper()
+	said, _ := r.outputs(t, env, argv...)
+	return said
+}
+
+func (r *real) outputs(t *testing.T, env []string, argv ...string) (out, complaints string) {
 	t.Helper()
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Env = append(append(os.Environ(), env...), "LD_PRELOAD="+preload(t), "URDMA_SOCKET="+r.Socket,
 		fmt.Sprintf("URDMAD_PID=%d", r.Cmd.Process.Pid))
 	guard := time.AfterFunc(3*time.Minute, func() { c.Process.Kill() })
 	defer guard.Stop()
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	var both [2]strings.Builder
+	c.Stdout, c.Stderr = &both[0], &both[1]
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, &both[0], &both[1])
 	}
-	return string(out)
+	return both[0].String(), both[1].String()
 }
 
 func slotsProgram(t *testing.T) string {
