@@ -52,7 +52,6 @@ type attachments struct {
 	injector  *injector.Injector
 	metrics   *metrics.Server // nil: no metrics_address
 	snapshots *snapshot.Taker
-	cuts      cuts
 	subnet    *umad.Server
 	shown     []fabric.Shown              // last shown state, by port; guarded by subnet's lock
 	kernels   map[int]*kernelif.Interface // kernel interfaces, by port

@@ -8,16 +8,7 @@ import (
 	"urdma/inject"
 	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/attach/injector"
-	"urdma/urdmad/core/mailbox"
 )
-
-// cuts are the link changes that urdma inject has asked for, in order.
-type cuts struct{ mailbox.Box[cut] }
-
-type cut struct {
-	port int
-	down bool
-}
 
 // attachInjection lets urdma inject take links down, and inject errors into the subnet.
 func (d *daemon) attachInjection() error {
@@ -27,21 +18,16 @@ func (d *daemon) attachInjection() error {
 	return nil
 }
 
-// cutLink implements injector.Config.
+// cutLink implements injector.Config. It writes files.
 func (d *daemon) cutLink(i int, down bool) {
-	d.cuts.Put(cut{i, down})
-	d.Background.Go(func() { // the worker's thread must not write files
-		d.Links.Lock()
-		defer d.Links.Unlock()
-		for _, c := range d.cuts.Take() { // in order, whichever goroutine runs first
-			if c.down {
-				d.Links.Set(c.port, 0, linkCut)
-				continue
-			}
-			d.subnet.Enable(c.port) // also undo a disabling by ibportstate
-			d.Links.Set(c.port, linkCut, 0)
-		}
-	})
+	d.Links.Lock()
+	defer d.Links.Unlock()
+	if down {
+		d.Links.Set(i, 0, linkCut)
+		return
+	}
+	d.subnet.Enable(i) // also undo a disabling by ibportstate
+	d.Links.Set(i, linkCut, 0)
 }
 
 // injectIntoSubnet implements injector.Config.

@@ -136,7 +136,7 @@ var rules = ruleBook{
 			"urdmad/attach/metrics", "urdmad/attach/nldev", "urdmad/attach/responder", "urdmad/attach/snapshot",
 			"urdmad/sysfs",
 			"urdmad/attach/umad", "urdmad/attach/watch", "urdmad/control", "urdmad/control/account", "urdmad/core/clock",
-			"urdmad/core/mailbox", "urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "urdmad/logs", "urdmad/serve",
+			"urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "urdmad/logs", "urdmad/serve",
 			"verbs/abi", "verbs/personality", "verbs/probe"},
 
 		// What clients are built of.

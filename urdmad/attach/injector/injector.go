@@ -13,8 +13,8 @@ import (
 
 // Config has the functions that an Injector calls. A nil function is not called.
 type Config struct {
-	// CutLink takes a port's link down or brings it up, and then notifies programs, without
-	// waiting. If it is nil, the Injector notifies programs.
+	// CutLink takes a port's link down or brings it up, and then notifies programs. It is not called on a
+	// worker's thread. If it is nil, the Injector notifies programs.
 	CutLink func(dev int, cut bool)
 	// Subnet carries out a statement with inject.Errors without waiting. With look it only
 	// reports whether the named port exists: ENODEV or ENOTUNIQ if not.
