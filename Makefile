@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps build daemons relay core clock library demo test test-core test-long bench bench-go cost lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps build daemons relay core clock library demo test test-core test-long bench bench-go cost bench-programs lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -98,19 +98,20 @@ test-long:
 	@.ci/deps long
 	@URDMA_LONG=1 $(MAKE) --no-print-directory test
 
-bench:
+bench: bench-programs
+	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
+
+# The tables of docs/design/cost.md; as root, for perf. WIRE selects some.
+cost: bench-programs
+	@bench/cost/cost.sh $(BUILD) '$(WIRE)'
+
+# urdma-bench and what it runs.
+bench-programs:
 	@.ci/deps bench
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory -C bench/bytes BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/bytes
 	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
 	@$(GO) build -C bench -o $(abspath $(BUILD))/urdma-bench .
-	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
-
-# The tables of docs/design/cost.md; as root, for perf. WIRE selects some.
-cost: build
-	@.ci/deps bench
-	@$(MAKE) --no-print-directory -C bench/bytes BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/bytes
-	@bench/cost/cost.sh $(BUILD) '$(WIRE)'
 
 # What Go's own benchmarks say of the tree beside the commit before.
 bench-go:
