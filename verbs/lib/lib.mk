@@ -40,7 +40,7 @@ build/sanitized/objects/%.o: verbs/lib/%.c $(LIB_HEADERS)
 build/sanitized/liburdma.so: $(SANITIZED_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map build/liburdma.d/liburdma-malloc.so
 	$(CC) $(SANITIZERS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(SANITIZED_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
 	cp -a build/liburdma.d build/sanitized/ # relative links
-	cd build && ln -sfr urdmad urdma urdma-bench udprelay clock.so examples sanitized/
+	cd build && ln -sfr urdmad urdma udprelay clock.so examples sanitized/
 
 # The allocator that urdma exec preloads. No builtins: GCC would have calloc call itself.
 # -z initfirst: see begin.
