@@ -68,9 +68,10 @@ func command() *cobra.Command {
 	var optional string
 	var udp, tcp string
 	c := &cobra.Command{
-		Use:           "urdmad [--config FILE | --udp | --tcp] [-- EAL-ARGUMENT...]",
-		Short:         "userspace RDMA daemon",
-		Long:          "urdmad owns the ports of urdma.json and serves RDMA to the programs of this machine.\nWithout --config it serves one loopback port, with neither root nor hugepages.",
+		Use:   "urdmad [--config FILE | --udp | --tcp] [-- EAL-ARGUMENT...]",
+		Short: "userspace RDMA daemon",
+		Long: "urdmad owns the ports of urdma.json and serves RDMA to the programs of this machine.\n" +
+			"Without --config it has one loopback port, and needs neither root nor hugepages.",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -85,7 +86,7 @@ func command() *cobra.Command {
 				src.file, src.optional = optional, true
 			}
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return configError{fmt.Errorf("%q: arguments for DPDK stand behind --, and a configuration behind --config",
+				return configError{fmt.Errorf("%q: expected arguments for DPDK after --, and a configuration after --config",
 					args[0])}
 			}
 			src.ealArgs = args
@@ -94,8 +95,9 @@ func command() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return configError{err} })
 	c.Flags().StringVarP(&src.file, "config", "c", "", "configuration `FILE`, see urdma.json(5)")
-	c.Flags().StringVar(&udp, "udp", "", "without a configuration: serve the machine's neighbours too, over a UDP socket at port 30035, or at `PORT` (--udp=PORT), which is the peers' too")
-	c.Flags().StringVar(&tcp, "tcp", "", "like --udp[=`PORT`], with connections of rdma_cm over TCP: iWARP")
+	c.Flags().StringVar(&udp, "udp", "", "without a configuration: have one port, a UDP socket that also reaches other "+
+		"machines, at port number 30035 or `PORT` (--udp=PORT), the same on all of them")
+	c.Flags().StringVar(&tcp, "tcp", "", "like --udp[=`PORT`], but connections of rdma_cm use TCP: iWARP")
 	for _, name := range []string{"udp", "tcp"} {
 		c.Flags().Lookup(name).NoOptDefVal = defaultSocketPort
 	}
