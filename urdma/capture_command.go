@@ -41,9 +41,9 @@ func newCapture() *cobra.Command {
 		Use:   "capture -o FILE",
 		Short: "write the packets of a running urdmad to a pcapng file",
 		Long: "Write the packets that the ports of a running urdmad receive and send to a pcapng file, until " +
-			"interrupted or a limit is reached. Connections and datagrams between programs of one urdmad use no " +
-			"packets; urdmad reconstructs the packets that a wire would carry, on an interface called host, when " +
-			"their work request completes, of the first MiB of each message. If urdmad can't map the memory, bytes may be " +
+			"interrupted or a limit is reached. Messages between programs of one urdmad use no packets. When such " +
+			"a work request completes, urdmad makes the packets that a wire would have carried, on an interface called " +
+			"host, for the first MiB of the message at most. If urdmad can't map the memory, bytes may be " +
 			"missing. Connections over TCP are not captured: their packets are the kernel's, tcpdump(8) captures them, " +
 			"and Wireshark reads their iWARP.\n\nA packet that urdmad dropped or kept for later, or a duplicate, has a " +
 			"comment: the reason, or the names of the counters that it changed.\n\n" +
