@@ -1,4 +1,4 @@
-// Package dpdk opens ports: DPDK devices through libdpdk 22.11 (cgo), and our pure Go drivers (memif,
+// Package dpdk opens ports: DPDK devices through libdpdk 22.11 or 24.11 (cgo), and our pure Go drivers (memif,
 // loopback, udp), with one interface, port.Port.
 //
 // This is the only production package that imports "C". Each data method calls C once for each burst, with
@@ -6,7 +6,7 @@
 //
 //	spec.go     the settings of a port; which driver they name
 //	open.go     OpenPorts: all ports of a daemon
-//	native.go   specs for memif and loopback
+//	native.go   specs for memif, loopback and udp
 //	args.go     the EAL's arguments, sized for the ports
 //	eal.go      starting and ending the EAL
 //	log.go      the EAL's log lines, for slog and for error messages

@@ -1,6 +1,5 @@
-// Package fresh holds the tests of a first hour: machines that have nothing yet,
-// and what brings them what the Makefile needs.
+// Package fresh tests the first commands of a new user on machines on which nothing is installed yet:
 //
-//	demo.sh   a fresh Debian whose first command is make demo
-//	mpi.sh    ... in which test/mpi passes
+//	demo.sh   make demo as the first command on a fresh Debian
+//	mpi.sh    test/mpi on a fresh Debian
 package fresh

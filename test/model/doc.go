@@ -1,11 +1,12 @@
-// Package model judges urdma by a second implementation: random programs of calls of libibverbs run on two queue
-// pairs each of two processes, and what they lead to must be among what a small model of the specification allows.
+// Package model compares urdma with a second implementation. Random programs of libibverbs calls run on two queue
+// pairs in each of two processes, and their results must be among those that a small model of the specification
+// allows.
 //
-// The model (model.go, message.go, memory.go) is written from the manual pages of libibverbs, the InfiniBand
-// specification as these cite it, and docs/VERBS.md. It is pure, knows nothing of urdma, and gives a set of states
-// where timing decides between several. A program (program.go) is a list of calls; generate.go makes one of a seed,
-// shrink.go makes one that fails shorter. testdata/interpreter.c carries calls out on any provider of libibverbs.
+// The model (model.go, message.go, memory.go) follows the manual pages of libibverbs, the parts of the InfiniBand
+// specification that these cite, and docs/VERBS.md. It is pure and knows nothing of urdma. If timing decides between
+// several results, it returns all of them. A program (program.go) is a list of calls; generate.go makes one from a
+// seed, shrink.go shortens one that fails. testdata/interpreter.c executes the calls on any provider of libibverbs.
 //
-// A program that failed is printed as JSON; as a file of testdata/cases it is run by every later test. What providers
-// may do differently is in differences.go, with the place that allows it.
+// A program that failed is printed as JSON; as a file in testdata/cases it runs in every later test. differences.go
+// lists what providers may do differently, with the document that allows it.
 package model

@@ -1,6 +1,5 @@
-// Package mpi runs MPI programs that check every byte (testdata) with Debian's
-// Open MPI, over each way that it has to verbs: the openib component, with and
-// without shared receive queues, libfabric and UCX; within a urdmad, and between
-// two and four, joined by memif, the kernel's UDP and Ethernet frames. urdmad's counters tell
-// that the bytes went through it.
+// Package mpi runs MPI programs (testdata), which check every byte, with Debian's Open MPI over each of its ways to
+// verbs: the openib component, with and without shared receive queues, libfabric and UCX. They run within a urdmad,
+// and between two and four that are joined by memif, the kernel's UDP or Ethernet frames. urdmad's counters show
+// that it carried the bytes.
 package mpi

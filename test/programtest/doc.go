@@ -1,3 +1,3 @@
-// Package programtest has what tests of programs share: C programs are compiled (compile.go), Go programs built
-// (build.go), and a urdmad runs for one test (daemon.go). Tests of several hosts have package lab.
+// Package programtest has functions for tests that run programs: compile.go compiles C programs, build.go builds Go
+// programs, daemon.go runs a urdmad for one test. Tests with several hosts use package lab.
 package programtest

@@ -1,4 +1,3 @@
-// Package pyverbs runs the tests that rdma-core brings for its own libraries, as
-// Debian ships them in python3-pyverbs, against liburdma.so: what others assume
-// of libibverbs and librdmacm, written by others.
+// Package pyverbs runs rdma-core's own tests of its libraries against liburdma.so, as Debian ships them in
+// python3-pyverbs. So it shows what other authors expect of libibverbs and librdmacm.
 package pyverbs

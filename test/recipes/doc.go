@@ -1,3 +1,3 @@
-// Package recipes types what docs/recipes.md and docs/two-machines.md show, and
-// what the examples of continuous integration run.
+// Package recipes executes the commands of docs/recipes.md, docs/two-machines.md and other pages, and of the
+// examples for continuous integration.
 package recipes

@@ -1,15 +1,12 @@
-// Package relay is a path between two UDP sockets that loses, repeats, delays and
-// reorders datagrams, for tests of the wire over UDP sockets (docs/WIRE.md chapter
-// 11) between real daemons.
+// Package relay is a path between two UDP sockets that loses, repeats, delays and reorders datagrams. Tests use it
+// between real daemons with UDP sockets (docs/WIRE.md chapter 11).
 //
-// A relay has two sockets. Each stands for the host behind the other: what the
-// host in front of it sends there leaves from the other one. So both hosts know
-// the relay's addresses only, and either may begin.
+// A relay has two sockets, one for each host. A datagram that arrives at one socket leaves from the other, so each
+// host sees the relay's address as its peer's, and either host may send first.
 //
-// What becomes of each datagram is drawn from a seed: the same datagrams in the
-// same order meet the same fate. Batches that the kernel joins (UDP_GRO) are drawn
-// for datagram by datagram, and what is left of them goes on in as few sends
-// (UDP_SEGMENT), so the relay keeps up with the hosts.
+// The treatment of each datagram is drawn from a seed: the same datagrams in the same order are treated in the same
+// way. Datagrams that the kernel has joined (UDP_GRO) are treated one by one, and the remaining ones leave in as few
+// sends as possible (UDP_SEGMENT), so that the relay is as fast as the hosts.
 //
-// Package udprelay is the program of it.
+// Command udprelay runs a relay.
 package relay

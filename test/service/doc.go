@@ -1,3 +1,3 @@
-// Package service holds the tests of urdmad as a service: scripts that install
-// what was built and run it under a real systemd. See service.sh.
+// Package service tests urdmad as a service: scripts install the build and run it under a real systemd. See
+// service.sh.
 package service

@@ -1,9 +1,8 @@
-// Package soak holds the test that keeps two urdmads busy with all that programs
-// do, connects, transfers and violent deaths, beside a checked pair, and counts
-// again and again what they have while nothing but that pair is left: memory,
-// descriptors, mappings and threads must not grow.
+// Package soak keeps two urdmads busy with everything that programs do: connections, transfers and sudden deaths,
+// next to a checked pair of programs. Again and again, when only that pair is left, it counts memory, descriptors,
+// mappings and threads of the urdmads, which must not grow.
 //
-// A quarter of a minute each over memif, and over UDP with two workers, in make test; three with
-// URDMA_LONG=1, and over TCP and memif with two workers too. URDMA_SOAK=1h sets another
-// length, URDMA_SEED the seed.
+// In make test it runs for a quarter of a minute each over memif, and over UDP with two workers; with URDMA_LONG=1
+// for three minutes each, also over TCP and over memif with two workers. URDMA_SOAK=1h sets another length,
+// URDMA_SEED the seed.
 package soak

@@ -1,7 +1,6 @@
-// Package walk shows the way of a message through the core: which packages it visits, one
-// behind the other, on each wire. docs/design/walks.md has the ways, and the test holds it
-// to them.
+// Package walk records the path of a message through the core: the packages that it visits, in order, on each wire.
+// The test compares the paths with docs/design/walks.md.
 //
-// The test builds the core with a line in each function that notes that it was entered
-// (go build -overlay), and has two engines exchange a message.
+// The test builds the core with an additional line in each function that records the call (go build -overlay), and
+// lets two engines exchange a message.
 package walk

@@ -1,4 +1,4 @@
-// Package logs keeps logging from holding up the threads that log. Lines come from the poll
-// loop too, often because a stranger sent something: Limit bounds how many of a
-// kind there are, and Queue takes them without waiting for their reader.
+// Package logs writes log lines without delaying the threads that log. The poll loop logs, too, often because of a
+// stranger's packet: Limit bounds the number of lines of each kind, and Queue accepts lines without waiting for
+// their reader.
 package logs

@@ -1,7 +1,7 @@
 // Package qp is the queue-pair core: queue pairs and their states, send queues, receive queues,
 // completion queues, asynchronous events, and the effects of arriving messages on them. It stands
 // above every wire protocol. A Carrier (carrier.go) moves a queue pair's messages: packages
-// samehost, trp, mpa and datagram have one each.
+// samehost, trp, mpa, roce and datagram have one each.
 //
 // A work request goes down. post.go copies it out of the client's ring and checks it
 // (sendqueue.go and slots.go hold it), the queue pair gets in line (runqueue.go), and
