@@ -16,10 +16,10 @@ type Client struct {
 	Client       *verbs.Client
 	conn         *verbs.Conn
 	seed         uint64
-	lent         verbs.Remote
+	offered      verbs.Remote
 	out, in, box *verbs.MR
 
-	// Pause is how long a round may wait between its Write and its Read.
+	// Pause is the longest wait of a round between its Write and its Read.
 	Pause time.Duration
 
 	rounds  atomic.Int64
@@ -50,11 +50,11 @@ func (c *Client) dial(ctx context.Context, address string) (err error) {
 	if err != nil {
 		return err
 	}
-	lent := c.conn.PrivateData()
-	if len(lent) < 12 {
-		return fmt.Errorf("the server gave %d bytes of private data, expected 12", len(lent))
+	offered := c.conn.PrivateData()
+	if len(offered) < 12 {
+		return fmt.Errorf("the server gave %d bytes of private data, expected 12", len(offered))
 	}
-	c.lent = verbs.Remote{Addr: binary.LittleEndian.Uint64(lent), RKey: binary.LittleEndian.Uint32(lent[8:])}
+	c.offered = verbs.Remote{Addr: binary.LittleEndian.Uint64(offered), RKey: binary.LittleEndian.Uint32(offered[8:])}
 	return nil
 }
 
@@ -62,13 +62,13 @@ func (c *Client) receive(conn *verbs.Conn) error {
 	return conn.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{c.box.SGE(0, replyBytes)}})
 }
 
-// Rounds is how many are done.
+// Rounds returns the number of finished rounds.
 func (c *Client) Rounds() int64 { return c.rounds.Load() }
 
-// Longest is what the longest round took, one under way not counted.
+// Longest returns the duration of the longest finished round.
 func (c *Client) Longest() time.Duration { return time.Duration(c.longest.Load()) }
 
-// Run goes on until stop is closed, then takes its leave of the server.
+// Run works until stop is closed, then says goodbye to the server.
 func (c *Client) Run(ctx context.Context, stop <-chan struct{}) error {
 	for {
 		select {
@@ -85,19 +85,18 @@ func (c *Client) Run(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// round writes and reads back, sends a message and waits for the answer, and
-// checks every byte: of the lent memory also those that nobody has a right to
-// change.
+// round writes and reads back, sends a message and waits for the answer. It checks every byte, including the offered
+// memory that nobody may change.
 func (c *Client) round(ctx context.Context, round uint64) error {
 	n := content(c.out.Bytes(), c.seed, round)
-	if err := c.conn.Write(ctx, c.lent, c.out.SGE(0, lentBytes)); err != nil {
+	if err := c.conn.Write(ctx, c.offered, c.out.SGE(0, lentBytes)); err != nil {
 		return err
 	}
 	if c.Pause != 0 {
 		time.Sleep(time.Duration(round*7919) % c.Pause)
 	}
 	clear(c.in.Bytes())
-	if err := c.conn.Read(ctx, c.lent, c.in.SGE(0, lentBytes)); err != nil {
+	if err := c.conn.Read(ctx, c.offered, c.in.SGE(0, lentBytes)); err != nil {
 		return err
 	}
 	if !bytes.Equal(c.in.Bytes(), c.out.Bytes()) {

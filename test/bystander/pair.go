@@ -15,7 +15,7 @@ type Pair struct {
 	worked running
 }
 
-// running is one end at work; err is valid once done is closed.
+// running is one working end; err is valid once done is closed.
 type running struct {
 	done chan struct{}
 	err  error
@@ -29,8 +29,8 @@ func (r *running) run(end func() error) {
 	}()
 }
 
-// New connects two clients, of two urdmads or of one, and lets them work until
-// Stop. The address is the server's "host:port"; port 0 takes a free one.
+// New connects two clients, of two urdmads or of one, and lets them work until Stop. The address is the server's
+// "host:port"; port 0 chooses a free one.
 func New(ctx context.Context, server, client, address string, seed uint64) (*Pair, error) {
 	p := &Pair{stop: make(chan struct{})}
 	var err error
@@ -58,13 +58,13 @@ func New(ctx context.Context, server, client, address string, seed uint64) (*Pai
 	return p, nil
 }
 
-// Ended is closed when the working end has stopped or failed; Err tells then which.
+// Ended is closed when the working end has stopped or failed; Err then returns the reason.
 func (p *Pair) Ended() <-chan struct{} { return p.worked.done }
 
-// Err is why the working end ended.
+// Err returns the error of the working end, nil if it has stopped.
 func (p *Pair) Err() error { return p.worked.err }
 
-// Stop lets both ends finish and gives what went wrong with either.
+// Stop lets both ends finish and returns the errors of both.
 func (p *Pair) Stop() error {
 	close(p.stop)
 	<-p.worked.done
@@ -72,7 +72,7 @@ func (p *Pair) Stop() error {
 	return errors.Join(p.worked.err, p.served.err)
 }
 
-// Advances waits until the pair has done n rounds more.
+// Advances waits until the pair has done n more rounds.
 func (p *Pair) Advances(n int64, limit time.Duration) bool {
 	from := p.Client.Rounds()
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -83,18 +83,18 @@ func (p *Pair) Advances(n int64, limit time.Duration) bool {
 	return false
 }
 
-// Break ends the connection in the midst of its work, by the end that is named.
+// Break ends the connection during its work, from the named end.
 func (p *Pair) Break(server bool) {
 	conn := p.Client.conn
 	if server {
 		conn = p.Server.conn
 	}
-	_ = conn.Disconnect() // fails where it has ended already
+	_ = conn.Disconnect() // fails if it has ended already
 	<-p.worked.done
 	<-p.served.done
 }
 
-// Close ends both clients. Their memory goes with them, so the ends stop first.
+// Close ends both clients. Their memory disappears with them, so the ends stop first.
 func (p *Pair) Close() {
 	p.Break(false)
 	p.Client.Close()

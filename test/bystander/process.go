@@ -11,20 +11,17 @@ import (
 	"time"
 )
 
-// environment tells a test's program to be an end: role, socket, address, seed.
+// environment makes a test's program an end of the connection: role, socket, address, seed.
 const environment = "URDMA_TEST_BYSTANDER"
 
-// Command is the environment variable that makes the test's program, whose
-// TestMain calls Main, one end: "server" or "client". It says "ready" when it
-// listens or is connected, then the number of its round now and then. SIGTERM
-// makes the client take its leave and the server end with it; what goes wrong is
-// written before exit status 1.
+// Command is the environment variable that makes the test's program one end, if its TestMain calls Main: "server" or
+// "client". The program prints "ready" when it listens or is connected, and from time to time the number of its
+// round. On SIGTERM the client says goodbye, and the server ends with it. Errors are printed before exit status 1.
 func Command(role, socket, address string, seed uint64) string {
 	return fmt.Sprintf("%s=%s %s %s %d", environment, role, socket, address, seed)
 }
 
-// Main is an end of a connection if the environment says so, and then doesn't
-// return.
+// Main runs one end of a connection if the environment says so, and then does not return.
 func Main() {
 	args := strings.Fields(os.Getenv(environment))
 	if len(args) != 4 {

@@ -17,7 +17,7 @@ const (
 	all          = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
 )
 
-// content is what a round of a connection carries, and how long its message is.
+// content is the data of a round of a connection; it also determines the message's length.
 func content(b []byte, seed, round uint64) (message int) {
 	r := rand.New(rand.NewPCG(seed, round))
 	for i := 0; i+8 <= len(b); i += 8 {
@@ -26,14 +26,14 @@ func content(b []byte, seed, round uint64) (message int) {
 	return 1 + r.IntN(messageBytes)
 }
 
-// Server is the end that lends memory and receives.
+// Server is the end that offers memory and receives.
 type Server struct {
-	Client    *verbs.Client
-	listener  *verbs.Listener
-	seed      uint64
-	conn      *verbs.Conn
-	box, lent *verbs.MR
-	want      []byte
+	Client       *verbs.Client
+	listener     *verbs.Listener
+	seed         uint64
+	conn         *verbs.Conn
+	box, offered *verbs.MR
+	want         []byte
 }
 
 // Serve opens a client of the urdmad at the socket and listens.
@@ -50,7 +50,7 @@ func Serve(socket, address string, seed uint64) (*Server, error) {
 	return s, nil
 }
 
-// Address is where it listens.
+// Address returns the address at which it listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Accept waits for the client.
@@ -60,11 +60,11 @@ func (s *Server) Accept(ctx context.Context) error {
 		return err
 	}
 	s.conn, err = request.Accept(ctx, &verbs.ConnOptions{Prepare: func(c *verbs.Conn) error {
-		if err := allocate(c, map[**verbs.MR]int{&s.box: messageBytes, &s.lent: lentBytes}); err != nil {
+		if err := allocate(c, map[**verbs.MR]int{&s.box: messageBytes, &s.offered: lentBytes}); err != nil {
 			return err
 		}
-		lent := binary.LittleEndian.AppendUint64(nil, s.lent.Addr())
-		if err := c.SetPrivateData(binary.LittleEndian.AppendUint32(lent, s.lent.RKey())); err != nil {
+		offered := binary.LittleEndian.AppendUint64(nil, s.offered.Addr())
+		if err := c.SetPrivateData(binary.LittleEndian.AppendUint32(offered, s.offered.RKey())); err != nil {
 			return err
 		}
 		return s.receive(c)
@@ -85,10 +85,10 @@ func (s *Server) receive(c *verbs.Conn) error {
 	return c.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{s.box.SGE(0, messageBytes)}})
 }
 
-// Lent is memory that the other end may use; nobody else has a right to.
-func (s *Server) Lent() verbs.Remote { return s.lent.Remote(0) }
+// Offered is memory that the other end may use, and nobody else.
+func (s *Server) Offered() verbs.Remote { return s.offered.Remote(0) }
 
-// Run checks and answers until the client takes its leave.
+// Run checks and answers until the client says goodbye.
 func (s *Server) Run(ctx context.Context) error {
 	for round := uint64(0); ; round++ {
 		got, err := s.conn.Recv(ctx)
@@ -102,8 +102,8 @@ func (s *Server) Run(ctx context.Context) error {
 		if int(got.ByteLen) != n || !bytes.Equal(s.box.Bytes()[:n], s.want[:n]) {
 			return fmt.Errorf("round %d: a message of %d bytes arrived as %d others", round, n, got.ByteLen)
 		}
-		if !bytes.Equal(s.lent.Bytes(), s.want) {
-			return fmt.Errorf("round %d: lent memory holds others than the bytes written", round)
+		if !bytes.Equal(s.offered.Bytes(), s.want) {
+			return fmt.Errorf("round %d: offered memory holds others than the bytes written", round)
 		}
 		if err := s.receive(s.conn); err != nil {
 			return err

@@ -21,8 +21,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// hostileEnv tells this program to be a hostile client: seed, socket, own
-// address, the key and address of lent memory of others, and the first host's address.
+// hostileEnv makes this program a hostile client: seed, socket, its own address, key and address of memory offered by
+// others, and the first host's address.
 const hostileEnv = "URDMA_TEST_HOSTILE"
 
 func TestMain(m *testing.M) {
@@ -39,15 +39,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// intruder is a hostile client. It goes on until whoever started it kills it.
+// intruder is a hostile client. It attacks until it is killed.
 type intruder struct {
 	r       *rand.Rand
 	socket  string
 	address string
 	first   string   // the address of the first host
-	words   []uint64 // that are worth writing
+	words   []uint64 // values worth writing
 	self    *os.File // /proc/self/mem
-	args    []string // by which it was started
+	args    []string // its own command line
 }
 
 func newIntruder(args []string) *intruder {
@@ -61,9 +61,8 @@ func newIntruder(args []string) *intruder {
 		words: []uint64{0, 1, 2, 3, 4, 1 << 31, ^uint64(0), 65536, number(3), number(4), number(4) + 65500}}
 }
 
-// run is one life. The next begins in the same process: what the first had is
-// closed by execve(2), as a death closes it, and a client that scribbled over its
-// own indices can't get lost among them.
+// run is one life of the client. The next life begins in the same process: execve(2) closes everything of the last
+// one, as its death would, and a client that has overwritten its own indices can't get lost among them.
 func (x *intruder) run() {
 	next := x.r.Uint64()
 	again := func() {
@@ -83,8 +82,8 @@ func (x *intruder) run() {
 	again()
 }
 
-// pairs is two clients that connect queue pairs of every type in every way, to each other
-// and to those of other processes.
+// pairs lets two clients connect queue pairs of every type in every way, to each other and to those of other
+// processes.
 func (x *intruder) pairs() {
 	domain, err := os.CreateTemp("", "urdma-hostile-")
 	if err != nil {
@@ -108,7 +107,7 @@ func (x *intruder) pairs() {
 	}
 }
 
-// talk sends messages that are right in form, and others, with descriptors.
+// talk sends well-formed messages and others, with descriptors.
 func (x *intruder) talk() {
 	conn, err := net.Dial("unixpacket", x.socket)
 	if err != nil {
@@ -159,8 +158,7 @@ func (x *intruder) exchange(c *net.UnixConn, b []byte) {
 	}
 }
 
-// connected connects to itself and scribbles over all that it shares with urdmad
-// while it posts.
+// connected connects to itself, and while it posts it overwrites the memory that it shares with urdmad.
 func (x *intruder) connected() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -225,7 +223,7 @@ func (x *intruder) pair(ctx context.Context, client *verbs.Client) (here, there 
 
 var mapping = regexp.MustCompile(`(?m)^([0-9a-f]+)-([0-9a-f]+) rw-s .*/memfd:urdma`)
 
-// sharedMappings are start and length of what the process shares with urdmad.
+// sharedMappings returns start and length of each mapping that the process shares with urdmad.
 func sharedMappings() (out [][2]int64) {
 	text, _ := os.ReadFile("/proc/self/maps")
 	for _, m := range mapping.FindAllSubmatch(text, -1) {
@@ -255,7 +253,7 @@ func (x *intruder) scribble(maps [][2]int64) {
 	_, _ = x.self.WriteAt(b[:4+4*x.r.IntN(2)], m[0]+at)
 }
 
-// spell is what newIntruder reads.
+// spell returns the environment variable that newIntruder reads.
 func spell(seed uint64, socket, address, first string, lent verbs.Remote) string {
 	return fmt.Sprintf("%s=%d %s %s %d %d %s", hostileEnv, seed, socket, address, lent.RKey, lent.Addr, first)
 }

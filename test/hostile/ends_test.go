@@ -14,9 +14,9 @@ import (
 	"urdma/dpdk/port"
 )
 
-// newEnd opens a wire: "packet", and "roce" if it speaks RoCEv2, is a network interface by name, and a process in
-// whose network namespace the interface of that name is the other end, "client" and
-// "server" are the roles of a memif by its socket.
+// newEnd opens a wire. The kinds "packet", and "roce" for RoCEv2, have the name of a network interface, and a process
+// in whose network namespace the interface of that name is the other end. The kinds "client" and "server" are the
+// roles of a memif, and have its socket.
 func newEnd(kind, where string) (end, error) {
 	if kind == "packet" || kind == "roce" {
 		name, there, _ := strings.Cut(where, ",")
@@ -25,9 +25,8 @@ func newEnd(kind, where string) (end, error) {
 	return newMemifEnd(kind == "server", where)
 }
 
-// packetEnd sends at one end of a wire of the kernel and hears at the other, since
-// what a urdmad sends by a packet socket no other such socket hears. Of what goes by
-// XDP neither end hears anything.
+// packetEnd sends at one end of a wire of the kernel and receives at the other, since packets that a urdmad sends by
+// a packet socket reach no other packet socket at that end. Frames of XDP reach neither end.
 type packetEnd struct {
 	out, in int
 	buf     []byte
@@ -41,7 +40,7 @@ func newPacketEnd(iface, there string) (*packetEnd, error) {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and the thread ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		fd, err := unix.Open("/proc/"+there+"/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
 			err = unix.Setns(fd, unix.CLONE_NEWNET)
@@ -72,7 +71,7 @@ func packetSocket(iface string) (int, error) {
 
 func (e *packetEnd) hear() []byte {
 	n, _, err := unix.Recvfrom(e.in, e.buf, 0)
-	if err != nil || n > 1600 { // what the kernel's segmentation offload would still cut
+	if err != nil || n > 1600 { // the kernel's segmentation offload has not split it yet
 		return nil
 	}
 	return append([]byte(nil), e.buf[:n]...)
@@ -82,15 +81,15 @@ func (e *packetEnd) send(frame []byte) { _, _ = unix.Write(e.out, frame) }
 
 func (e *packetEnd) spoil(*rand.Rand) bool { return false }
 
-// memifQueues are a hostile memif's, so that there are several rings to each side whose victim has
-// several workers, and to it in any case; ringBytes is a ring of the default size.
+// memifQueues is the number of a hostile memif's queues: several, so that a victim with several workers has several
+// rings; ringBytes is the size of a default ring.
 const (
 	memifQueues = 2
 	ringBytes   = 128 + 1024*16
 )
 
-// memifEnd is a memif's other side, which shares its rings and buffers with the
-// victim and writes what it likes to them.
+// memifEnd is the other side of a memif, which shares its rings and buffers with the victim and writes anything to
+// them.
 type memifEnd struct {
 	port    port.Port
 	queue   port.Queue
@@ -143,8 +142,7 @@ func (e *memifEnd) send(frame []byte) {
 	}
 }
 
-// spoil scribbles over what is shared. A victim that has noticed hangs up, so the
-// wire is opened anew now and then.
+// spoil overwrites shared memory. A victim that notices closes the connection, so the wire is sometimes opened again.
 func (e *memifEnd) spoil(r *rand.Rand) bool {
 	if time.Since(e.begun) > 300*time.Millisecond {
 		return e.open() == nil
@@ -156,7 +154,7 @@ func (e *memifEnd) spoil(r *rand.Rand) bool {
 	m := maps[r.IntN(len(maps))]
 	at := 4 * r.Int64N(min(m[1], 1<<17)/4)
 	if r.IntN(2) == 0 {
-		at = ringBytes*r.Int64N(2*memifQueues) + 64*r.Int64N(4) // cookies, flags and indices at a ring's head
+		at = ringBytes*r.Int64N(2*memifQueues) + 64*r.Int64N(4) // cookies, flags and indices at the beginning of a ring
 	}
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], r.Uint64()>>r.IntN(64))

@@ -18,10 +18,10 @@ import (
 	"urdma/verbs"
 )
 
-// floodPort has a listener that nobody serves.
+// floodPort is the port number of a listener that nobody serves.
 const floodPort = 7077
 
-// networkTime is how long a wire is attacked.
+// networkTime is the duration of an attack on one wire.
 func networkTime() time.Duration {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 2 * time.Minute
@@ -29,8 +29,8 @@ func networkTime() time.Duration {
 	return 4 * time.Second
 }
 
-// TestHostileNetwork: at each of two hosts somebody sends what the other might
-// have sent, and worse, while connections are made and every byte is checked.
+// TestHostileNetwork: at each of two hosts an attacker sends packets that the other host might have sent, and worse
+// ones, while connections are made and every byte is checked.
 func TestHostileNetwork(t *testing.T) {
 	build := buildDirectory(t)
 	if os.Getuid() != 0 {
@@ -58,9 +58,8 @@ func TestHostileNetwork(t *testing.T) {
 	}
 }
 
-// TestHostileMemif: a urdmad with three memifs, behind one the well-behaved peer
-// and behind the others hostile processes, one of which serves and one that
-// connects. They lie about connections with themselves, and about their rings.
+// TestHostileMemif: a urdmad has three memifs, one to the well-behaved peer and two to hostile processes, a server
+// and a client. They send false packets of connections with themselves, and falsify their rings.
 func TestHostileMemif(t *testing.T) {
 	wires := []lab.Wire{lab.Memif}
 	if os.Getenv("URDMA_LONG") != "" {
@@ -132,7 +131,7 @@ type netSiege struct {
 	flooded   *verbs.Client
 	attackers []*lab.Process
 	seed      uint64
-	room      int // descriptors and mappings that a urdmad may have more of under attack
+	room      int // descriptors and mappings that a urdmad may have in addition during an attack
 }
 
 func newSiege(t *testing.T, a, b *lab.Node) *netSiege {
@@ -164,11 +163,11 @@ func (s *netSiege) listens(n *lab.Node) *verbs.Client {
 	return c
 }
 
-// besiege starts an attacker where command puts it.
+// besiege starts an attacker in the place that command determines.
 func (s *netSiege) besiege(l *lab.Lab, command func(...string) []string, o lab.Options, end, victim, self string) {
 	s.t.Helper()
 	s.seed++
-	program := filepath.Join(l.Dir, fmt.Sprint("attacker-", len(s.attackers))) // not one that another is about to begin
+	program := filepath.Join(l.Dir, fmt.Sprint("attacker-", len(s.attackers))) // a file of its own: another attacker may just be starting
 	text, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
 		err = os.WriteFile(program, text, 0o755)
@@ -184,7 +183,7 @@ func (s *netSiege) besiege(l *lab.Lab, command func(...string) []string, o lab.O
 	s.attackers = append(s.attackers, p)
 }
 
-// calls connects to a hostile host, again and again.
+// calls connects to a hostile host again and again.
 func (s *netSiege) calls(address string) {
 	for s.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
@@ -197,7 +196,7 @@ func (s *netSiege) calls(address string) {
 	}
 }
 
-// tell shows what each urdmad said, if something failed.
+// tell prints the log of each urdmad if something failed.
 func (s *netSiege) tell() {
 	for _, n := range s.nodes() {
 		if s.t.Failed() {
@@ -206,7 +205,7 @@ func (s *netSiege) tell() {
 	}
 }
 
-// within reports whether the urdmads have little more than they had.
+// within reports whether the urdmads have little more than before.
 func (s *netSiege) within(before, after []count) bool {
 	for i, now := range after {
 		was := before[i]
@@ -218,8 +217,7 @@ func (s *netSiege) within(before, after []count) bool {
 	return true
 }
 
-// holdsOut checks that old connections stand, that new ones can be made, and that
-// urdmad takes no more and more.
+// holdsOut checks that old connections continue, that new ones can be made, and that urdmad's resources don't grow.
 func (s *netSiege) holdsOut(limit time.Duration) {
 	s.t.Helper()
 	var err error
@@ -259,7 +257,7 @@ func (s *netSiege) holdsOut(limit time.Duration) {
 		s.t.Error(err)
 	}
 	after := s.counts()
-	// a client's go a moment after it
+	// a client's resources disappear a moment after it
 	for end := time.Now().Add(lab.Patience); before != nil &&
 		!s.within(before, after); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {

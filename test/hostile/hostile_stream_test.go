@@ -16,9 +16,8 @@ import (
 	"urdma/verbs"
 )
 
-// TestHostileStreams: hosts that anybody may be, but for the network's own, speak raw TCP
-// to a tcp port: silent, slow, too many, wrong in every field. Connections of others are
-// made and every byte of theirs is checked, and nothing of the strangers' is left.
+// TestHostileStreams: hosts that belong to anybody send raw TCP to a tcp port: silent, slow, too many, wrong in every
+// field. Connections of others are made and all their bytes checked, and no resources of the strangers remain.
 func TestHostileStreams(t *testing.T) {
 	build := buildDirectory(t)
 	if os.Getuid() != 0 {
@@ -32,7 +31,7 @@ func TestHostileStreams(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			l, a, b := hosts(t, build, w)
 			s := newSiege(t, a, b)
-			s.room = 256 // connections that ask for nothing, and those that are served or end, see docs/SECURITY.md
+			s.room = 256 // connections without a request, and those that are served or end, see docs/SECURITY.md
 			before := s.counts()
 			alsoFlooded := s.listens(b)
 			var takers []*taker
@@ -55,8 +54,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// strangers starts an attacker at a host, with an address of its own: what is bounded is
-// bounded for each source.
+// strangers starts an attacker at a host, with its own address, because limits apply to each source.
 func (s *netSiege) strangers(l *lab.Lab, w lab.Wire, at *lab.Node, i int, victim *lab.Node, x *taker) {
 	s.t.Helper()
 	self := fmt.Sprintf("198.18.1.%d", 201+i)
@@ -99,7 +97,7 @@ func (s *netSiege) leaves(before []count) {
 		flat := true
 		for i, c := range now {
 			b := before[i]
-			// a capture may have begun meanwhile
+			// a capture may have begun in the meantime
 			flat = flat && c.descriptors <= b.descriptors+4 && c.mappings <= b.mappings+1 &&
 				c.residentKB <= b.residentKB+2*roomKB
 		}
@@ -113,8 +111,7 @@ func (s *netSiege) leaves(before []count) {
 
 const lentLen = 64 << 10
 
-// taker is a program that accepts whoever asks and lends memory, and has other memory
-// that nobody may write.
+// taker is a program that accepts every request and offers memory; it has other memory that nobody may write.
 type taker struct {
 	t            *testing.T
 	c            *verbs.Client
@@ -162,7 +159,7 @@ func (x *taker) run() {
 	}
 }
 
-// serve lends memory to a stranger until it leaves.
+// serve offers memory to a stranger until it leaves.
 func (x *taker) serve(r *verbs.Request) {
 	var lent, guarded, box *verbs.MR
 	conn, err := r.Accept(x.t.Context(), &verbs.ConnOptions{Prepare: func(c *verbs.Conn) (err error) {
@@ -190,7 +187,7 @@ func (x *taker) serve(r *verbs.Request) {
 		return nil
 	}})
 	if err != nil {
-		return // it has gone
+		return // the stranger is gone
 	}
 	limit := time.NewTimer(3 * time.Second)
 	defer limit.Stop()
@@ -207,7 +204,7 @@ func (x *taker) serve(r *verbs.Request) {
 	_ = conn.Close()
 }
 
-// end leaves, and tells what was seen.
+// end stops the taker and returns its observations.
 func (x *taker) end() {
 	x.t.Helper()
 	_ = x.l.Close()

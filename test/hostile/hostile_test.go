@@ -18,8 +18,8 @@ import (
 	"urdma/test/lab"
 )
 
-// TestHostileClients: beside clients that send, scribble and die as they like a
-// well-behaved pair gets every byte, and nothing of theirs is left.
+// TestHostileClients: hostile clients send, overwrite shared memory and die. A well-behaved pair receives every byte
+// correctly, and no resources of the clients remain.
 func TestHostileClients(t *testing.T) {
 	build := os.Getenv("URDMA_BUILD")
 	if build == "" {
@@ -33,7 +33,7 @@ func TestHostileClients(t *testing.T) {
 	if os.Getenv("URDMA_LONG") != "" {
 		limit = 2 * time.Minute
 	}
-	full := lab.Loopback // the longest segments fill a frame, which others of the ports leave a rest of
+	full := lab.Loopback // the longest segments fill a frame only on loopback
 	full.MTU = 4096
 	for _, w := range []lab.Wire{full, lab.Memif, lab.Loopback.V6(), lab.Memif.V6(), lab.Loopback.WithWorkers(2),
 		lab.Memif.WithWorkers(2)} {
@@ -54,7 +54,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// siege is one urdmad or two with hostile clients at each.
+// siege is one urdmad or two, with hostile clients at each.
 type siege struct {
 	t     *testing.T
 	a, b  *lab.Node
@@ -63,7 +63,7 @@ type siege struct {
 	kills int
 }
 
-// nodes are the two of a wire, or the one of the loopback.
+// nodes returns the two hosts of a wire; for loopback, the only one.
 func (s *siege) nodes() []*lab.Node {
 	if s.a == s.b {
 		return []*lab.Node{s.a}
@@ -80,7 +80,7 @@ func (s *siege) run(seed uint64) {
 		s.t.Fatal(err)
 	}
 	defer pair.Close()
-	s.attack(pair, s.limit/5) // what urdmad keeps for ever, it has afterwards
+	s.attack(pair, s.limit/5) // afterwards urdmad has everything that it never frees
 	s.clients()
 	before := s.counts()
 	s.attack(pair, s.limit*4/5)
@@ -94,7 +94,7 @@ func (s *siege) run(seed uint64) {
 	s.still()
 }
 
-// capture runs a capture of each urdmad until the function that it returns is called.
+// capture runs a capture of each urdmad until the returned function is called.
 func (s *siege) capture() (end func()) {
 	s.t.Helper()
 	var captures []*lab.Process
@@ -118,15 +118,14 @@ func (s *siege) capture() (end func()) {
 
 var capturedSome = regexp.MustCompile(`[1-9][0-9]* packets`)
 
-// attack keeps two hostile clients alive at each urdmad, each for at most half a
-// second.
+// attack keeps two hostile clients running at each urdmad, each for at most half a second.
 func (s *siege) attack(pair *bystander.Pair, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		var clients []*exec.Cmd
 		for _, n := range s.nodes() {
 			for range 2 {
 				c := exec.Command(os.Args[0])
-				c.Env = append(os.Environ(), spell(s.r.Uint64(), n.Socket(), n.Address, s.a.Address, pair.Server.Lent()))
+				c.Env = append(os.Environ(), spell(s.r.Uint64(), n.Socket(), n.Address, s.a.Address, pair.Server.Offered()))
 				c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 				if err := c.Start(); err != nil {
 					s.t.Fatal(err)
@@ -144,7 +143,7 @@ func (s *siege) attack(pair *bystander.Pair, limit time.Duration) {
 	}
 }
 
-// still fails when a urdmad is gone.
+// still fails if a urdmad has ended.
 func (s *siege) still() {
 	s.t.Helper()
 	for _, n := range s.nodes() {
@@ -154,7 +153,7 @@ func (s *siege) still() {
 	}
 }
 
-// count is what a urdmad has.
+// count is the resources of a urdmad.
 type count struct{ descriptors, mappings, threads, residentKB int }
 
 func (s *siege) counts() (out []count) {
@@ -182,7 +181,7 @@ func (s *siege) count(n *lab.Node) (c count) {
 	return c
 }
 
-// Memory and threads that a urdmad may have more of: Go's heap breathes.
+// Memory and threads that a urdmad may have in addition, because Go's heap varies.
 const (
 	roomKB      = 64 << 10
 	roomThreads = 8
@@ -209,7 +208,7 @@ func (s *siege) settles(before []count) {
 	s.t.Errorf("urdmad has %+v, had %+v", now, before)
 }
 
-// clients waits until the well-behaved ones are all there are.
+// clients waits until only the well-behaved clients are left.
 func (s *siege) clients() {
 	s.t.Helper()
 	for _, n := range s.nodes() {

@@ -13,24 +13,22 @@ import (
 	"urdma/wire"
 )
 
-// attackerEnv tells this program to be a hostile host: seed, kind of wire and what
-// that needs (see newEnd), the victim's address, its own, and the port number of a
-// listener to flood.
+// attackerEnv makes this program a hostile host: seed, kind of wire and its arguments (see newEnd), the victim's
+// address, its own, and the port number of a listener to flood.
 const attackerEnv = "URDMA_TEST_ATTACKER"
 
-// end is a hostile host's place on a wire.
+// end is a hostile host's position on a wire.
 type end interface {
-	// hear gives the next frame that is there, nil for none.
+	// hear returns the next received frame, nil if there is none.
 	hear() []byte
 	send(frame []byte)
-	// spoil does what only this kind of wire allows; false if nothing.
+	// spoil makes the attack that only this kind of wire allows; false if there is none.
 	spoil(r *rand.Rand) bool
 }
 
-// attacker replays, damages, truncates and reorders what it hears, forges what it
-// can't know, and floods. It never uses a connection's cookie (forge) unless lies
-// says that the connections it hears are its own victims, or its packet has a wrong
-// checksum (corrupt).
+// attacker replays, damages, truncates and reorders received packets, forges numbers that it can't know, and floods.
+// It uses a connection's cookie (forge) only if lies is set, which means that the connections that it receives belong
+// to its own victims, or if its packet has a wrong checksum (corrupt).
 type attacker struct {
 	end
 	r            *rand.Rand
@@ -42,12 +40,12 @@ type attacker struct {
 	heard        [][]byte
 	total        int
 	sent         int
-	corrupted    int // of those, by corrupt
+	corrupted    int // of these, those from corrupt
 }
 
 const heardMost = 400
 
-// runAttacker is the process; it goes on until it is killed.
+// runAttacker is the process; it attacks until it is killed.
 func runAttacker(args []string) {
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
 	flood, _ := strconv.ParseUint(args[len(args)-1], 10, 16)
@@ -79,11 +77,11 @@ func runAttacker(args []string) {
 	}
 }
 
-// listen keeps what is heard and answers questions for its own address.
+// listen keeps received packets and answers questions for its own address.
 func (a *attacker) listen() {
 	for f := a.hear(); f != nil; f = a.hear() {
 		if len(f) < wire.EthernetLen || wire.MAC(f[6:12]) == a.mac {
-			continue // an attacker's: what one has damaged is nothing to replay
+			continue // from an attacker: no use to replay a damaged packet
 		}
 		if joined(f) {
 			continue
@@ -107,9 +105,9 @@ func (a *attacker) listen() {
 	}
 }
 
-// joined reports a frame with several datagrams between UDP sockets, which the kernel
-// shows before it has cut them (UDP_SEGMENT). Replayed as one datagram it would be
-// another packet with the cookie of the first: a forgery, not a replay.
+// joined reports whether a frame has several datagrams between UDP sockets, which the kernel shows before it splits
+// them (UDP_SEGMENT). Replayed as one datagram it would be another packet with the first one's cookie: a forgery, not
+// a replay.
 func joined(f []byte) bool {
 	var h wire.Frame
 	var e wire.Encap
@@ -146,8 +144,7 @@ func (a *attacker) put(frame []byte) {
 	}
 }
 
-// some is a copy of a datagram to the victim that was heard, its checksum right, and
-// where its payload begins.
+// some returns a copy of a received datagram to the victim, with a right checksum, and the offset of its payload.
 func (a *attacker) some() (f []byte, at int) {
 	for range 8 {
 		if len(a.heard) == 0 {
@@ -165,8 +162,8 @@ func (a *attacker) some() (f []byte, at int) {
 	return nil, 0
 }
 
-// toVictim tells where a datagram's payload begins, 0 if a frame has none, and whether
-// the victim is to get it.
+// toVictim returns the offset of a datagram's payload, 0 if a frame has none, and whether the victim is its
+// destination.
 func (a *attacker) toVictim(f []byte) (at int, ok bool) {
 	var h wire.Frame
 	if h.Parse(f, len(f)) != nil || h.Proto != wire.ProtoUDP {
@@ -185,9 +182,8 @@ func setChecksum(f []byte) {
 	wire.SetUDPChecksum(f)
 }
 
-// unfinished reports a datagram whose right checksum, once in 65,536, is what the
-// kernel leaves where it has not computed one. A port on an interface of the kernel
-// has to take it whatever its payload is.
+// unfinished reports a datagram whose right checksum, which happens once in 65,536, is also the value that the kernel
+// leaves if it has not computed the checksum. A port on an interface of the kernel must accept it with any payload.
 func unfinished(f []byte) bool {
 	var h wire.Frame
 	return h.Parse(f, len(f)) == nil && wire.UnfinishedUDPChecksum(&h)
@@ -198,7 +194,7 @@ func (a *attacker) replay() {
 	a.put(f)
 }
 
-// backwards sends a run of what was heard in the reverse order.
+// backwards sends a series of received packets in reverse order.
 func (a *attacker) backwards() {
 	for range 4 {
 		a.replay()
@@ -219,8 +215,7 @@ func (a *attacker) damage() {
 	}
 }
 
-// forge changes the header of a packet: all numbers guessed, or, by one who may
-// lie, any of them.
+// forge changes the header of a packet: it guesses all numbers, or, if lies is set, any of them.
 func (a *attacker) forge() {
 	f, at := a.some()
 	var e wire.Encap
@@ -245,9 +240,8 @@ func (a *attacker) forge() {
 	a.put(f)
 }
 
-// corrupt sends what a line that flips bits may bring: the packet that a connection
-// expects next, or one soon after, with all its numbers right and a byte of its
-// payload wrong. Nothing but the checksum tells.
+// corrupt sends a packet that a damaged line might deliver: the packet that a connection expects next, or one soon
+// after, with all its numbers right and a wrong byte in its payload. Only the checksum shows the damage.
 func (a *attacker) corrupt() {
 	f, at := a.newest()
 	if f == nil {
@@ -268,8 +262,7 @@ func (a *attacker) corrupt() {
 	a.corrupted++
 }
 
-// newest is a copy of the packet with a payload to the victim that was heard last,
-// and where its TRP header begins.
+// newest returns a copy of the latest packet with a payload to the victim, and the offset of its TRP header.
 func (a *attacker) newest() (f []byte, at int) {
 	for i := range min(len(a.heard), 64) {
 		f := a.heard[(a.total-i)%len(a.heard)]
@@ -288,7 +281,7 @@ func (a *attacker) newest() (f []byte, at int) {
 	return nil, 0
 }
 
-// stranger is an address of the victim's network that nobody has.
+// stranger returns an address of the victim's network that no host has.
 func (a *attacker) stranger() netip.Addr {
 	b := a.victim.AsSlice()
 	b[len(b)-1] = byte(120 + a.r.IntN(100))
@@ -296,7 +289,7 @@ func (a *attacker) stranger() netip.Addr {
 	return n
 }
 
-// request floods a listener with handshakes from addresses of nobody.
+// request floods a listener with handshakes from addresses that no host has.
 func (a *attacker) request() {
 	b := make([]byte, 600)
 	t := wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(a.r.Uint32())}
@@ -310,7 +303,7 @@ func (a *attacker) request() {
 	}
 	payload := b[:at+n]
 	sport, dport := uint16(a.r.Uint32()), a.flood
-	if a.r.IntN(2) == 0 { // as a port over a UDP socket wants it
+	if a.r.IntN(2) == 0 { // the form for a port over a UDP socket
 		e := wire.Encap{Src: sport, Dst: dport}
 		with := make([]byte, wire.EncapLen, wire.EncapLen+len(payload))
 		e.Put(with)
@@ -321,7 +314,7 @@ func (a *attacker) request() {
 	a.put(f)
 }
 
-// datagram is a frame for the victim, without a checksum.
+// datagram returns a frame for the victim, without a checksum.
 func (a *attacker) datagram(src netip.Addr, sport, dport uint16, payload []byte) (f []byte) {
 	if a.victim.Is6() {
 		var h wire.UDP6Header
@@ -337,7 +330,7 @@ func (a *attacker) datagram(src netip.Addr, sport, dport uint16, payload []byte)
 	return f
 }
 
-// neighbour announces addresses that nobody has, and asks for them.
+// neighbour announces addresses that no host has, and asks for them.
 func (a *attacker) neighbour() {
 	mac := wire.MAC{2, byte(a.r.IntN(256)), byte(a.r.IntN(256)), 1, 2, 3}
 	b := make([]byte, wire.NDPFrameLen)
@@ -356,7 +349,7 @@ func (a *attacker) neighbour() {
 	a.put(b[:at+r.Put(b[at:])])
 }
 
-// garbage is any bytes behind an Ethernet header.
+// garbage returns random bytes after an Ethernet header.
 func (a *attacker) garbage() {
 	b := make([]byte, wire.EthernetLen+a.r.IntN(1400))
 	for i := 0; i+8 <= len(b); i += 8 {

@@ -9,7 +9,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// roceHeader parses the transport's header of a datagram of RoCEv2.
+// roceHeader parses the transport header of a RoCEv2 datagram.
 func roceHeader(f []byte, at int) (h roce.Header, from int, ok bool) {
 	if binary.BigEndian.Uint16(f[at-wire.UDPLen+2:]) != roce.Port {
 		return h, 0, false
@@ -25,8 +25,8 @@ func seal(f []byte, at int) {
 	setChecksum(f)
 }
 
-// forgeRoCE changes the header of a packet whose queue pair it knows: everything else is
-// guessed, and so can't be the next.
+// forgeRoCE changes the header of a packet whose queue pair it knows. It guesses all other numbers, so the packet is
+// never the expected one.
 func (a *attacker) forgeRoCE() {
 	f, at := a.some()
 	if f == nil {
@@ -39,7 +39,7 @@ func (a *attacker) forgeRoCE() {
 	payload := f[from:]
 	for h.Opcode = roce.Opcode(a.r.IntN(24)); h.Opcode.Traits() == 0; h.Opcode = roce.Opcode(a.r.IntN(24)) {
 	}
-	h.PSN, h.AckReq = h.PSN.Add(1<<16+a.r.Uint32N(1<<23)), true // not near
+	h.PSN, h.AckReq = h.PSN.Add(1<<16+a.r.Uint32N(1<<23)), true // far from the expected PSN
 	h.VA, h.RKey, h.Length, h.Dead = a.r.Uint64(), wire.STag(a.r.Uint32()), a.r.Uint32()>>a.r.IntN(32),
 		wire.STag(a.r.Uint32())
 	h.AETH.Syndrome = roce.Syndrome(a.r.Uint32())
@@ -55,9 +55,9 @@ func (a *attacker) forgeRoCE() {
 	}
 }
 
-// corruptRoCE sends the packet that a connection expects next, or one soon after, with a
-// byte of its payload wrong. Nothing but the CRC tells. Between UDP sockets, whose packets
-// come from 4791, part of the CRC is not known, and the checksum tells (corrupt).
+// corruptRoCE sends the packet that a connection expects next, or one soon after, with a wrong byte in its payload.
+// Only the CRC shows the damage. Between UDP sockets, whose packets come from port 4791, a part of the CRC is not
+// known, and the checksum shows it (corrupt).
 func (a *attacker) corruptRoCE() {
 	f, at := a.newest()
 	if f == nil {
@@ -80,8 +80,8 @@ func (a *attacker) corruptRoCE() {
 	a.corrupted++
 }
 
-// askRoCE sends a management datagram of any kind, as if an address of nobody asked for a
-// connection with a listener, ended one, or answered.
+// askRoCE sends a management datagram of any kind, as if an address that no host has requested a connection with a
+// listener, ended one, or answered.
 func (a *attacker) askRoCE() {
 	m := ibcm.Message{Kind: ibcm.Kind(0x10 + a.r.IntN(9)), TID: a.r.Uint64(), Local: a.r.Uint32(), Remote: a.r.Uint32(),
 		QPN: 5, Service: ibcm.TCPService(a.flood),

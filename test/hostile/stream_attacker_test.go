@@ -14,24 +14,23 @@ import (
 	"urdma/wire"
 )
 
-// streamEnv tells this program to be a host that attacks a tcp port: seed, the victim's
-// address, its own, and port numbers of a listener that nobody serves and of one that
-// accepts all.
+// streamEnv makes this program a host that attacks a tcp port: seed, the victim's address, its own, and the port
+// numbers of a listener that nobody serves and of one that accepts every request.
 const streamEnv = "URDMA_TEST_STREAM_ATTACKER"
 
-// streamAttacker connects by TCP and says what it likes.
+// streamAttacker connects by TCP and sends wrong streams.
 type streamAttacker struct {
 	r              *rand.Rand
 	victim         string
 	self           net.TCPAddr
 	flood, served  string
-	lent, forbid   uint32 // STags: of memory that it may write, and that it may not
+	lent, forbid   uint32 // STags of memory that it may write, and that it may not
 	lentAt, forbAt uint64
 }
 
-var streamAttacks, streamStarts atomic.Int64 // of all of a process; starts: MPA's, that were accepted
+var streamAttacks, streamStarts atomic.Int64 // of the whole process; streamStarts counts accepted MPA requests
 
-// runStreamAttacker is the process; it goes on until it is killed.
+// runStreamAttacker is the process; it attacks until it is killed.
 func runStreamAttacker(args []string) {
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
 	for i := range 12 {
@@ -56,7 +55,7 @@ func runStreamAttacker(args []string) {
 	os.Exit(0)
 }
 
-// dial connects; nil if it can't, after a pause.
+// dial connects; after a failure it pauses and returns nil.
 func (a *streamAttacker) dial(port string) *net.TCPConn {
 	d := net.Dialer{LocalAddr: &a.self, Timeout: time.Second}
 	c, err := d.Dial("tcp", net.JoinHostPort(a.victim, port))
@@ -67,7 +66,7 @@ func (a *streamAttacker) dial(port string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// leave ends a connection in one of the ways that there are.
+// leave ends a connection in one of several ways.
 func (a *streamAttacker) leave(c *net.TCPConn) {
 	switch a.r.IntN(4) {
 	case 0:
@@ -80,7 +79,7 @@ func (a *streamAttacker) leave(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// silent holds connections that ask for nothing.
+// silent holds connections without sending a request.
 func (a *streamAttacker) silent() {
 	var held []*net.TCPConn
 	for range 100 {
@@ -94,7 +93,7 @@ func (a *streamAttacker) silent() {
 	}
 }
 
-// slow says a request byte by byte.
+// slow sends a request byte by byte.
 func (a *streamAttacker) slow() {
 	c := a.dial(a.served)
 	if c == nil {
@@ -125,7 +124,7 @@ func (a *streamAttacker) bytes(n int) []byte {
 	return b
 }
 
-// request is one that is taken.
+// request returns a correct request.
 func (a *streamAttacker) request() []byte {
 	m := wire.MPA{CRC: a.r.IntN(2) == 0, Long: a.r.IntN(2) == 0, Revision: 1, IRD: uint16(a.r.IntN(64)),
 		ORD: uint16(a.r.IntN(64)), PrivateData: a.bytes(a.r.IntN(200))}
@@ -134,12 +133,12 @@ func (a *streamAttacker) request() []byte {
 		m.PeerToPeer, m.RTRSend, m.RTRWrite, m.RTRRead = a.r.IntN(4) == 0, a.r.IntN(2) == 0, a.r.IntN(2) == 0,
 			a.r.IntN(2) == 0
 	}
-	m.Extension = a.r.IntN(8) == 0 // and what should follow then hardly ever does
+	m.Extension = a.r.IntN(8) == 0 // the extension that should follow then hardly ever does
 	b, _ := m.Append(nil)
 	return b
 }
 
-// badRequest is one that MPA does not have.
+// badRequest sends a request that violates MPA.
 func (a *streamAttacker) badRequest() {
 	c := a.dial(a.served)
 	if c == nil {
@@ -162,7 +161,7 @@ func (a *streamAttacker) badRequest() {
 	_, _ = c.Write(b)
 }
 
-// waiting asks for what nobody answers.
+// waiting sends a request to the listener that nobody serves.
 func (a *streamAttacker) waiting() {
 	if c := a.dial(a.flood); c != nil {
 		_, _ = c.Write(a.request())
@@ -171,7 +170,7 @@ func (a *streamAttacker) waiting() {
 	}
 }
 
-// segments has a connection and sends FPDUs on it, right ones and others.
+// segments sends FPDUs on an accepted connection, right ones and wrong ones.
 func (a *streamAttacker) segments() {
 	c := a.dial(a.served)
 	if c == nil {
@@ -202,7 +201,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// accepted reads the reply, which says where memory is.
+// accepted reads the reply, which has the offered memory's STag and address.
 func (a *streamAttacker) accepted(c *net.TCPConn) bool {
 	b := make([]byte, wire.MPALen)
 	if _, err := io.ReadFull(c, b); err != nil {
@@ -226,7 +225,7 @@ func (a *streamAttacker) accepted(c *net.TCPConn) bool {
 	return true
 }
 
-// place is where a tagged segment may go, or must not.
+// place returns where a tagged segment may, or must not, be placed.
 func (a *streamAttacker) place() (wire.STag, uint64) {
 	switch a.r.IntN(8) {
 	case 0:
@@ -235,13 +234,13 @@ func (a *streamAttacker) place() (wire.STag, uint64) {
 		return wire.STag(a.r.Uint32()), a.r.Uint64()
 	case 2: // at the end, or beyond it
 		return wire.STag(a.lent), a.lentAt + lentLen - uint64(a.r.IntN(100))
-	case 3: // wraps
+	case 3: // wraps around
 		return wire.STag(a.lent), ^uint64(0) - uint64(a.r.IntN(100))
 	}
 	return wire.STag(a.lent), a.lentAt + uint64(a.r.IntN(lentLen/2))
 }
 
-// fpdu is one of any kind; few of its fields are random, or nothing would get past the first.
+// fpdu returns an FPDU of any kind. Few of its fields are random, otherwise none would pass the first check.
 func (a *streamAttacker) fpdu(crc bool) []byte {
 	size := []int{0, a.r.IntN(100), a.r.IntN(1400), a.r.IntN(60000)}[a.r.IntN(4)]
 	head := make([]byte, wire.UntaggedLen, wire.UntaggedLen+size)
@@ -280,7 +279,7 @@ func (a *streamAttacker) fpdu(crc bool) []byte {
 	return a.framed(append(head[:n], payload...), crc)
 }
 
-// framed makes an FPDU of a segment, hardly ever with another length or a wrong CRC.
+// framed makes an FPDU of a segment, rarely with a wrong length or CRC.
 func (a *streamAttacker) framed(segment []byte, crc bool) []byte {
 	n := len(segment)
 	if a.r.IntN(40) == 0 {

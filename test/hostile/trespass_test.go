@@ -14,8 +14,7 @@ import (
 	"urdma/verbs/ring"
 )
 
-// trespasser is a hostile client with one queue pair and a well-behaved one that is
-// its peer, of the same urdmad or of another.
+// trespasser is a hostile client with one queue pair, and its well-behaved peer on the same urdmad or another.
 type trespasser struct {
 	t        *testing.T
 	ctx      context.Context
@@ -35,13 +34,12 @@ type side struct {
 const (
 	sideBytes = 64 << 10
 	sideWR    = 16
-	mark      = 0x5e // what all memory is full of
+	mark      = 0x5e // all memory is filled with it
 	anything  = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.BindWindows
 )
 
-// TestTrespass: each thing that a client must not do gets the answer that it is due,
-// and moves no byte. That the others go on undisturbed would not show it: most
-// harm the trespasser alone.
+// TestTrespass: each forbidden act gets the required answer and moves no byte. Checking only that others continue
+// would not show that, because most acts harm only the trespasser.
 func TestTrespass(t *testing.T) {
 	build := buildDirectory(t)
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
@@ -143,7 +141,7 @@ func full(t *testing.T, pd *verbs.PD) *verbs.MR {
 
 var ringMapping = regexp.MustCompile(`(?m)^([0-9a-f]+)-[0-9a-f]+ rw-s .*/memfd:urdma-s?r?qp? `)
 
-// rings are the addresses of work queues that the process shares with urdmad.
+// rings returns the addresses of work queues that the process shares with urdmad.
 func rings() map[int64]bool {
 	out := map[int64]bool{}
 	text, _ := os.ReadFile("/proc/self/maps")
@@ -154,7 +152,7 @@ func rings() map[int64]bool {
 	return out
 }
 
-// added is the one that has come.
+// added returns the ring that is new.
 func added(t *testing.T, before map[int64]bool) int64 {
 	t.Helper()
 	for at := range rings() {
@@ -189,10 +187,10 @@ func (x *trespasser) connect(q, peer *verbs.QP) {
 	}
 }
 
-// some is n bytes of the trespasser's own.
+// some returns n bytes of the trespasser's own memory.
 func (x *trespasser) some(n int) []verbs.SGE { return []verbs.SGE{x.from.mr.SGE(0, n)} }
 
-// done posts a send and waits for its end.
+// done posts a send and waits for its completion.
 func (x *trespasser) done(s *side, wr *verbs.SendWR) verbs.Status {
 	x.t.Helper()
 	wr.Flags |= verbs.Signaled
@@ -223,8 +221,8 @@ func (x *trespasser) unchanged(m *verbs.MR) {
 	}
 }
 
-// otherDomain uses memory that the peer's program lends to others: by its right key,
-// in another protection domain than the connection's.
+// otherDomain uses memory that the peer's program offers to others: with its right key, but in another protection
+// domain than the connection's.
 func (x *trespasser) otherDomain(op verbs.Opcode, n int) {
 	x.t.Helper()
 	other := full(x.t, must[*verbs.PD](x.t)(x.to.x.AllocPD()))
@@ -232,8 +230,7 @@ func (x *trespasser) otherDomain(op verbs.Opcode, n int) {
 	x.unchanged(other)
 }
 
-// window writes n bytes at an offset of the peer's region through a window of n bytes
-// elsewhere.
+// window writes n bytes at an offset of the peer's region, through a window of n bytes elsewhere.
 func (x *trespasser) window(bound, n, offset int) {
 	x.t.Helper()
 	w := must[*verbs.Window](x.t)(x.to.qp.PD().AllocWindow(verbs.Window2))
@@ -246,7 +243,7 @@ func (x *trespasser) window(bound, n, offset int) {
 		verbs.StatusRemAccessErr)
 }
 
-// scribble32 changes a word of what the process shares with urdmad.
+// scribble32 changes a word that the process shares with urdmad.
 func (x *trespasser) scribble32(at int64, v uint32) {
 	x.t.Helper()
 	self := must[*os.File](x.t)(os.OpenFile("/proc/self/mem", os.O_RDWR, 0))
@@ -256,12 +253,12 @@ func (x *trespasser) scribble32(at int64, v uint32) {
 	}
 }
 
-// sendIndex says that far more sends were posted than the queue holds: the queue pair
-// fails, before any of them is looked at.
+// sendIndex claims that far more sends were posted than the queue holds: the queue pair must fail before urdmad reads
+// any of them.
 func (x *trespasser) sendIndex() {
 	x.t.Helper()
 	x.scribble32(x.from.ring, 1<<20)
-	if err := x.from.qp.PostRecv(&verbs.RecvWR{}); err != nil { // it rings the same bell
+	if err := x.from.qp.PostRecv(&verbs.RecvWR{}); err != nil { // this rings the same doorbell
 		x.t.Fatal(err)
 	}
 	select {
@@ -274,11 +271,11 @@ func (x *trespasser) sendIndex() {
 	}
 }
 
-// receiveIndex says so of receives: there is none.
+// receiveIndex does the same with receives, of which there is none.
 func (x *trespasser) receiveIndex() {
 	x.t.Helper()
 	head := uint32(0)
-	if x.to.srq == nil { // it lies behind the send queue
+	if x.to.srq == nil { // it follows the send queue
 		head = ring.QPLayout(abi.QPCap{MaxSendWR: sideWR, MaxRecvWR: sideWR,
 			MaxInline: uint32(x.to.qp.MaxInline())}).RQ.HeadOffset
 	}

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// JoinSwitch sets up so many hosts, from two to 26, on one Ethernet switch
-// (a bridge of the kernel's, in a namespace of its own) and starts their urdmads.
-// The wire has to be one that needs namespaces.
+// JoinSwitch sets up n hosts, 2 to 26, on one Ethernet switch (a bridge of the kernel, in a namespace of its own) and
+// starts their urdmads. The wire must be one that needs namespaces.
 func (l *Lab) JoinSwitch(w Wire, hosts int, settings Config) ([]*Node, error) {
 	nodes, err := l.onSwitch(w, hosts, settings)
 	if err == nil {
@@ -74,7 +73,7 @@ func (l *Lab) veth(w Wire, settings Config) (a, b *Node, err error) {
 	return nodes[0], nodes[1], nil
 }
 
-// overLo is two urdmads of one host.
+// overLo makes two urdmads on one host.
 func (l *Lab) overLo(w Wire, settings Config) (a, b *Node, err error) {
 	ns, err := l.NewNamespace()
 	if err != nil {
@@ -98,7 +97,7 @@ func (l *Lab) overLo(w Wire, settings Config) (a, b *Node, err error) {
 	return nodes[0], nodes[1], nil
 }
 
-// ethernetNode is a host with a network namespace, without an interface yet.
+// ethernetNode makes a host with a network namespace, without an interface yet.
 func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
 	ns, err := l.NewNamespace()
 	if err != nil {
@@ -106,20 +105,20 @@ func (l *Lab) ethernetNode(w Wire, i int) (*Node, error) {
 	}
 	uid := 0
 	if (w.Device == UDP.Device || w.Device == TCP.Device) && !w.Capable && os.Getuid() == 0 {
-		uid = OrdinaryUID - i // each a user of its own, none with a capability
+		uid = OrdinaryUID - i // each host has another user, without capabilities
 	}
 	return l.newNode(string(rune('a'+i)), w.address(1, i+1), ns, uid)
 }
 
-// addressed gives the kernel of a host either the port's own address or one beside
-// it, to ping the others' ports from, and writes urdma.json.
+// addressed gives the kernel of a host either the port's own address or a neighbouring one, from which it pings the
+// other ports, and writes urdma.json.
 func (n *Node) addressed(w Wire, i int, settings Config) error {
 	kernel := w.address(1, i+101)
 	if w.Kernel {
 		kernel = n.Address
 	}
 	add := []string{"ip", "address", "add", kernel + "/24", "dev", "veth0"}
-	if w.IPv6 { // in use at once
+	if w.IPv6 { // usable at once, without duplicate address detection
 		plain, _, _ := strings.Cut(kernel, "%")
 		add = []string{"ip", "address", "add", plain + "/64", "dev", "veth0", "nodad"}
 		if err := n.Net.Run("ip", "address", "add", KernelIPv4(i)+"/24", "dev", "veth0"); err != nil {
@@ -132,8 +131,8 @@ func (n *Node) addressed(w Wire, i int, settings Config) error {
 	return n.configure(portConfig(w, w.Device, n.Address, settings))
 }
 
-// Tap is a host whose interface is a tap, veth0, that a virtual machine may have the
-// other end of. Its urdmad is to be started when that is there.
+// Tap makes a host whose interface is a tap, veth0; a virtual machine may have the other end. Start its urdmad when
+// the other end exists.
 func (l *Lab) Tap(w Wire, settings Config) (*Node, error) {
 	n, err := l.ethernetNode(w, 0)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// KernelPair is two hosts of the kernel's, joined by veth and without urdmad:
-// what urdma is measured against.
+// KernelPair is two hosts that use only the kernel, joined by veth, without urdmad. The benchmarks compare urdma with
+// it.
 type KernelPair struct {
 	A, B *Namespace
-	// Address is A's.
+	// Address is the address of A.
 	Address string
 	lab     *Lab
 }
 
-// JoinKernel sets up two namespaces with an address each.
+// JoinKernel makes a pair of two namespaces with an address each.
 func (l *Lab) JoinKernel(mtu int) (*KernelPair, error) {
 	k := &KernelPair{Address: "198.18.2.1", lab: l}
 	var err error
@@ -36,11 +36,11 @@ func (l *Lab) JoinKernel(mtu int) (*KernelPair, error) {
 	return k, k.B.Run("ip", "address", "add", "198.18.2.2/24", "dev", "veth0")
 }
 
-// OneHost is a pair of which both are this machine, with nothing but lo between.
+// OneHost returns a pair in which both hosts are this machine, connected by lo.
 func (l *Lab) OneHost() *KernelPair { return &KernelPair{Address: "127.0.0.1", lab: l} }
 
-// Run starts a server in A, waits until it listens, runs the client in B and
-// returns what the client printed. The server is ended afterwards.
+// Run starts a server in A, waits until it listens, runs the client in B and returns the client's output. It ends the
+// server afterwards.
 func (k *KernelPair) Run(limit time.Duration, server, client []string) (string, error) {
 	s, err := k.lab.Start(Options{}, k.A.Command(server...)...)
 	if err != nil {
@@ -56,9 +56,9 @@ func (k *KernelPair) Run(limit time.Duration, server, client []string) (string, 
 	return c.Output(), err
 }
 
-// awaitSocket waits until a peer can reach the process by TCP or UDP, or it has ended:
-// neither iperf3 nor sockperf says so, but the kernel does. Where it doesn't tell us, the
-// process gets a moment; where no such socket comes, whoever measures finds that out.
+// awaitSocket waits until a peer can reach the process by TCP or UDP, or until the process has ended. iperf3 and
+// sockperf don't print when they are ready, but the kernel knows their sockets. If the kernel does not show them, or
+// no such socket appears, awaitSocket returns after a moment, and the measurement fails.
 func (p *Process) awaitSocket() {
 	const moment, most = 300 * time.Millisecond, 10 * time.Second
 	for end := time.Now().Add(most); p.Running() && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -75,13 +75,13 @@ func (p *Process) awaitSocket() {
 	}
 }
 
-// sockets are the inodes of the process's sockets.
+// sockets returns the inodes of the process's sockets.
 func (p *Process) sockets() (map[string]bool, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", p.PID())
 	all, err := os.ReadDir(dir)
 	own := map[string]bool{}
 	for _, fd := range all {
-		to, _ := os.Readlink(filepath.Join(dir, fd.Name())) // closed by now: not one that listens
+		to, _ := os.Readlink(filepath.Join(dir, fd.Name())) // "" if closed meanwhile: no listening socket
 		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
 			own[strings.TrimSuffix(inode, "]")] = true
 		}
@@ -89,11 +89,11 @@ func (p *Process) sockets() (map[string]bool, error) {
 	return own, err
 }
 
-// reachable are the inodes of sockets in the process's network that listen for TCP, or
-// have an address of UDP (proc_net(5)).
+// reachable returns the inodes of sockets in the process's network namespace that listen for TCP, or have a UDP
+// address (proc_net(5)).
 func (p *Process) reachable() (inodes []string) {
 	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.PID(), table)) // none: the process has ended
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.PID(), table)) // empty if the process has ended
 		for line := range strings.Lines(string(text)) {
 			if f := strings.Fields(line); len(f) > 9 && (f[3] == "0A" || strings.HasPrefix(table, "udp")) {
 				inodes = append(inodes, f[9])

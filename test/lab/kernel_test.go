@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slowServer has this program, in place of its tests, listen late at a TCP port, whose
-// number it is, and answer one peer.
+// slowServer has the number of a TCP port. If it is set, this program runs no tests: it listens at that port after a
+// while, and answers one peer.
 const slowServer = "URDMA_TEST_LAB_SERVER"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A client comes once its server listens, however long that takes.
+// TestSlowServer: the client starts only when its server listens, however long that takes.
 func TestSlowServer(t *testing.T) {
 	l := &Lab{Dir: t.TempDir()}
 	t.Cleanup(l.Close)

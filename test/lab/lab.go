@@ -11,16 +11,15 @@ import (
 	"sync"
 )
 
-// OrdinaryUID is whom the lab runs things as that need no root, when it is
-// started by root: nobody's, which owns nothing.
+// OrdinaryUID is the user for everything that needs no root, if root starts the lab: nobody, who owns no files.
 const OrdinaryUID = 65534
 
-// Lab is a directory, the programs under test in it, and processes.
+// Lab has a directory, the programs under test in it, and processes.
 type Lab struct {
 	// Dir is the lab's own directory.
 	Dir string
-	// FastClock gives perftest and mckey a clock by which they start at once, and whose
-	// figures mean nothing (clock/clock.c).
+	// FastClock is a library that gives perftest and mckey another clock, with which they start at once; their
+	// figures are meaningless then (clock/clock.c).
 	FastClock bool
 
 	bin       string
@@ -30,9 +29,8 @@ type Lab struct {
 	user      *Process // holds the user namespace, if there is one
 }
 
-// New makes a lab with copies of what is in build, so that every user can run
-// them, wherever the source tree is. The environment variable URDMA_DAEMON may name
-// another urdmad, such as test/core/coreurdmad.
+// New makes a lab with copies of the files in build, so that every user can run them, wherever the source tree is.
+// The environment variable URDMA_DAEMON may name another urdmad, such as test/core/coreurdmad.
 func New(build string) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "urdma-")
 	if err != nil {
@@ -46,7 +44,7 @@ func New(build string) (*Lab, error) {
 	return l, nil
 }
 
-// Core tells that URDMA_DAEMON names test/core/coreurdmad, which answers neither urdma show nor urdma inject.
+// Core reports whether URDMA_DAEMON names test/core/coreurdmad, which answers neither urdma show nor urdma inject.
 func Core() bool { return filepath.Base(os.Getenv("URDMA_DAEMON")) == "coreurdmad" }
 
 func (l *Lab) copyPrograms(build string) error {
@@ -67,7 +65,7 @@ func (l *Lab) copyPrograms(build string) error {
 			return fmt.Errorf("%w (make build first)", err)
 		}
 	}
-	for _, f := range []string{"udprelay", "clock.so"} { // for tests alone
+	for _, f := range []string{"udprelay", "clock.so"} { // only tests use these
 		if err := copyFile(l.Program(f), filepath.Join(build, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -75,7 +73,7 @@ func (l *Lab) copyPrograms(build string) error {
 	return copyNames(filepath.Join(l.bin, "liburdma.d"), filepath.Join(build, "liburdma.d"))
 }
 
-// copyNames copies a directory of symbolic links, and of libraries.
+// copyNames copies a directory of symbolic links and libraries.
 func copyNames(to, from string) error {
 	links, err := os.ReadDir(from)
 	if err != nil {
@@ -109,11 +107,10 @@ func copyFile(to, from string) error {
 	return errors.Join(err, os.Chmod(to, 0o755), out.Close())
 }
 
-// Program is the path of one of the programs under test, such as "urdmad" or
-// "examples/ep-server".
+// Program returns the path of a program under test, such as "urdmad" or "examples/ep-server".
 func (l *Lab) Program(name string) string { return filepath.Join(l.bin, name) }
 
-// Start starts a process that the lab ends at the latest when it is closed.
+// Start starts a process. Close ends it if it still runs.
 func (l *Lab) Start(o Options, argv ...string) (*Process, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +123,7 @@ func (l *Lab) Start(o Options, argv ...string) (*Process, error) {
 	return p, nil
 }
 
-// Close ends what still runs, the newest first, and removes the directory.
+// Close ends all processes that still run, the newest first, and removes the directory.
 func (l *Lab) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

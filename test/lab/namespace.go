@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// Namespace is a network namespace. A sleeping process holds it open, so it
-// goes away with the lab, however that ends. Root makes it as root; for an
-// ordinary user it belongs to a user namespace, one for the whole lab, where that
-// user is shown as root (user_namespaces(7)).
+// Namespace is a network namespace. A sleeping process keeps it open, so it disappears with the lab, even if the lab
+// is killed. If an ordinary user makes it, it belongs to a user namespace, one for the whole lab, in which that user
+// is root (user_namespaces(7)).
 type Namespace struct {
 	holder *Process
-	user   *Process // holds the user namespace; nil for root
+	user   *Process // keeps the user namespace open; nil if the lab runs as root
 }
 
 // NewNamespace makes a network namespace with its loopback interface up.
@@ -50,7 +49,7 @@ func (l *Lab) userNamespace() (*Process, error) {
 	if err := p.leaves("user"); err != nil {
 		return nil, err
 	}
-	// The mapping is written after the namespace was left.
+	// The mapping is written from outside the namespace.
 	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", p.PID())); err == nil && len(text) > 0 {
 			l.user = p
@@ -60,8 +59,7 @@ func (l *Lab) userNamespace() (*Process, error) {
 	return nil, fmt.Errorf("no mapping in the user namespace: %s", strings.TrimSpace(p.Output()))
 }
 
-// Namespaces reports why network namespaces can't be had here: nil, or an error
-// that says what they take.
+// Namespaces returns nil if network namespaces can be made here, or an error that says what they need.
 func (l *Lab) Namespaces() error {
 	if os.Getuid() == 0 {
 		return nil
@@ -72,8 +70,7 @@ func (l *Lab) Namespaces() error {
 	return nil
 }
 
-// leaves waits until the process has left our own namespace of a kind (a name in
-// /proc/PID/ns).
+// leaves waits until the process has left our own namespace of one kind (a name in /proc/PID/ns).
 func (p *Process) leaves(kind string) error {
 	own, err := os.Readlink("/proc/self/ns/" + kind)
 	if err != nil {
@@ -92,8 +89,7 @@ func (p *Process) leaves(kind string) error {
 
 func (p *Process) namespace(kind string) string { return fmt.Sprintf("/proc/%d/ns/%s", p.PID(), kind) }
 
-// inUser is argv as a command line that runs in the user namespace, if there is
-// one.
+// inUser returns argv as a command line that runs in the user namespace, if there is one.
 func (n *Namespace) inUser(argv ...string) []string {
 	if n.user == nil {
 		return argv
@@ -101,10 +97,10 @@ func (n *Namespace) inUser(argv ...string) []string {
 	return append([]string{"nsenter", "--user=" + n.user.namespace("user"), "--preserve-credentials", "--"}, argv...)
 }
 
-// PID is a process in the namespace, as ip link set netns takes it.
+// PID returns a process in the namespace, as the argument of ip link set netns.
 func (n *Namespace) PID() string { return strconv.Itoa(n.holder.PID()) }
 
-// Command is argv as a command line that runs inside the namespace.
+// Command returns argv as a command line that runs in the namespace.
 func (n *Namespace) Command(argv ...string) []string {
 	if n == nil {
 		return argv
@@ -112,8 +108,8 @@ func (n *Namespace) Command(argv ...string) []string {
 	return n.inUser(append(n.enter(), argv...)...)
 }
 
-// enter is the beginning of a command line that enters the network namespace, for a
-// process that is in the user namespace already.
+// enter returns the beginning of a command line that enters the network namespace, for a process that is already in
+// the user namespace.
 func (n *Namespace) enter() []string {
 	return []string{"nsenter", "--net=" + n.holder.namespace("net"), "--"}
 }
@@ -142,7 +138,7 @@ func (l *Lab) Veth(mtu int) (a, b *Namespace, err error) {
 // veth joins two namespaces by a pair of interfaces, veth0 in each.
 func veth(a, b *Namespace, mtu int) error { return vethNamed(a, "veth0", b, "veth0", mtu) }
 
-// vethNamed is veth for interfaces of other names.
+// vethNamed is veth with other names for the interfaces.
 func vethNamed(a *Namespace, nameA string, b *Namespace, nameB string, mtu int) error {
 	size := strconv.Itoa(mtu)
 	if err := a.Run("ip", "link", "add", nameA, "mtu", size, "type", "veth",

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// An ordinary user has network namespaces too, where user namespaces are
-// allowed: two of them joined by veth reach each other. As root the test runs
-// itself again as such a user.
+// TestNamespacesWithoutRoot: an ordinary user can make network namespaces if user namespaces are allowed: two of them joined by
+// veth reach each other. As root the test runs itself again as such a user.
 func TestNamespacesWithoutRoot(t *testing.T) {
 	if os.Getuid() == 0 {
 		asOrdinaryUser(t)

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Node is a host: a urdmad, its configuration, and where its programs run.
+// Node is a host: a urdmad, its configuration, and the place in which its programs run.
 type Node struct {
 	// Name is unique in the lab.
 	Name string
-	// Address is the port's, of IPv4 or of IPv6 as the wire has them.
+	// Address is the port's address, IPv4 or IPv6 depending on the wire.
 	Address string
-	// Net is the node's network namespace; nil for the machine's own.
+	// Net is the node's network namespace; nil: the machine's.
 	Net *Namespace
-	// UID is whom urdmad and the programs run as; 0 for the lab's own user.
+	// UID is the user of urdmad and the programs; 0: the user that runs the lab.
 	UID int
 	// Daemon is the running urdmad, or the last one that ran.
 	Daemon *Process
@@ -29,7 +29,7 @@ type Node struct {
 	dir string
 }
 
-// Config is urdma.json before it is written.
+// Config is the contents of urdma.json, before they are written.
 type Config map[string]any
 
 func (l *Lab) newNode(name, address string, ns *Namespace, uid int) (*Node, error) {
@@ -46,10 +46,10 @@ func (l *Lab) newNode(name, address string, ns *Namespace, uid int) (*Node, erro
 	return n, nil
 }
 
-// Socket is the path of the node's control socket.
+// Socket returns the path of the node's control socket.
 func (n *Node) Socket() string { return filepath.Join(n.dir, "urdma", "urdmad.sock") }
 
-// Directory is the node's own, where its programs may write.
+// Directory returns the node's own directory, to which its programs may write.
 func (n *Node) Directory() string { return n.dir }
 
 func (n *Node) configFile() string { return filepath.Join(n.dir, "urdma.json") }
@@ -63,8 +63,7 @@ func (n *Node) configure(c Config) error {
 	return os.WriteFile(n.configFile(), text, 0o644)
 }
 
-// Change gives one setting of the node's urdma.json another value; a urdmad that
-// runs learns of it by SIGHUP.
+// Change changes one setting in the node's urdma.json, and sends SIGHUP to a running urdmad.
 func (n *Node) Change(setting string, value any) error {
 	text, err := os.ReadFile(n.configFile())
 	if err != nil {
@@ -78,7 +77,7 @@ func (n *Node) Change(setting string, value any) error {
 	return n.configure(c)
 }
 
-// Program is the path of a program of the build directory.
+// Program returns the path of a program in the build directory.
 func (n *Node) Program(name string) string { return n.lab.Program(name) }
 
 func (n *Node) options() Options {
@@ -91,11 +90,10 @@ func (n *Node) options() Options {
 	return Options{UID: n.UID, Env: env, Dir: n.dir}
 }
 
-// readyLine is what urdmad says once programs can find it.
+// readyLine is urdmad's line when programs can find it.
 const readyLine = "urdmad is ready"
 
-// StartDaemon starts urdmad on the node's configuration and waits until it is
-// ready.
+// StartDaemon starts urdmad with the node's configuration and waits until it is ready.
 func (n *Node) StartDaemon() error {
 	p, err := n.Start(n.lab.Program("urdmad"), "--config", n.configFile())
 	if err != nil {
@@ -113,8 +111,7 @@ func (n *Node) StartDaemon() error {
 	return fmt.Errorf("urdmad of %s is not ready after %v:\n%s", n.Name, Patience, p.stacks())
 }
 
-// WaitLink waits until programs see the node's port up: on a memif, once the
-// other end is there.
+// WaitLink waits until programs see the node's port up; on a memif, until the other end exists.
 func (n *Node) WaitLink(limit time.Duration) error {
 	var out string
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -129,7 +126,7 @@ func (n *Node) WaitLink(limit time.Duration) error {
 	return fmt.Errorf("the port of %s is not up after %v:\n%s", n.Name, limit, Tail(out, 30))
 }
 
-// StopDaemon ends urdmad as init would, and checks that it leaves cleanly.
+// StopDaemon ends urdmad by SIGTERM, and checks that it ends cleanly.
 func (n *Node) StopDaemon() error {
 	n.Daemon.Signal(syscall.SIGTERM)
 	if err := n.Daemon.Wait(Patience); err != nil {
@@ -147,14 +144,13 @@ func (n *Node) Start(argv ...string) (*Process, error) { return n.start(n.option
 func (n *Node) start(o Options, argv ...string) (*Process, error) {
 	if n.Net != nil {
 		argv = n.Net.inUser(append(n.Enter(), argv...)...)
-		o.UID = 0 // entering the namespace takes root
+		o.UID = 0 // entering the namespace needs root
 	}
 	return n.lab.Start(o, argv...)
 }
 
-// Enter is the beginning of a command line that runs on the node, as its user, for
-// a process that Namespace.Command has started: nothing where the node has no
-// namespace.
+// Enter returns the beginning of a command line that runs on the node, as its user, for a process that
+// Namespace.Command has started. It is empty if the node has no namespace.
 func (n *Node) Enter() []string {
 	if n.Net == nil {
 		return nil
@@ -177,7 +173,7 @@ func (n *Node) Exec(argv ...string) (*Process, error) {
 	return n.start(o, append([]string{n.lab.Program("urdma"), "exec", "--"}, n.lab.resolve(argv)...)...)
 }
 
-// Urdma runs the urdma command on the node and gives its output.
+// Urdma runs the urdma command on the node and returns its output.
 func (n *Node) Urdma(args ...string) (string, error) {
 	p, err := n.Start(append([]string{n.lab.Program("urdma")}, args...)...)
 	if err != nil {
@@ -189,7 +185,7 @@ func (n *Node) Urdma(args ...string) (string, error) {
 	return p.Output(), nil
 }
 
-// Run runs a program under urdma exec to its end and gives its output.
+// Run runs a program under urdma exec to its end and returns its output.
 func (n *Node) Run(limit time.Duration, argv ...string) (string, error) {
 	p, err := n.Exec(argv...)
 	if err != nil {
@@ -202,12 +198,12 @@ func (n *Node) Run(limit time.Duration, argv ...string) (string, error) {
 	return p.Output(), nil
 }
 
-// resolve gives the examples their paths.
+// resolve replaces the names of examples by their paths.
 func (l *Lab) resolve(argv []string) []string {
 	if strings.HasPrefix(argv[0], "examples/") {
 		argv = append([]string{l.Program(argv[0])}, argv[1:]...)
 	}
-	if runtime := os.Getenv("URDMA_SANITIZER"); runtime != "" { // which must be loaded before all else
+	if runtime := os.Getenv("URDMA_SANITIZER"); runtime != "" { // the sanitizer's runtime must be loaded first
 		argv = append([]string{"sh", "-c", `LD_PRELOAD=$URDMA_SANITIZER:$LD_PRELOAD exec "$0" "$@"`}, argv...)
 	}
 	return argv

@@ -10,32 +10,31 @@ import (
 	"time"
 )
 
-// Pair is a server and the client that talks to it.
+// Pair is a server and its client.
 type Pair struct {
 	ServerNode, ClientNode *Node
 	Server, Client         []string
-	// TCPPort is where the server listens for its client with TCP; 0 for one that
-	// listens with rdma_cm.
+	// TCPPort is the TCP port at which the server listens; 0 if it listens with rdma_cm.
 	TCPPort int
-	// Limit is how long each of the two may take. 0 stands for two minutes.
+	// Limit is the longest time that each of the two may take; 0: two minutes.
 	Limit time.Duration
 }
 
-// ShownAs lets both programs be shown the ports as transport: iwarp, ib or roce.
+// ShownAs is the transport as which both programs see the ports: iwarp, ib or roce.
 func (p *Pair) ShownAs(transport string) {
 	env := []string{"env", "URDMA_TRANSPORT=" + transport}
 	p.Server, p.Client = slices.Concat(env, p.Server), slices.Concat(env, p.Client)
 }
 
-// Result is what a pair printed.
+// Result has the outputs of a pair.
 type Result struct {
 	Server, Client string
-	// Used is the processor time of both programs, their start included.
+	// Used is the processor time of both programs from their start.
 	Used time.Duration
 }
 
-// Run starts the server, then the client once the server waits for it, and
-// waits for both to end with status 0.
+// Run starts the server, then the client as soon as the server listens, and waits until both have ended with status
+// 0.
 func (p Pair) Run() (Result, error) {
 	if p.Limit == 0 {
 		p.Limit = 2 * time.Minute
@@ -50,7 +49,7 @@ func (p Pair) Run() (Result, error) {
 		return Result{}, err
 	}
 	clientErr := client.Wait(p.Limit)
-	// A server whose client failed may wait for ever; that is not its fault.
+	// A server whose client has failed may wait for ever. That is not its fault.
 	limit := p.Limit
 	if clientErr != nil {
 		limit = time.Second
@@ -63,8 +62,8 @@ func (p Pair) Run() (Result, error) {
 	return r, nil
 }
 
-// StartServer starts the server alone and waits until it listens: none of
-// Debian's programs says so, but urdmad knows.
+// StartServer starts only the server and waits until it listens. None of Debian's programs prints that, but urdmad
+// knows.
 func (p Pair) StartServer() (*Process, error) {
 	server, err := p.ServerNode.Exec(p.Server...)
 	if err != nil {
@@ -92,13 +91,12 @@ func (p Pair) listens(server *Process) (bool, error) {
 	return p.ServerNode.listens(server)
 }
 
-// listensTCP looks a port number up among the listening sockets of the network
-// that a process is in.
+// listensTCP looks for a port number among the listening sockets of a process's network namespace.
 func listensTCP(pid, port int) bool {
 	for _, table := range []string{"tcp", "tcp6"} {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)) // none: the process has ended
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table)) // empty if the process has ended
 		for _, line := range strings.Split(string(text), "\n") {
-			f := strings.Fields(line) // number, local address, remote address, state
+			f := strings.Fields(line) // fields: number, local address, remote address, state
 			if len(f) > 3 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) && f[3] == "0A" {
 				return true
 			}
@@ -107,8 +105,8 @@ func listensTCP(pid, port int) bool {
 	return false
 }
 
-// listens asks urdmad whether the process has a listening rdma_cm id. One that cannot be asked,
-// test/core/coreurdmad, logs it.
+// listens asks urdmad whether the process has a listening rdma_cm id. test/core/coreurdmad can't be asked, but logs
+// it.
 func (n *Node) listens(p *Process) (bool, error) {
 	out, err := n.Urdma("show", "listener", "--json")
 	if strings.Contains(out, syscall.EOPNOTSUPP.Error()) {

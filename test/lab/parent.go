@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// parent takes what starts processes to the one thread that is the parent of all of
-// them. Pdeathsig kills a process when its parent ends, and that is the thread that
-// forked it (prctl(2), PR_SET_PDEATHSIG), which may be any of Go's: one ends with a
-// goroutine that returns while it is locked to it, and whatever had ever been started
-// from there would go as well. This one ends with the program.
+// parent returns the channel to the thread that starts all processes. The kernel kills a process when its parent
+// ends (prctl(2), PR_SET_PDEATHSIG), and the parent is the thread that forked it, which may be any of Go's. Such a
+// thread ends with a goroutine that returns while it is locked to the thread; the kernel would then kill all
+// processes that this thread had started. The parent thread ends only with the program.
 var parent = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {

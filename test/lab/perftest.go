@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Row is one line of perftest's table: a message size and, for the bandwidth
-// programs, peak and average in MB/s (of 2^20 bytes) and million messages a
-// second; for the latency programs, microseconds: minimum, maximum, typical
-// (median), average, deviation, 99 % and 99.9 % percentile.
+// Row is one line of perftest's table: a message size, and for bandwidth programs peak and average in MB/s (of 2^20
+// bytes) and million messages per second; for latency programs minimum, maximum, typical (median), average,
+// deviation, 99th and 99.9th percentile in microseconds.
 type Row struct {
 	Bytes, Iterations int
 	Values            []float64
 }
 
-// Columns of Row.Values.
+// Indices of Row.Values.
 const (
 	BandwidthAverage = 1
 	LatencyTypical   = 2
@@ -23,7 +22,7 @@ const (
 	LatencyPercent99 = 5
 )
 
-// ParsePerftest finds the table in what a perftest program printed.
+// ParsePerftest finds the table in a perftest program's output.
 func ParsePerftest(output string) ([]Row, error) {
 	var rows []Row
 	for _, line := range strings.Split(output, "\n") {
@@ -51,7 +50,7 @@ func parseRow(line string) (Row, bool) {
 		return Row{}, false
 	}
 	for _, f := range fields[2:] {
-		// perftest prints "-nan" where it divided by a clock that stood still.
+		// perftest prints "-nan" after a division by a time of 0.
 		v, err := strconv.ParseFloat(strings.Replace(f, "-nan", "nan", 1), 64)
 		if err != nil {
 			return Row{}, false
@@ -61,25 +60,25 @@ func parseRow(line string) (Row, bool) {
 	return row, true
 }
 
-// Unmeasured reports whether a perftest program ended without its table because others
-// took the processor while it compared the cycle counter with the clock: about one in a
-// hundred does at a load of 16. The transfer itself went well.
+// Unmeasured reports whether a perftest program ended without its table because other programs used the processor
+// while it compared the cycle counter with the clock. This happens about once in a hundred runs at a load of 16. The
+// transfer itself succeeded.
 func Unmeasured(output string) bool { return strings.Contains(output, "Can't produce a report") }
 
-// MeasuredTries is how often a perftest program is run that ends so.
+// MeasuredTries is the number of attempts if a perftest program ends in this way.
 const MeasuredTries = 5
 
-// Perftest is the six programs of perftest that issue every basic operation.
+// Perftest lists the six programs of perftest, which together issue every basic operation.
 var Perftest = []string{"ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw", "ib_write_bw", "ib_read_bw"}
 
-// takesClock tells whether a word names a program that clock/clock.c makes faster: one of perftest's, or mckey, whose
-// sender sleeps for three seconds.
+// takesClock reports whether clock/clock.c makes a program faster: one of perftest, or mckey, whose sender sleeps for
+// three seconds.
 func takesClock(word string) bool {
 	return word == "mckey" || strings.HasPrefix(word, "ib_") && (strings.HasSuffix(word, "_bw") || strings.HasSuffix(word, "_lat"))
 }
 
-// PerftestPair is one of them, connected through rdma_cm, with arguments for
-// both sides. -F keeps it from complaining of the processor's clock.
+// PerftestPair returns one of them, connected through rdma_cm, with arguments for both sides. With -F it does not
+// complain about the processor's clock.
 func PerftestPair(server, client *Node, program string, args ...string) Pair {
 	both := append([]string{program, "-R", "-F"}, args...)
 	return Pair{ServerNode: server, ClientNode: client,

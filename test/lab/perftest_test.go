@@ -26,8 +26,7 @@ func TestParsePerftest(t *testing.T) {
 	}
 }
 
-// TestParseNaN: a deviation that perftest could not compute is no reason to
-// lose the row.
+// TestParseNaN: the row remains if perftest could not compute a deviation.
 func TestParseNaN(t *testing.T) {
 	rows, err := ParsePerftest(" 8388608 100 271.25 155963.21 1983.10 3863.98 -nan 155963.21 155963.21\n")
 	if err != nil || len(rows) != 1 || rows[0].Bytes != 8388608 || rows[0].Values[LatencyTypical] != 1983.10 {

@@ -11,33 +11,32 @@ import (
 	"time"
 )
 
-// ErrTimeout says that a process had to be killed because it did not end.
+// ErrTimeout means that a process was killed because it did not end in time.
 var ErrTimeout = errors.New("still running, killed")
 
-// Patience is how long a lab waits for what happens at once on a quiet machine.
+// Patience is the longest wait for something that happens at once on a quiet machine.
 const Patience = time.Minute
 
-// outputDelay is how long an ended process's output may be kept open by what it left
-// behind.
+// outputDelay is how long the children of an ended process may keep its output open.
 const outputDelay = 20 * time.Second
 
-// Process is a program the lab started, in a process group of its own.
+// Process is a program that the lab has started, in its own process group.
 type Process struct {
-	// Report, if set, adds to what Wait tells of a process that does not end.
+	// Report, if set, adds text to Wait's error about a process that does not end.
 	Report func() string
 
 	name           string
 	cmd            *exec.Cmd
 	stdout, stderr transcript
 	ended          chan struct{}
-	err            error // of the process, valid once ended is closed
+	err            error // the process's error, valid once ended is closed
 }
 
-// Options say how a process is started.
+// Options are options for starting a process.
 type Options struct {
-	// UID, where it is not 0, is whom the process runs as. Only root can ask.
+	// UID is the user of the process, 0: unchanged. Only root can change it.
 	UID int
-	// Env is all of its environment.
+	// Env is the process's whole environment.
 	Env []string
 	// Dir is its working directory.
 	Dir string
@@ -52,7 +51,7 @@ func start(o Options, argv ...string) (*Process, error) {
 	}
 	p := &Process{name: strings.Join(argv, " "), cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
-	// What a killed program left behind may hold the pipe open.
+	// Children of a killed program may keep the pipe open.
 	cmd.WaitDelay = outputDelay
 	if err := startFromParent(cmd); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
@@ -64,14 +63,14 @@ func start(o Options, argv ...string) (*Process, error) {
 	return p, nil
 }
 
-// PID is the process's id, and that of its group.
+// PID returns the id of the process and of its group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Output is what the process wrote so far: standard output, then standard
-// error, which would cut through the other's lines if both were one.
+// Output returns the output so far: standard output, then standard error, whose lines would interrupt those of the
+// other if both were one.
 func (p *Process) Output() string { return p.stdout.String() + p.stderr.String() }
 
-// Running tells whether the process has not ended yet.
+// Running reports whether the process has not ended yet.
 func (p *Process) Running() bool {
 	select {
 	case <-p.ended:
@@ -81,8 +80,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Wait waits for the end of the process. It gives nil for exit status 0. One
-// that still runs after limit is killed, and the error is ErrTimeout.
+// Wait waits for the end of the process and returns nil for exit status 0. A process that still runs after limit is
+// killed, and the error is ErrTimeout.
 func (p *Process) Wait(limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -105,7 +104,7 @@ func (p *Process) Wait(limit time.Duration) error {
 // Signal sends a signal to the process alone.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// Kill ends the process and its group with SIGKILL and waits for that.
+// Kill kills the process and its group, and waits for their end.
 func (p *Process) Kill() {
 	if p.Running() {
 		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
@@ -113,8 +112,7 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// stacks ends a Go program that hangs and returns the end of what it wrote, with
-// what each of its goroutines was about.
+// stacks ends a Go program that hangs, and returns the end of its output, which has the stack of each goroutine.
 func (p *Process) stacks() string {
 	p.Signal(syscall.SIGQUIT)
 	select {
@@ -124,8 +122,7 @@ func (p *Process) stacks() string {
 	return Tail(p.Output(), 300)
 }
 
-// transcript keeps the end of what a process wrote, so that one that never
-// stops talking takes no more memory than that.
+// transcript keeps only the end of a process's output, so that endless output needs no more memory.
 type transcript struct {
 	mu   sync.Mutex
 	text []byte
@@ -149,7 +146,7 @@ func (t *transcript) String() string {
 	return string(t.text)
 }
 
-// Tail gives the last lines of a text, indented, for a report.
+// Tail returns the last lines of a text, indented, for a report.
 func Tail(text string, lines int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(all) > lines {

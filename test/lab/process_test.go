@@ -23,7 +23,7 @@ func TestProcessThatHangsIsKilledWithItsGroup(t *testing.T) {
 	if err := p.Wait(10 * time.Millisecond); !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "wait") {
 		t.Fatalf("got %v, want %v and where it hung", err, ErrTimeout)
 	}
-	// The sleeper holds the pipe: had it lived, the wait would have ended by WaitDelay.
+	// The sleeper keeps the pipe open: if it had survived, the wait would have ended by WaitDelay.
 	if errors.Is(p.err, exec.ErrWaitDelay) {
 		t.Fatal("the group's other process still held the output")
 	}
@@ -47,7 +47,7 @@ func TestExitStatusIsAnError(t *testing.T) {
 	}
 }
 
-// A process lives as long as this program, not as long as the thread that asked for it.
+// TestProcessOutlivesTheThreadThatStartsIt: a process lives as long as this program, not only as long as the thread that requested it.
 func TestProcessOutlivesTheThreadThatStartsIt(t *testing.T) {
 	var p *Process
 	var err error
@@ -55,13 +55,13 @@ func TestProcessOutlivesTheThreadThatStartsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Signal(syscall.SIGTERM) // comes second where the thread's end has killed it
+	p.Signal(syscall.SIGTERM) // no effect if the thread's end has killed it
 	if err := p.Wait(Patience); err == nil || !strings.Contains(err.Error(), "terminated") {
 		t.Errorf("got %v, want it terminated", err)
 	}
 }
 
-// onEndingThread calls f on a thread, and returns when that thread is gone.
+// onEndingThread calls f on a thread, and returns when that thread has ended.
 func onEndingThread(t *testing.T, f func()) {
 	t.Helper()
 	threads, taken := make(chan int), make(chan struct{})
@@ -74,7 +74,7 @@ func onEndingThread(t *testing.T, f func()) {
 			threads <- tid
 			return
 		}
-		go run() // the first thread of a program never ends, so on another
+		go run() // the program's first thread never ends, so another one must run it
 		<-taken
 		runtime.UnlockOSThread()
 	}

@@ -12,19 +12,18 @@ import (
 	"urdma/test/relay"
 )
 
-// udpPort is where urdmads expect each other (docs/WIRE.md chapter 11).
+// udpPort is the port number of all urdmads (docs/WIRE.md chapter 11).
 const udpPort = 30035
 
-// Relayed are two hosts, each joined by veth to a third that relays UDP datagrams
-// between them (package relay). The Address of each is the one by which the other
-// knows it: the relay's.
+// Relayed is two hosts, each joined by veth to a third host, which relays UDP datagrams between them (package relay).
+// The Address of each is the relay's, at which the other one reaches it.
 type Relayed struct {
 	A, B  *Node
 	Relay *Process
 }
 
-// JoinRelayed makes them and starts both urdmads, each on a UDP socket, as users
-// without a capability; fate is the relay's flags.
+// JoinRelayed makes the hosts and starts both urdmads, each on a UDP socket, as users without capabilities; fate has
+// the flags of the relay.
 func (l *Lab) JoinRelayed(settings Config, fate ...string) (*Relayed, error) {
 	middle, err := l.NewNamespace()
 	if err != nil {
@@ -45,8 +44,7 @@ func (l *Lab) JoinRelayed(settings Config, fate ...string) (*Relayed, error) {
 	return r, startDaemons([]*Node{r.A, r.B})
 }
 
-// relayedHost makes host i, 198.18.i+1.1, with the relay's host at the other end of
-// its link.
+// relayedHost makes host i, 198.18.i+1.1; the relay's host has the other end of its link.
 func (l *Lab) relayedHost(i int, middle *Namespace, settings Config) (*Node, error) {
 	ns, err := l.NewNamespace()
 	if err != nil {
@@ -85,7 +83,7 @@ func (l *Lab) startRelay(middle *Namespace, argv []string) (*Process, error) {
 	return nil, fmt.Errorf("the relay is not ready:\n%s", p.Output())
 }
 
-// Stop ends the relay and tells what it did.
+// Stop ends the relay and returns its report.
 func (r *Relayed) Stop() (c relay.Counts, err error) {
 	r.Relay.Signal(syscall.SIGTERM)
 	if err := r.Relay.Wait(Patience); err != nil {

@@ -5,15 +5,15 @@ import (
 	"os"
 )
 
-// Routed are two hosts on links of MTU 1,500 with two routers between them, whose
-// own link may take less.
+// Routed is two hosts on links of MTU 1,500, with two routers between them; the link between the routers may have a
+// smaller MTU.
 type Routed struct {
 	A, B    *Node
 	routers [2]*Namespace
 	plan    routedPlan
 }
 
-// routedPlan has the addresses of networks 1 to 3, of which 3 is between the routers.
+// routedPlan has the addresses of networks 1 to 3; network 3 is between the routers.
 type routedPlan struct {
 	wire       Wire
 	v6, silent bool
@@ -33,7 +33,7 @@ func (p routedPlan) prefix() string {
 	return "/24"
 }
 
-// add is the command that gives an interface its address, in use at once.
+// add returns the command that gives an interface its address, usable at once.
 func (p routedPlan) add(net, host int, device string) []string {
 	command := []string{"ip", "address", "add", p.host(net, host) + p.prefix(), "dev", device}
 	if p.v6 {
@@ -42,7 +42,7 @@ func (p routedPlan) add(net, host int, device string) []string {
 	return command
 }
 
-// route are the commands that make router i, from 0, one.
+// route returns the commands that make host i, from 0, a router.
 func (p routedPlan) route(i int) [][]string {
 	commands := [][]string{p.add(3, i+1, "middle"),
 		{"ip", "route", "add", p.host(2-i, 0) + p.prefix(), "via", p.host(3, 2-i)}}
@@ -50,16 +50,16 @@ func (p routedPlan) route(i int) [][]string {
 		return append(commands, []string{"sysctl", "-q", "-w", "net.ipv4.ip_forward=1"})
 	}
 	commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=1"})
-	if p.silent { // errors of all types are limited, to one in days
+	if p.silent { // one error in days, of any type
 		commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv6.icmp.ratemask=0-255",
 			"net.ipv6.icmp.ratelimit=1000000000"})
 	}
 	return commands
 }
 
-// JoinRouted makes them and starts both urdmads, each on a wire of sockets: UDP or TCP, of
-// either family. The hosts discard what ICMP tells of the path's MTU if silent is set, or
-// the routers don't say it, of IPv6. middle is the MTU between the routers.
+// JoinRouted makes the hosts and routers and starts both urdmads, each on a UDP or TCP wire, IPv4 or IPv6. If silent
+// is set, the hosts ignore ICMP messages about the path's MTU, or, with IPv6, the routers don't send them. middle is
+// the MTU of the link between the routers.
 func (l *Lab) JoinRouted(w Wire, middle int, silent bool) (r *Routed, err error) {
 	r = &Routed{plan: routedPlan{w, w.IPv6, silent}}
 	for i := range r.routers {
@@ -89,7 +89,7 @@ func (l *Lab) JoinRouted(w Wire, middle int, silent bool) (r *Routed, err error)
 	return r, nil
 }
 
-// routedHost makes host i, 1 of network i+1, behind a router.
+// routedHost makes host i, address 1 of network i+1, behind a router.
 func (l *Lab) routedHost(i int, router *Namespace, plan routedPlan) (*Node, error) {
 	ns, err := l.NewNamespace()
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Lab) routedHost(i int, router *Namespace, plan routedPlan) (*Node, erro
 		return nil, err
 	}
 	commands := [][]string{plan.add(i+1, 1, "veth0"), {"ip", "route", "add", "default", "via", plan.host(i+1, 254)}}
-	if plan.silent && !plan.v6 { // 2: messages about the path's MTU are discarded (ip-sysctl)
+	if plan.silent && !plan.v6 { // 2: messages about the path's MTU are ignored (ip-sysctl)
 		commands = append(commands, []string{"sysctl", "-q", "-w", "net.ipv4.ip_no_pmtu_disc=2"})
 	}
 	if err := ns.all(commands); err != nil {
@@ -119,7 +119,7 @@ func (l *Lab) routedHost(i int, router *Namespace, plan routedPlan) (*Node, erro
 	return n, n.configure(portConfig(plan.wire, plan.wire.Device, n.Address, nil))
 }
 
-// SetMiddle gives the link between the routers another MTU.
+// SetMiddle sets the MTU of the link between the routers.
 func (r *Routed) SetMiddle(mtu int) error {
 	for _, n := range r.routers {
 		if err := n.Run("ip", "link", "set", "middle", "mtu", fmt.Sprint(mtu)); err != nil {

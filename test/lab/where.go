@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// This file is what a report on a process that hangs tells of it.
+// This file describes processes, for the report about one that hangs.
 
-// Where tells what each process of this lab is doing, children that have lost their
-// parents included: their environment or command names the lab's directory.
+// Where describes what each process of this lab is doing, including children without a parent: their environment or
+// command contains the lab's directory.
 func (l *Lab) Where() string {
 	var out strings.Builder
 	all, _ := os.ReadDir("/proc")
@@ -29,7 +29,7 @@ func (l *Lab) Where() string {
 	return out.String()
 }
 
-// where tells what each thread of a process is doing.
+// where describes what each thread of a process is doing.
 func where(pid int) string {
 	var out strings.Builder
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))

@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// Wire is what joins two nodes.
+// Wire is a kind of connection between two nodes.
 type Wire struct {
-	// Name tells wires apart in a report.
+	// Name identifies the wire in reports.
 	Name string
-	// Device is the vdev of urdma.json; for memif without role and socket.
+	// Device is the vdev in urdma.json; for memif without role and socket.
 	Device string
-	// MTU of the port; 0 for 1500, DefaultMTU for none in urdma.json.
+	// MTU is the port's MTU; 0: 1500; DefaultMTU: none in urdma.json.
 	MTU int
-	// Kernel tells that the kernel holds the ports' addresses as well.
+	// Kernel: the kernel has the ports' addresses, too.
 	Kernel bool
-	// Capable has urdmads and programs over UDP and TCP run as who runs the lab, with
-	// root's capabilities if that is root; else they are users with none.
+	// Capable: urdmads and programs on UDP and TCP wires run as the lab's user, with root's capabilities if that
+	// is root. Otherwise they run as users without capabilities.
 	Capable bool
-	// IPv6 gives the ports IPv6 addresses; LinkLocal ones of the link alone, by
-	// veth0. The kernels hold addresses of IPv4 beside them (KernelIPv4).
+	// IPv6 gives the ports IPv6 addresses; LinkLocal makes them link-local addresses of veth0. The kernels also
+	// have IPv4 addresses (KernelIPv4).
 	IPv6, LinkLocal bool
-	// Relay, where it is not empty, has a relay between UDP sockets: its flags.
+	// Relay, if not empty, puts a relay between UDP sockets; these are its flags.
 	Relay string
-	// Protocol that the ports speak; empty for the default.
+	// Protocol is the ports' protocol; empty: the default.
 	Protocol string
-	// Workers of each urdmad; 0 for as many as URDMA_WORKERS says, or the default.
+	// Workers is the number of workers of each urdmad; 0: URDMA_WORKERS, or the default.
 	Workers int
-	// Lo has both hosts be one, of two addresses, and its lo the wire.
+	// Lo: both hosts are one, with two addresses, and lo is the wire.
 	Lo bool
 }
 
-// The wires there are. The first two need nothing; UDP and af_packet need network
-// namespaces, which an ordinary user has where user namespaces are allowed.
+// All wires. The first two need nothing. UDP and af_packet need network namespaces, which an ordinary user can make
+// if user namespaces are allowed.
 var (
 	Loopback       = Wire{Name: "loopback", Device: "loopback"}
 	Memif          = Wire{Name: "memif", Device: "memif"}
@@ -49,25 +49,25 @@ var (
 	AFXDPKernel    = Wire{Name: "af_xdp+kernel", Device: "net_af_xdp0,iface=veth0", Kernel: true}
 )
 
-// DefaultMTU leaves a port's MTU to urdmad.
+// DefaultMTU lets urdmad choose a port's MTU.
 const DefaultMTU = -1
 
-// ByDefault is the wire with the MTU that urdmad gives it by itself.
+// ByDefault returns the wire with the MTU that urdmad chooses.
 func (w Wire) ByDefault() Wire {
 	w.Name += "/default"
 	w.MTU = DefaultMTU
 	return w
 }
 
-// Jumbo is the wire with an MTU of 9,000.
+// Jumbo returns the wire with an MTU of 9,000.
 func (w Wire) Jumbo() Wire {
 	w.Name += "/9000"
 	w.MTU = 9000
 	return w
 }
 
-// WithWorkers is the wire with so many workers in each urdmad; 1 is for what several do
-// otherwise.
+// WithWorkers returns the wire with n workers in each urdmad. Tests whose results differ with several workers ask
+// for 1.
 func (w Wire) WithWorkers(n int) Wire {
 	if n > 1 {
 		w.Name += fmt.Sprintf("/%d workers", n)
@@ -76,14 +76,14 @@ func (w Wire) WithWorkers(n int) Wire {
 	return w
 }
 
-// V6 is the wire with IPv6 addresses.
+// V6 returns the wire with IPv6 addresses.
 func (w Wire) V6() Wire {
 	w.Name += "/ipv6"
 	w.IPv6 = true
 	return w
 }
 
-// OfTheLink is the wire with link-local addresses of IPv6.
+// OfTheLink returns the wire with link-local IPv6 addresses.
 func (w Wire) OfTheLink() Wire {
 	w = w.V6()
 	w.Name += "/link-local"
@@ -91,11 +91,11 @@ func (w Wire) OfTheLink() Wire {
 	return w
 }
 
-// KernelIPv4 is what the kernel of host i, from 0, holds beside an IPv6 address: many
-// programs tell each other by TCP over IPv4 alone.
+// KernelIPv4 returns the IPv4 address of host i's kernel, from 0, if the wire has IPv6: many programs exchange their
+// numbers only by TCP over IPv4.
 func KernelIPv4(i int) string { return fmt.Sprintf("198.18.1.%d", i+1) }
 
-// address is that of host i in network n of the lab.
+// address returns the address of host i in network n of the lab.
 func (w Wire) address(n, i int) string {
 	if w.LinkLocal {
 		return fmt.Sprintf("fe80::18:%d:%d%%veth0", n, i)
@@ -106,8 +106,7 @@ func (w Wire) address(n, i int) string {
 	return fmt.Sprintf("198.18.%d.%d", n, i)
 }
 
-// OverLo is the wire between two urdmads of one host, over its lo. The kernel holds the
-// addresses.
+// OverLo returns the wire between two urdmads of one host, over its lo. The kernel has the addresses.
 func (w Wire) OverLo() Wire {
 	w.Name += "/lo"
 	w.MTU = DefaultMTU
@@ -115,19 +114,17 @@ func (w Wire) OverLo() Wire {
 	return w
 }
 
-// Relayed is the wire with a relay in its midst that does to datagrams what the
-// flags of udprelay say.
+// Relayed returns the wire with a relay in the middle; flags are those of udprelay.
 func (w Wire) Relayed(flags string) Wire {
 	w.Name += "/relayed " + flags
 	w.Relay = flags
 	return w
 }
 
-// NeedsNamespaces tells whether the wire joins network namespaces.
+// NeedsNamespaces reports whether the wire joins network namespaces.
 func (w Wire) NeedsNamespaces() bool { return w.Device != "loopback" && w.Device != "memif" }
 
-// Can reports why a wire can't be had here: nil, or an error that says what it
-// takes.
+// Can returns nil if the wire can be set up here, or an error that says what it needs.
 func (l *Lab) Can(w Wire) error {
 	switch {
 	case !w.NeedsNamespaces() || os.Getuid() == 0:
@@ -145,8 +142,8 @@ func (w Wire) mtu() int {
 	return w.MTU
 }
 
-// Join sets up the wire and starts both urdmads: each with its configuration
-// and whatever settings adds to it. On the loopback both nodes are one.
+// Join sets up the wire and starts both urdmads, each with its configuration and the additional settings. On loopback
+// both nodes are one.
 func (l *Lab) Join(w Wire, settings Config) (a, b *Node, err error) {
 	switch {
 	case w.Device == "loopback":
@@ -195,7 +192,7 @@ func ordinaryUser() int {
 	return 0
 }
 
-// SeveralWorkers tells whether each urdmad has more than one.
+// SeveralWorkers reports whether each urdmad has more than one worker.
 func (w Wire) SeveralWorkers() bool { return w.workers() > 1 }
 
 func (w Wire) workers() int {

@@ -11,9 +11,8 @@ const (
 	protoUDP      = 17
 )
 
-// datagram finds the IPv4 header and the UDP datagram of a frame; ok is false
-// for anything a NIC would not look into either (other protocols, fragments,
-// lengths that don't fit).
+// datagram finds the IPv4 header and the UDP datagram in a frame. ok is false for frames that a NIC would ignore, too
+// (other protocols, fragments, wrong lengths).
 func datagram(frame []byte) (ip, udp []byte, ok bool) {
 	if len(frame) < port.EtherHeaderLen+20 || binary.BigEndian.Uint16(frame[12:]) != etherTypeIPv4 {
 		return nil, nil, false
@@ -36,7 +35,7 @@ func datagram(frame []byte) (ip, udp []byte, ok bool) {
 	return ip, udp[:size], true
 }
 
-// verify checks a received frame as an offloading NIC does.
+// verify checks a received frame as a NIC with checksum offload does.
 func verify(frame []byte) (f port.Flags) {
 	ip, udp, ok := datagram(frame)
 	if !ok {
@@ -55,8 +54,7 @@ func verify(frame []byte) (f port.Flags) {
 	return f | port.RxUDPGood
 }
 
-// fillUDP computes the UDP checksum in place (RFC 768: a sum of 0 is sent as
-// all ones).
+// fillUDP computes the UDP checksum in place (RFC 768: a sum of 0 is sent as all ones).
 func fillUDP(frame []byte) {
 	ip, udp, ok := datagram(frame)
 	if !ok || udp == nil {

@@ -6,8 +6,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// receive puts an arrived frame into the receive ring and says what became of
-// it. The caller holds the network's lock.
+// receive puts an arrived frame into the receive ring and returns its fate. The caller holds the network's lock.
 func (q *queue) receive(frame []byte) string {
 	if len(frame) > q.pool.size {
 		q.counters.RxErrors.Add(1)
@@ -149,8 +148,7 @@ func (q *queue) transmit(buf uint32) {
 	})
 }
 
-// ArmRx implements port.Queue. On a virtual clock nothing can interrupt, so fd
-// is always -1.
+// ArmRx implements port.Queue. A virtual clock has no interrupts, so fd is always -1.
 func (q *queue) ArmRx() (fd int, armed bool) {
 	q.port.net.mu.Lock()
 	defer q.port.net.mu.Unlock()

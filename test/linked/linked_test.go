@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// send puts frames carrying their numbers on a's wire.
+// send sends frames with their numbers on a's wire.
 func send(t *testing.T, p *Port, from, count int) {
 	t.Helper()
 	pk := make([]port.Packet, count)
@@ -55,8 +55,7 @@ func recv(p *Port) (seqs []int) {
 	}
 }
 
-// lossy runs 2000 frames over a bad wire and returns the transcript and the
-// order of arrival.
+// lossy sends 2,000 frames over a lossy wire and returns the transcript and the order of arrival.
 func lossy(t *testing.T, seed uint64) (transcript string, seqs []int) {
 	n := New(seed)
 	var b strings.Builder

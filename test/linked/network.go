@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Network is a virtual clock with what is due on it. All its ports share its
-// lock, so ports may be driven from different goroutines (a run is only
-// repeatable if one goroutine drives them all).
+// Network is a virtual clock with its events. All its ports share its lock, so different goroutines may drive them; a
+// run can be repeated only if one goroutine drives them all.
 type Network struct {
 	mu     sync.Mutex
 	now    int64
@@ -19,7 +18,7 @@ type Network struct {
 	trace  func(Event)
 }
 
-// What happened to a frame, in Event.What.
+// Fates of a frame, for Event.What.
 const (
 	Sent       = "sent"
 	Delivered  = "delivered"
@@ -31,7 +30,7 @@ const (
 	Oversize   = "oversize"
 )
 
-// Event is one line of a run's transcript. Frame is only valid during the call.
+// Event is one line of a run's transcript. Frame is valid only during the call.
 type Event struct {
 	At    int64  // nanoseconds on the virtual clock
 	From  string // the sending port's name
@@ -39,31 +38,29 @@ type Event struct {
 	Frame []byte
 }
 
-// New makes a network whose clock reads 0. Print the seed in the test that
-// uses it.
+// New makes a network whose clock reads 0. The test should print the seed.
 func New(seed uint64) *Network {
 	return &Network{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x75726d61))}
 }
 
-// Seed is what New was given.
+// Seed returns New's argument.
 func (n *Network) Seed() uint64 { return n.seed }
 
-// Trace makes the network report each frame's fate to f, in order. f must not
-// call back into the network.
+// Trace makes the network report the fate of each frame to f, in order. f must not call the network.
 func (n *Network) Trace(f func(Event)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.trace = f
 }
 
-// Now is the virtual time in nanoseconds.
+// Now returns the virtual time in nanoseconds.
 func (n *Network) Now() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.now
 }
 
-// Next is when the next frame is due; ok is false when none is under way.
+// Next returns the time of the next event; ok is false if there is none.
 func (n *Network) Next() (at int64, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,8 +70,8 @@ func (n *Network) Next() (at int64, ok bool) {
 	return n.events[0].at, true
 }
 
-// Advance moves the clock to the given time and delivers everything due on the
-// way, each at its own time. A time in the past changes nothing.
+// Advance moves the clock to the given time and delivers everything due until then, each at its own time. A time in
+// the past changes nothing.
 func (n *Network) Advance(to int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,7 +79,7 @@ func (n *Network) Advance(to int64) {
 	n.now = max(n.now, to)
 }
 
-// run does what is due up to and including to. The caller holds the lock.
+// run executes the events up to and including to. The caller holds the lock.
 func (n *Network) run(to int64) {
 	for len(n.events) > 0 && n.events[0].at <= to {
 		e := heap.Pop(&n.events).(event)
@@ -91,7 +88,7 @@ func (n *Network) run(to int64) {
 	}
 }
 
-// at schedules do; equal times keep the order of scheduling.
+// at schedules do. Events of equal times run in the order of scheduling.
 func (n *Network) at(t int64, do func()) {
 	n.seq++
 	heap.Push(&n.events, event{at: max(t, n.now), seq: n.seq, do: do})

@@ -2,28 +2,27 @@ package linked
 
 import "fmt"
 
-// owner is who may touch a buffer.
+// owner is the present owner of a buffer.
 type owner uint8
 
 const (
 	ownedPool owner = iota // free
 	ownedRing              // received, waiting for Rx
-	ownedRx                // the caller's, from Rx
-	ownedTx                // the caller's, from Alloc
-	ownedWire              // taken by Tx
+	ownedRx                // the caller, from Rx
+	ownedTx                // the caller, from Alloc
+	ownedWire              // passed to Tx
 	owners
 )
 
-// poison overwrites a buffer when the caller gives it back, so that a late read
-// is seen as garbage.
+// poison overwrites a buffer that the caller gives back, so that a later read returns garbage.
 const poison = 0xdb
 
-// pool holds a port's buffers and who owns each.
+// pool has a port's buffers and their owners.
 type pool struct {
 	size   int
 	bytes  [][]byte
 	owner  []owner
-	order  []uint64 // of ownedTx buffers: their place in allocation order
+	order  []uint64 // for ownedTx buffers: their position in the order of allocation
 	free   []uint32
 	counts [owners]int
 	misuse func(string)
@@ -72,8 +71,8 @@ func (p *pool) put(buf uint32) {
 	p.free = append(p.free, buf)
 }
 
-// owned resolves a packet's Ref and checks that the buffer is in one of the
-// given states; otherwise the misuse is reported and ok is false.
+// owned returns the buffer of a packet's Ref and checks that it has one of the given owners. Otherwise it reports the
+// misuse, and ok is false.
 func (p *pool) owned(ref uintptr, doing string, want ...owner) (buf uint32, ok bool) {
 	if ref == 0 || ref > uintptr(len(p.owner)) {
 		p.misuse(fmt.Sprintf("%s: Ref %d is no buffer of this port", doing, ref))

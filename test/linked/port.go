@@ -6,14 +6,14 @@ import (
 	"urdma/dpdk/port"
 )
 
-// Options describe one test port. Zero values give the defaults named.
+// Options describe one test port. A zero value means the default in the comment.
 type Options struct {
 	Name string
 	MAC  [6]byte
 	MTU  int // 1500
 
 	RxRing  int // frames waiting for Rx: 512
-	TxRing  int // frames taken by Tx and not yet sent: 512
+	TxRing  int // frames passed to Tx and not yet sent: 512
 	Buffers int // buffers in all: 8192
 	// ReceiveWindow is the port's (port.Info); 0: unlimited
 	ReceiveWindow int
@@ -22,8 +22,8 @@ type Options struct {
 	// and UDP checksums on receive, and set the flags.
 	Checksum bool
 
-	// Misuse is called when buffers are used against the rules of package port.
-	// nil panics: a test should fail loudly.
+	// Misuse is called for a buffer that is used against the rules of package port. nil panics, so that the test
+	// fails.
 	Misuse func(what string)
 }
 
@@ -57,7 +57,7 @@ type Port struct {
 	link   port.LinkState
 }
 
-// queue is a port's one queue.
+// queue is the only queue of a port.
 type queue struct {
 	port *Port
 	pool pool
@@ -65,8 +65,8 @@ type queue struct {
 	rx      []arrival // frames waiting for Rx, oldest first
 	txq     []uint32  // buffers taken by Tx, not flushed
 	flying  int       // buffers flushed, still being transmitted
-	allocNo uint64    // order number of the last Alloc
-	sentNo  uint64    // order number of the last packet Tx took
+	allocNo uint64    // number of the last allocation
+	sentNo  uint64    // number of the last packet passed to Tx
 
 	counters port.Counters
 }
@@ -82,7 +82,7 @@ var (
 	_ port.Queue = (*queue)(nil)
 )
 
-// Pair joins two new ports: ab is the wire from a to b, ba the one back.
+// Pair joins two new ports: ab is the wire from a to b, ba the wire back.
 func (n *Network) Pair(a, b Options, ab, ba Path) (*Port, *Port) {
 	pa, pb := n.newPort(a, "a", 0xa), n.newPort(b, "b", 0xb)
 	pa.out = &wire{net: n, path: ab, from: pa, to: pb, up: true}
@@ -109,15 +109,14 @@ func (n *Network) newPort(o Options, name string, mac byte) *Port {
 	return p
 }
 
-// SetPath changes what the wire leaving this port does from now on. Frames
-// under way keep their fate.
+// SetPath changes the faults of the wire that leaves this port. Frames under way keep their fate.
 func (p *Port) SetPath(path Path) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	p.out.path = path
 }
 
-// SetLink plugs or pulls the cable: both directions, frames under way included.
+// SetLink connects or disconnects the cable. This affects both directions, including frames under way.
 func (p *Port) SetLink(up bool) {
 	for _, end := range []*Port{p, p.out.to} {
 		p.net.mu.Lock()
@@ -127,17 +126,15 @@ func (p *Port) SetLink(up bool) {
 	}
 }
 
-// Inject puts a frame on the wire that leaves this port as somebody else on the
-// network would: no buffer or ring of the port is used. Delay, reordering and
-// corruption of the path apply, Drop and Loss don't.
+// Inject puts a frame on the wire that leaves this port, as another host on the network would: no buffer or ring of
+// the port is used. Delay, reordering and corruption of the path apply, Drop and Loss don't.
 func (p *Port) Inject(frame []byte) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	p.out.deliver(frame, p.net.now)
 }
 
-// Outstanding is how many buffers the caller owns now: 0 when a test that
-// keeps nothing is done.
+// Outstanding returns the number of buffers that the caller owns: 0 at the end of a test that keeps none.
 func (p *Port) Outstanding() int {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()

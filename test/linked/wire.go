@@ -2,22 +2,21 @@ package linked
 
 import "time"
 
-// Path says what one direction of a pair does to frames. The zero Path delivers
-// every frame at once and intact. Probabilities are 0 to 1, drawn for each
-// frame from the network's generator.
+// Path describes the faults of one direction of a pair. The zero Path delivers every frame at once and unchanged.
+// Probabilities are 0 to 1, drawn for each frame from the network's generator.
 type Path struct {
 	Loss      float64
-	Duplicate float64 // a second copy follows by its own delay
+	Duplicate float64 // a second copy follows, with its own delay
 	Corrupt   float64 // one bit somewhere in the frame is flipped
-	Reorder   float64 // the frame is held back ReorderBy, so that later ones pass it
+	Reorder   float64 // the frame is delayed by ReorderBy, so that later ones overtake it
 
 	Delay     time.Duration // from the end of transmission to arrival
 	Jitter    time.Duration // up to this much more, evenly; order is kept
 	ReorderBy time.Duration // 0 means 10 µs
-	Rate      int64         // bits per second; 0 is as fast as the sender
+	Rate      int64         // bits per second; 0: as fast as the sender
 
-	// Drop, if set, sees the frames one by one (n counts from 0) before chance
-	// does, and loses those it answers true for. It must not call the network.
+	// Drop, if set, is called for each frame (n counts from 0) before random faults, and drops the frame if it
+	// returns true. It must not call the network.
 	Drop func(n uint64, frame []byte) bool
 }
 
@@ -28,15 +27,15 @@ type wire struct {
 	from, to *Port
 	up       bool
 	sent     uint64 // frames offered to Path.Drop
-	busy     int64  // when the transmitter is done with what it has
+	busy     int64  // when the transmitter is free
 	last     int64  // latest in-order arrival so far
 }
 
 // etherOverhead is preamble, frame check sequence and gap, in bytes.
 const etherOverhead = 24
 
-// transmit puts one frame on the wire and calls done when the sender's buffer
-// is no longer needed. The caller holds the network's lock.
+// transmit puts one frame on the wire and calls done when the sender's buffer is no longer needed. The caller holds
+// the network's lock.
 func (w *wire) transmit(frame []byte, done func()) {
 	n := w.net
 	end := n.now
@@ -53,8 +52,7 @@ func (w *wire) transmit(frame []byte, done func()) {
 	n.at(end, done)
 }
 
-// send decides the frame's fate. What goes on is a copy: the sender's buffer is
-// the sender's.
+// send decides the frame's fate and sends a copy, because the sender reuses its buffer.
 func (w *wire) send(frame []byte, end int64) {
 	n, p := w.net, &w.path
 	i := w.sent
@@ -109,8 +107,8 @@ func (w *wire) arrive(data []byte) {
 	w.net.report(w.from.info.Name, w.to.queue.receive(data), data)
 }
 
-// chance draws only where a probability is set, so that switching one fault on
-// does not change the draws of the others more than it must.
+// chance draws a number only if the probability is not 0, so that enabling one fault hardly changes the draws for
+// others.
 func (w *wire) chance(p float64) bool {
 	return p > 0 && w.net.rng.Float64() < p
 }

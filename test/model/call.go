@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// call carries a call out.
+// call executes a call.
 func (j *Judge) call(p *Program, s *state, c Call) (syscall.Errno, error) {
 	i := j.sides[c.Side]
 	if s.leftOut(&c) {

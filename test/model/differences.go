@@ -1,9 +1,9 @@
 package model
 
-// This file is the list of what providers may do differently, with what allows it. Each of these gives several
-// states; docs/VERBS.md has the same list for readers.
+// This file lists what providers may do differently, each with its source. A difference gives several states;
+// docs/VERBS.md has the same list for readers.
 
-// refusal is why a peer refuses an RDMA message.
+// refusal is the reason for which a peer refuses an RDMA message.
 type refusal int
 
 const (
@@ -24,7 +24,7 @@ func (s state) refused(side, qp int, why refusal) (next []state) {
 		n.see(1-side, ofReceives+qp, "%d status %d", r.ID, remAccess)
 		next = n.refuse(side, qp, remAccess, eventAccess)
 	}
-	if w.right() == remoteWrite { // the packets before the one that was refused
+	if w.right() == remoteWrite { // the packets before the refused one
 		s.forgetTarget(side, qp, w)
 	}
 	if why != misaligned {
@@ -39,7 +39,8 @@ func (s state) refused(side, qp int, why refusal) (next []state) {
 	return next
 }
 
-// forgetTarget makes unknown what a refused Write may have written: the first packets, if the key was right for them.
+// forgetTarget makes the bytes unknown that a refused Write may have written: its first packets, if the key was right
+// for them.
 func (s *state) forgetTarget(side, qp int, w *Send) {
 	for n := length(w.Elements); n > 0; n-- {
 		if s.p.Access&w.right() != 0 && s.remote(1-side, qp, w, n) {
@@ -130,7 +131,7 @@ func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
 	return next
 }
 
-// forgetReceive makes unknown what came before a message was refused.
+// forgetReceive makes the bytes unknown that a message wrote before it was refused.
 func (s *state) forgetReceive(side int, r Receive) {
 	for _, e := range r.Elements {
 		if s.local(side, e, localWrite) {
@@ -139,7 +140,7 @@ func (s *state) forgetReceive(side int, r Receive) {
 	}
 }
 
-// badInvalidation: no page says which error a Send with Invalidate of a wrong key is, nor what becomes of the receive.
+// badInvalidation: no page says which error a Send with Invalidate of a wrong key has, nor how its receive completes.
 func (s state) badInvalidation(side, qp int, r Receive) (next []state) {
 	s.forgetReceive(1-side, r)
 	for _, status := range []int{remAccess, remInvalid, remOp} {

@@ -2,7 +2,7 @@ package model
 
 import "math/rand/v2"
 
-// generator makes a program; it knows what it has made so far, and nothing of what that leads to.
+// generator makes a program; it knows the calls so far, but not their results.
 type generator struct {
 	*rand.Rand
 	p       Program
@@ -10,10 +10,10 @@ type generator struct {
 	posted  [2][2]int // sends since the queue pair was connected
 	slot    int
 	ended   bool       // the last call ends a connection at one side
-	windows [2][2]Send // the last bind of each
+	windows [2][2]Send // the last bind of each window
 }
 
-// Generate makes the program of a seed.
+// Generate makes a program from a seed.
 func Generate(seed uint64) Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	g.p = Program{Shared: g.one(2), SRQ: g.one(3), SigAll: g.one(5), Windows: g.one(3), RNRRetry: 7,
@@ -35,7 +35,7 @@ func Generate(seed uint64) Program {
 	for range 4 + g.IntN(20) {
 		c := g.call()
 		g.add(c)
-		if g.ended && !g.one(4) { // nearly always: what waits for a peer in the error state takes a second to notice
+		if g.ended && !g.one(4) { // nearly always: it takes a second to notice a peer in the error state
 			g.connect(c.QP)
 		}
 		g.ended = false
@@ -66,7 +66,7 @@ func (g *generator) call() Call {
 		states := []int{stateReset, stateInit, stateRTR, stateRTS, stateRTS, stateSQD, stateSQD, stateErr, stateErr}
 		to := states[g.IntN(len(states))]
 		g.ended = to == stateErr || to == stateReset
-		if to == stateReset && g.one(2) { // and on from there
+		if to == stateReset && g.one(2) { // and from RESET to other states
 			g.add(Call{What: "state", Side: side, QP: qp, Number: to})
 			g.add(Call{What: "state", Side: side, QP: qp, Number: stateInit})
 			to = states[g.IntN(len(states))]
@@ -75,7 +75,7 @@ func (g *generator) call() Call {
 	case n < 96:
 		return Call{What: "limit", Side: side, Number: g.IntN(4)}
 	case n < 97:
-		g.connect(0) // nothing uses the memory meanwhile
+		g.connect(0) // the memory is not in use
 		g.connect(1)
 		return Call{What: "deregister", Side: side, Number: g.IntN(3)}
 	case n < 98:
@@ -90,7 +90,7 @@ func (g *generator) size() int {
 	return sizes[g.IntN(len(sizes))]
 }
 
-// split makes one or two elements of a part of the own memory.
+// split makes one or two elements of a part of the side's own memory.
 func (g *generator) split(key string, offset, length int) []Element {
 	if length == 0 {
 		return nil
@@ -162,11 +162,12 @@ func (g *generator) request(side, qp int) Send {
 	return w
 }
 
-// ownPart is where a queue pair's own Reads and atomics go to, and peersPart what its peer writes to.
+// ownPart is the target of a queue pair's own Reads and atomics; peersPart is written by its peer.
 func ownPart(qp int) int   { return inStart + (2*qp+1)*partBytes }
 func peersPart(qp int) int { return inStart + 2*qp*partBytes }
 
-// source is memory that nobody writes, or what the queue pair's Reads wrote: fenced, as they may still be on the way.
+// source returns memory that nobody writes, or memory that the queue pair's Reads wrote; then the send is fenced, as
+// the Reads may not be finished.
 func (g *generator) source(qp int, w *Send) {
 	size := g.size()
 	if g.one(4) {
@@ -180,7 +181,7 @@ func (g *generator) source(qp int, w *Send) {
 	}
 }
 
-// target names memory of the peer.
+// target returns memory of the peer.
 func (g *generator) target(side, qp int, w *Send) {
 	v := &g.windows[1-side][g.IntN(2)]
 	switch {
@@ -220,7 +221,7 @@ func (g *generator) bind(side, qp int, w *Send) {
 	*v = *w
 }
 
-// fault makes one request in eight one that is to fail.
+// fault makes one request in eight one that must fail.
 func (g *generator) fault(w *Send) {
 	wrong := []string{"out", "receive", "foreign", "gone", "nonsense"}
 	switch g.IntN(40) {
@@ -238,7 +239,7 @@ func (g *generator) fault(w *Send) {
 		if w.right() != 0 {
 			i := g.IntN(len(wrong))
 			w.Key.Of = wrong[i]
-			if i < 2 { // in its bounds, so that only the right is wrong
+			if i < 2 { // within its bounds, so that only the right is wrong
 				w.At = regions[2*i].start + 8*g.IntN(16)
 			}
 		}

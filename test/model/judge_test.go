@@ -15,18 +15,18 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// wires are those that programs run over; on the first, both sides have one urdmad. In each group what a side sends is
-// one stream, or is not.
+// wires are the wires on which programs run; on the first, both sides have one urdmad. In each group the messages of
+// a side are either one stream, or not.
 var (
 	wires     = []lab.Wire{lab.Loopback, lab.RoCE, lab.Memif, lab.UDP, lab.TCP}
 	inStreams = wires[2:]
 )
 
-// fixedSeeds is how many programs always run. Those of fresh seeds are make test-long's: one that fails may show a gap of
-// the model, and is to be read before it is somebody's fault.
+// fixedSeeds is the number of programs that always run. Only make test-long runs programs of new seeds, because a
+// failure may also show a gap in the model.
 const fixedSeeds = 25
 
-// providerEnv names an interpreter that runs on the machine's own provider of libibverbs, such as the kernel's rxe.
+// providerEnv names an interpreter that uses the machine's own provider of libibverbs, such as the kernel's rxe.
 const providerEnv = "URDMA_TEST_INTERPRETER"
 
 // newJudge joins two hosts by a wire and starts an interpreter on each.
@@ -36,7 +36,7 @@ func newJudge(t *testing.T, w lab.Wire) *Judge {
 	program := filepath.Join(a.Directory(), "interpreter")
 	compile(t, program)
 	j := judge(t, a.Directory(), func(side int, socket string) error {
-		// Shown as iWARP, a queue pair begins in INIT.
+		// A queue pair on a device shown as iWARP begins in INIT.
 		p, err := []*lab.Node{a, b}[side].Exec("env", "URDMA_TRANSPORT=roce", program, socket)
 		t.Cleanup(func() {
 			if t.Failed() {
@@ -59,7 +59,7 @@ func compile(t *testing.T, program string) {
 
 func judge(t *testing.T, directory string, start func(side int, socket string) error) *Judge {
 	t.Helper()
-	if err := os.Chmod(directory, 0o755); err != nil { // both sides come in
+	if err := os.Chmod(directory, 0o755); err != nil { // both sides need access
 		t.Fatal(err)
 	}
 	j, err := NewJudge(directory, func(side int, socket string) error {
@@ -72,7 +72,7 @@ func judge(t *testing.T, directory string, start func(side int, socket string) e
 	return j
 }
 
-// check runs the program of a seed; one that fails is made shorter and printed.
+// check runs the program of a seed; if it fails, check shortens and prints it.
 func check(t *testing.T, j *Judge, seed uint64) {
 	t.Helper()
 	err := j.Run(Generate(seed))
@@ -96,8 +96,8 @@ func check(t *testing.T, j *Judge, seed uint64) {
 	t.Fatalf("URDMA_SEED=%d, shorter; a file of testdata/cases makes it a case:\n%s\n%s", seed, failure.Text, short)
 }
 
-// programs runs the programs of URDMA_SEED, n or n-m, or else of the fixed seeds and, in make test-long, of fresh
-// ones for a while.
+// programs runs the programs of URDMA_SEED, n or n-m. Otherwise it runs those of the fixed seeds, and in make
+// test-long those of new seeds for a while.
 func programs(t *testing.T, j *Judge) {
 	t.Helper()
 	if of := os.Getenv("URDMA_SEED"); of != "" {
@@ -135,7 +135,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestCases runs the programs that once failed.
+// TestCases runs the programs that have failed in the past.
 func TestCases(t *testing.T) {
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func runCase(j *Judge, file string) error {
 	return j.Run(p)
 }
 
-// TestProvider runs programs on the machine's own provider, where one is named.
+// TestProvider runs programs on the machine's own provider, if one is named.
 func TestProvider(t *testing.T) {
 	program := os.Getenv(providerEnv)
 	if program == "" {

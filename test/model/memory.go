@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Each side's memory: bytes that are only read, bytes that RDMA may write, and slots for receives. IN has a part for
-// each queue pair and direction, so that no two queue pairs write to the same bytes at once.
+// Each side's memory has bytes that are only read, bytes that RDMA may write, and slots for receives. IN has a part
+// for each queue pair and direction, so that no two queue pairs write to the same bytes at once.
 const (
 	outBytes     = 6144
 	partBytes    = 6144
@@ -20,10 +20,10 @@ const (
 	parts        = inParts + slots
 )
 
-// unknown is a byte that the specification leaves open.
+// unknown is a byte whose value the specification leaves open.
 const unknown = -1
 
-// memory is one side's. A part that changes is copied, so that states share what is the same.
+// memory is the memory of one side. A part is copied when it changes, so that states share equal parts.
 type memory [parts]part
 
 type part struct {
@@ -53,7 +53,7 @@ func partOf(offset int) (part, within int) {
 	return inParts + (offset-receiveStart)/slotBytes, (offset - receiveStart) % slotBytes
 }
 
-// outByte is what the interpreter writes into OUT.
+// outByte returns the interpreter's initial byte in OUT.
 func outByte(i int) int16 { return int16(byte(i*7 + i>>8 + outBytes)) }
 
 func (m *memory) at(offset int) int16 {

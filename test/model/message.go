@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// steps returns what may happen next to a send of any queue pair; must tells that some of it has to.
+// steps returns what may happen next to a send of any queue pair; must means that one of these steps must happen.
 func (s *state) steps() (next []state, must bool) {
 	for side := range 2 {
 		for qp := range 2 {
@@ -26,7 +26,7 @@ func (s *state) steps() (next []state, must bool) {
 	return next, must
 }
 
-// begin returns what may become of the first send that has not been carried out.
+// begin returns the possible results of the first send that has not been carried out.
 func (s *state) begin(side, qp int) (next []state, must bool) {
 	p, peer := &s.pairs[side][qp], &s.pairs[1-side][qp]
 	if p.refusal != 0 {
@@ -36,7 +36,7 @@ func (s *state) begin(side, qp int) (next []state, must bool) {
 	if !halted && p.sends[p.done].local() {
 		return s.doLocal(side, qp)
 	}
-	// An unreachable peer is noticed by the oldest request that it has not acknowledged.
+	// The oldest unacknowledged request reveals an unreachable peer.
 	if (!peer.receiving() || s.stale[qp]) && (p.done > 0 || !halted) && !p.sends[0].local() {
 		n := *s
 		n.failSend(side, qp, retryExc)
@@ -61,10 +61,10 @@ func (s *state) begin(side, qp int) (next []state, must bool) {
 	return next, must
 }
 
-// waits: the send that is next has found no receive.
+// waits reports whether the next send has found no receive.
 func (p *pair) waits() bool { return p.done < len(p.sends) && p.sends[p.done].ID == p.waiting }
 
-// begunBefore are the sends that were carried out and not acknowledged.
+// begunBefore returns the sends that were carried out and not acknowledged.
 func (p *pair) begunBefore() []*Send {
 	var before []*Send
 	for i := range p.done {
@@ -95,12 +95,12 @@ func (w *Send) atomic() bool {
 	return w.Opcode == "CAS" || w.Opcode == "ADD"
 }
 
-// takesReceive: the peer needs a receive for it.
+// takesReceive reports whether the message needs a receive of the peer.
 func (w *Send) takesReceive() bool {
 	return w.Opcode == "WRITE_IMM" || w.Opcode == "SEND" || w.Opcode == "SEND_IMM" || w.Opcode == "SEND_INV"
 }
 
-// right is the access right that the peer's memory needs; 0 if none is named.
+// right returns the access right that the request needs in the peer's memory; 0 if it names none.
 func (w *Send) right() int {
 	switch w.Opcode {
 	case "WRITE", "WRITE_IMM":
@@ -144,7 +144,7 @@ func (s *state) localError(side int, w *Send) int {
 	return success
 }
 
-// remote reports whether a key of a side lets its queue pair's peer do something.
+// remote reports whether a key of a side allows an operation to its queue pair's peer.
 func (s *state) remote(side, qp int, w *Send, length int) bool {
 	for i, r := range regions {
 		if r.name == w.Key.Of {
@@ -188,7 +188,7 @@ func (s state) doLocal(side, qp int) ([]state, bool) {
 	return next, true
 }
 
-// bind of type 2: the window must not be bound, the memory registered for it.
+// A window of type 2 must not be bound, and its memory must be registered for it.
 func (s *state) bind(side, qp int, w *Send) int {
 	r := &regions[w.Region]
 	v := &s.windows[side][w.Window]
@@ -210,7 +210,7 @@ func (s *state) invalidate(side, qp int, key Key) bool {
 	return true
 }
 
-// deliver returns what may become of a send whose peer can receive.
+// deliver returns the possible results of a send whose peer can receive.
 func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 	to := 1 - side
 	size := length(w.Elements)
@@ -255,7 +255,8 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 	return []state{s}, true
 }
 
-// answer remembers what is read for the send that is carried out. Until it is acknowledged, some of it may be there.
+// answer records what a send reads when it is carried out. Until it is acknowledged, some of the data may have
+// arrived.
 func (s *state) answer(side, qp int, data []int16) {
 	p := &s.pairs[side][qp]
 	s.forgetResults(side, &p.sends[p.done])
@@ -296,7 +297,7 @@ func (s *state) change(side, qp int, w *Send) {
 	s.answer(side, qp, old)
 }
 
-// receives is the queue whose receives a queue pair takes.
+// receives returns the queue from which a queue pair takes its receives.
 func (s *state) receives(side, qp int) *[]Receive {
 	if s.p.SRQ {
 		return &s.shared[side]
@@ -344,7 +345,7 @@ func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	return next, true
 }
 
-// wrongElements reports whether elements that so many bytes need, and others, can't be written.
+// wrongElements reports whether elements that a message of n bytes needs can't be written, and whether others can't.
 func (s *state) wrongElements(side int, r Receive, bytes int) (needed, unneeded bool) {
 	for _, e := range r.Elements {
 		wrong := !s.local(side, e, localWrite)
@@ -377,7 +378,7 @@ func (s state) place(side, qp int, w *Send, r Receive) []state {
 	return []state{s}
 }
 
-// notReady: the peer has no receive. A Write with immediate data may have been written for the most part.
+// notReady: the peer has no receive. Most of a Write with immediate data may have been written.
 func (s state) notReady(side, qp int, w *Send) ([]state, bool) {
 	p := &s.pairs[side][qp]
 	waited := p.waits()

@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// depth is how many work requests each queue was asked to have.
+// depth is the requested number of work requests in each queue.
 const depth = 16
 
 // pair is one side's queue pair.
 type pair struct {
 	state     int
 	destroyed bool
-	// sends are those that have not completed. The peer has carried out the first done of them. In SQD no more than
-	// begun of them begin.
+	// sends are the sends that have not completed. The peer has carried out the first done of them. In SQD at
+	// most begun of them begin.
 	sends       []Send
 	done, begun int
 	// waiting is the ID of the send for which the peer had no receive.
@@ -37,26 +37,27 @@ type window struct {
 	region                       int
 }
 
-// state is all that the model knows; a value that is copied. Slices in it are never changed in place.
+// state is everything that the model knows. It is copied as a value; slices in it are never changed in place.
 type state struct {
 	p *Program
-	// stream: what one side sends, answers included, is one stream (differences.go). rxe: as Linux's rxe does
-	// (differences.go).
+	// stream: the messages of a side, answers included, are one stream (differences.go). rxe: the provider is
+	// Linux's rxe (differences.go).
 	stream, rxe bool
 	pairs       [2][2]pair // by side and number
 	shared      [2][]Receive
 	limits      [2]int
-	gone        [2][5]bool // the regions
+	gone        [2][5]bool // regions that were deregistered
 	windows     [2][2]window
 	// stale: one side of the connection was reset without the other.
 	stale  [2]bool
 	memory [2]memory
-	// seen is what the program gets to see, in order: completions of the send and receive queue of each queue pair,
-	// and asynchronous events: errors of the queue pairs, the last receive of each, and those of the shared queue.
+	// seen is what the program sees, in order: completions of the send and receive queue of each queue pair, and
+	// asynchronous events: errors of the queue pairs, the last receive of each, and events of the shared queue.
 	seen [2][streams]string
 }
 
-// Streams of seen: of queue pair i those of sends, receives, errors and the last receive; the last of the shared queue.
+// Streams of seen: for queue pair i its sends, receives, errors and last receive; the last stream is the shared
+// queue's.
 const (
 	ofSends, ofReceives, ofErrors, ofLast = 0, 2, 4, 6
 	ofShared                              = 8
@@ -80,13 +81,13 @@ func (s *state) key() string {
 	return fmt.Sprint(s.pairs, s.shared, s.limits, s.gone, s.windows, s.stale, s.seen, h)
 }
 
-// result is a state that a call may lead to, and what it returns.
+// result is a possible state after a call, and the call's errno.
 type result struct {
 	s     state
 	errno syscall.Errno
 }
 
-// call returns what a call may lead to, before anything that happens later.
+// call returns the possible results of a call, before anything that happens later.
 func (s state) call(c Call) []result {
 	if s.leftOut(&c) {
 		return []result{{s, 0}}
@@ -112,7 +113,7 @@ func (s state) call(c Call) []result {
 	return []result{{s, syscall.EBUSY}} // busy
 }
 
-// leftOut: the call names an object that is not there, or no longer; a program can't make it.
+// leftOut reports whether the call names an object that does not exist, so that a program can't make the call.
 func (s *state) leftOut(c *Call) bool {
 	switch c.What {
 	case "limit":
@@ -138,7 +139,8 @@ func (s state) connect(qp int) state {
 	return s
 }
 
-// allowed are the transitions that ibv_modify_qp(3) and the table of states allow, besides those to RESET and ERR.
+// allowed are the transitions that ibv_modify_qp(3) and the table of states allow, in addition to those to RESET and
+// ERR.
 var allowed = [...][2]int{{stateReset, stateInit}, {stateInit, stateInit}, {stateInit, stateRTR}, {stateRTR, stateRTS},
 	{stateRTS, stateRTS}, {stateRTS, stateSQD}, {stateSQD, stateRTS}, {stateSQD, stateSQD}}
 
@@ -157,7 +159,7 @@ func (s state) modify(c Call) (results []result) {
 		s.fail(c.Side, c.QP)
 	case !slices.Contains(allowed[:], [2]int{from, c.Number}):
 		return []result{{s, syscall.EINVAL}}
-	case c.Number == stateSQD && from == stateRTS: // nobody knows how many have begun
+	case c.Number == stateSQD && from == stateRTS: // it is unknown how many have begun
 		p.state = stateSQD
 		for p.begun = p.done; p.begun <= len(p.sends); p.begun++ {
 			results = append(results, result{s, 0})
@@ -201,7 +203,7 @@ func (s state) receive(c Call) []result {
 	if p.state == stateErr && !s.p.SRQ {
 		s.flush(c.Side, c.QP)
 	}
-	if len(*queue) > depth { // it may have more room than was asked for
+	if len(*queue) > depth { // it may have more room than requested
 		return []result{{s, 0}, full}
 	}
 	return []result{{s, 0}}
@@ -217,7 +219,7 @@ func (s state) deregister(c Call) (results []result) {
 	return append(results, result{s, 0})
 }
 
-// see adds to what a program sees.
+// see adds to the events that a program sees.
 func (s *state) see(side, stream int, format string, args ...any) {
 	if s.rxe && stream >= ofErrors && stream < ofShared {
 		return
@@ -234,7 +236,7 @@ func (s *state) completeSend(side, qp int, w *Send, status int) {
 	}
 }
 
-// acknowledge completes the first n sends; they have been carried out.
+// acknowledge completes the first n sends, which have been carried out.
 func (s *state) acknowledge(side, qp, n int) {
 	p := &s.pairs[side][qp]
 	for i := range n {
@@ -263,7 +265,7 @@ func (s *state) flush(side, qp int) {
 	p := &s.pairs[side][qp]
 	for i := range p.sends {
 		w := &p.sends[i]
-		if w.reads() { // its data may have been on the way
+		if w.reads() { // a part of its data may have arrived
 			s.forgetResults(side, w)
 		}
 		s.completeSend(side, qp, w, flushed)
@@ -274,7 +276,7 @@ func (s *state) flush(side, qp int) {
 	p.sends, p.receives, p.done, p.begun, p.refusal = nil, nil, 0, 0, 0
 }
 
-// forgetResults makes unknown what a Read or an atomic may have written to the own memory.
+// forgetResults makes the bytes unknown that a Read or an atomic may have written to the side's own memory.
 func (s *state) forgetResults(side int, w *Send) {
 	for _, e := range w.Elements {
 		if s.local(side, e, localWrite) {
@@ -292,8 +294,8 @@ func (s *state) failSend(side, qp, status int) {
 	s.fail(side, qp)
 }
 
-// refuse has the peer refuse the send after those that were carried out, with an event to its own program. The sender
-// hears of it later.
+// refuse lets the peer refuse the send after those that were carried out, with an event to its own program. The
+// sender learns of it later.
 func (s state) refuse(side, qp, status, event int) []state {
 	if event != 0 {
 		s.see(1-side, ofErrors+qp, "event %d", event)
@@ -303,7 +305,7 @@ func (s state) refuse(side, qp, status, event int) []state {
 	return []state{s}
 }
 
-// hearRefusal returns what becomes of the sends when the refusal arrives.
+// hearRefusal returns the possible results for the sends when the refusal arrives.
 func (s state) hearRefusal(side, qp int) (next []state) {
 	status := s.pairs[side][qp].refusal
 	for _, n := range s.acknowledgeBeforeRefusal(side, qp) {
@@ -313,7 +315,7 @@ func (s state) hearRefusal(side, qp int) (next []state) {
 	return next
 }
 
-// explore returns all states that calls lead to, which returned errnos, once nothing more must happen.
+// explore returns all possible states after calls that returned errnos, when nothing more must happen.
 func explore(from []state, calls []Call, errnos []syscall.Errno) (settled []state) {
 	type node struct {
 		s    state

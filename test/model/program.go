@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// Program is calls of two sides, each with two queue pairs; queue pair i of one side is connected to i of the other.
+// Program is the calls of two sides, each with two queue pairs; queue pair i of one side is connected to i of the
+// other.
 type Program struct {
-	// Shared: urdmad can map the memory. SRQ: receives are of a shared queue. SigAll: sq_sig_all. Windows: there are
-	// two memory windows of type 2.
+	// Shared: urdmad can map the memory. SRQ: receives are posted to a shared queue. SigAll: sq_sig_all. Windows:
+	// there are two memory windows of type 2.
 	Shared, SRQ, SigAll, Windows bool `json:",omitempty"`
-	// RNRRetry is rnr_retry, and Access qp_access_flags of all queue pairs.
+	// RNRRetry is rnr_retry, and Access qp_access_flags, of all queue pairs.
 	RNRRetry, Access int
 	Calls            []Call
 }
@@ -27,22 +28,22 @@ type Call struct {
 	// Sends of one ibv_post_send.
 	Sends   []Send   `json:",omitempty"`
 	Receive *Receive `json:",omitempty"`
-	// Next: the next call is made at once, whatever this one leads to.
+	// Next: the next call follows at once, whatever this one returns.
 	Next bool `json:",omitempty"`
 }
 
-// purges: completions that the program has not polled yet may disappear.
+// purges reports whether completions that the program has not polled yet may disappear.
 func (c *Call) purges() bool {
 	return c.What == "connect" || c.What == "destroy" || c.What == "state" && c.Number == stateReset
 }
 
-// Key is that of a region or window of a name; Variant is the low byte of a window's.
+// Key is the key of the named region or window; Variant is the low byte of a window's key.
 type Key struct {
 	Of      string
 	Variant int `json:",omitempty"`
 }
 
-// Element is a part of the own memory.
+// Element is a part of the side's own memory.
 type Element struct {
 	Key            Key
 	Offset, Length int
@@ -55,8 +56,8 @@ type Send struct {
 	Flags    int `json:",omitempty"`
 	Imm      int `json:",omitempty"`
 	Elements []Element
-	// Key and At name the peer's memory, or that of a window, of Length and Access in region Of of Key, or what is to
-	// be invalidated.
+	// Key and At name the peer's memory; or a window, which gets Length and Access in region Of of Key; or the
+	// key to invalidate.
 	Key           Key    `json:",omitzero"`
 	At            int    `json:",omitempty"`
 	Compare, Swap uint64 `json:",omitempty"`
@@ -65,8 +66,8 @@ type Send struct {
 	Length        int    `json:",omitempty"`
 	Access        int    `json:",omitempty"`
 
-	// data is what an inline request has copied. result is what the peer answers a Read or an atomic; it is written
-	// when the answer arrives.
+	// data is what an inline request has copied. result is the peer's answer to a Read or an atomic; it is
+	// written when the answer arrives.
 	data, result *[]int16
 }
 
@@ -76,7 +77,7 @@ type Receive struct {
 	Elements []Element
 }
 
-// String is the program as a file of testdata/cases has it, a call a line.
+// String returns the program as in a file of testdata/cases, one call per line.
 func (p Program) String() string {
 	calls := p.Calls
 	p.Calls = nil
@@ -126,14 +127,13 @@ const (
 	general    = 21
 )
 
-// opcodes of work requests, and those of their completions.
+// opcodes of work requests and of their completions
 var opcodes = map[string]struct{ request, completion int }{
 	"WRITE": {0, 1}, "WRITE_IMM": {1, 1}, "SEND": {2, 0}, "SEND_IMM": {3, 0}, "READ": {4, 2}, "CAS": {5, 3}, "ADD": {6, 4},
 	"INVALIDATE": {7, 6}, "BIND": {8, 5}, "SEND_INV": {9, 0},
 }
 
-// regions are the names of what a side registers, with their rights. foreign is of another domain; gone was
-// deregistered.
+// regions are the names of a side's regions, with their rights. foreign is in another domain; gone was deregistered.
 var regions = []struct {
 	name          string
 	start, length int

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// patience is how long the interpreters may take to answer.
+// patience is the longest time for an interpreter's answer.
 const patience = 20 * time.Second
 
-// Judge runs programs on two interpreters and compares what they lead to with the model.
+// Judge runs programs on two interpreters and compares the results with the model.
 type Judge struct {
-	// Patience is how long calls may take to lead to what the model expects.
+	// Patience is the longest time until calls have the results that the model expects.
 	Patience time.Duration
-	// Stream: what one side sends, answers included, is one stream, as with iWARP.
+	// Stream: the messages of a side, answers included, are one stream, as with iWARP.
 	Stream bool
-	// RXE: as Linux's rxe does: errors of queue pairs raise no events, and a message may have to wait for a receive before
-	// its key is refused.
+	// RXE: the provider is Linux's rxe. Errors of queue pairs raise no events, and a message may have to wait for
+	// a receive before its key is refused.
 	RXE bool
 
 	sides [2]*interpreter
@@ -36,12 +36,12 @@ type interpreter struct {
 	global int
 	qpn    [2]uint32
 	keys   map[string][2]uint32 // lkey and rkey by name
-	state  [2]int               // of the queue pairs, when last polled
+	state  [2]int               // of the queue pairs, at the last poll
 	memory []byte
 	seen   [streams]string
 }
 
-// NewJudge accepts both interpreters, which start runs; it is called twice with the path of a socket.
+// NewJudge accepts both interpreters. start, which is called twice with the path of a socket, starts them.
 func NewJudge(directory string, start func(side int, socket string) error) (*Judge, error) {
 	j := &Judge{Patience: patience}
 	for side := range j.sides {
@@ -103,7 +103,7 @@ func (i *interpreter) setup(p *Program) error {
 	i.keys = map[string][2]uint32{"nonsense": {0x12345, 0x12345}}
 	for _, region := range regions {
 		var l, r2 uint32
-		fmt.Fscan(r, &l, &r2) // as many as the interpreter writes
+		fmt.Fscan(r, &l, &r2) // as many as the interpreter prints
 		i.keys[region.name] = [2]uint32{l, r2}
 	}
 	for _, w := range windowNames {
@@ -122,13 +122,13 @@ func bit(b bool) int {
 	return 0
 }
 
-// rkey is what a key is for the peer.
+// rkey returns the value of a key for the peer.
 func (i *interpreter) rkey(k Key) uint32 {
 	n := i.keys[k.Of][1]
 	return n&^0xff | (n+uint32(k.Variant))&0xff
 }
 
-// poll reads what has happened.
+// poll reads the interpreters' reports.
 func (i *interpreter) poll() error {
 	for first := true; ; first = false {
 		command := "poll"
@@ -175,7 +175,7 @@ func (i *interpreter) heard(line string) error {
 	return nil
 }
 
-// firstReceive is the lowest ID of a receive; those of sends are below.
+// firstReceive is the lowest ID of a receive; IDs of sends are lower.
 const firstReceive = 1000
 
 // complete is a completion: wr_id, status, opcode, byte_len, wc_flags, imm_data.
@@ -203,7 +203,7 @@ func (i *interpreter) complete(qpn uint32, c []int) {
 	i.seen[stream+qp] += text + "\n"
 }
 
-// Failure is a program that did not lead to what the model allows.
+// Failure is a program whose results the model does not allow.
 type Failure struct {
 	Program Program
 	Text    string
@@ -211,7 +211,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text + "\n" + f.Program.String() }
 
-// Run runs a program: nil, a *Failure, or an error of the interpreters.
+// Run runs a program and returns nil, a *Failure, or an error of the interpreters.
 func (j *Judge) Run(p Program) error {
 	for _, i := range j.sides {
 		if err := i.setup(&p); err != nil {
@@ -250,7 +250,7 @@ func (j *Judge) Run(p Program) error {
 	return nil
 }
 
-// end destroys what the program has made.
+// end destroys the objects of the program.
 func (j *Judge) end() error {
 	for side, i := range j.sides {
 		if errno, err := i.errno("end"); err != nil || errno != 0 {
@@ -260,7 +260,8 @@ func (j *Judge) end() error {
 	return nil
 }
 
-// await polls until one of the states is there, and returns those that may still come; or what is wrong.
+// await polls until the program has reached one of the states, and returns the states that are still possible, or the
+// difference.
 func (j *Judge) await(states []state) (remaining []state, text string, err error) {
 	if len(states) == 0 {
 		return nil, "  the model has other return values", nil
@@ -306,7 +307,7 @@ func (j *Judge) compare(states []state) (remaining []state, reached bool) {
 var streamNames = [streams]string{"sends of 0", "sends of 1", "receives of 0", "receives of 1", "errors of 0", "errors of 1",
 	"last receive of 0", "last receive of 1", "events of the shared queue"}
 
-// describe says what was seen, and what each state has instead.
+// describe returns what was seen, and how each state differs from it.
 func (j *Judge) describe(states []state) string {
 	var b strings.Builder
 	for side, i := range j.sides {

@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// Shrink makes a program that fails shorter, as long as fails says that it still fails.
+// Shrink shortens a program that fails, as long as fails reports that it still fails.
 func Shrink(p Program, fails func(Program) bool) Program {
 	for changed := true; changed; {
 		changed = false
@@ -31,7 +31,7 @@ func Shrink(p Program, fails func(Program) bool) Program {
 	return p
 }
 
-// simpler are calls that say less.
+// simpler returns simpler versions of a call.
 func simpler(c Call) (calls []Call) {
 	if c.Next {
 		d := c
@@ -54,7 +54,7 @@ func simpler(c Call) (calls []Call) {
 	return calls
 }
 
-// valid: no send queue gets more requests than it was asked to have.
+// valid reports whether no send queue gets more requests than it has room for.
 func (p *Program) valid() bool {
 	var posted [2][2]int
 	for _, c := range p.Calls {

@@ -5,27 +5,25 @@ import (
 	"time"
 )
 
-// Fate says what becomes of datagrams. Probabilities are those of each datagram,
-// from 0 to 1.
+// Fate describes the treatment of datagrams. Each probability is that of one datagram, from 0 to 1.
 type Fate struct {
 	Loss      float64
 	Duplicate float64
-	// Reorder is of coming Late later than the others.
+	// Reorder is the probability that a datagram is delayed by Late.
 	Reorder float64
-	// Delay is how long every datagram takes, Late how much longer one that is
-	// reordered; 0 stands for DefaultLate.
+	// Delay is the delay of every datagram, Late the additional delay of a reordered one; 0: DefaultLate.
 	Delay, Late time.Duration
-	// FirstOnly: of datagrams that come joined the first alone goes on, as where
-	// the kernel or a device spoils what it cuts.
+	// FirstOnly passes on only the first of several joined datagrams, like a kernel or device that damages the
+	// datagrams that it splits.
 	FirstOnly bool
-	// Seed is where all that is drawn comes from.
+	// Seed is the seed of all random decisions.
 	Seed uint64
 }
 
-// DefaultLate has some tens of datagrams overtake one.
+// DefaultLate lets some tens of datagrams overtake one.
 const DefaultLate = 200 * time.Microsecond
 
-// draws is one direction's source of chance.
+// draws is the random source of one direction.
 type draws struct {
 	Fate
 	rand *rand.Rand
@@ -38,8 +36,8 @@ func (f Fate) draws(direction uint64) draws {
 	return draws{f, rand.New(rand.NewPCG(f.Seed, direction))}
 }
 
-// next draws for one datagram: how many copies go on, and how late. Each datagram
-// takes as many numbers from the source, whatever they come to.
+// next draws the number of copies of a datagram, and their delays. Each datagram takes the same count of random
+// numbers, whatever the results.
 func (d *draws) next() (copies int, late time.Duration) {
 	lost, twice, behind := d.rand.Float64() < d.Loss, d.rand.Float64() < d.Duplicate, d.rand.Float64() < d.Reorder
 	late = d.Delay

@@ -14,28 +14,28 @@ import (
 
 // End is one of the two hosts.
 type End struct {
-	// Socket is ours which that host sees in the other one's place.
+	// Socket is our socket, which that host uses as its peer's address.
 	Socket netip.AddrPort
-	// Host is where its own socket is.
+	// Host is the address of the host's own socket.
 	Host netip.AddrPort
 }
 
-// Counts are of both directions.
+// Counts are counts of both directions.
 type Counts struct {
 	Received   uint64 `json:"received"`
 	Forwarded  uint64 `json:"forwarded"`
 	Lost       uint64 `json:"lost"`
 	Duplicated uint64 `json:"duplicated"`
 	Late       uint64 `json:"late"`
-	// Joined is how many of those received came joined with others.
+	// Joined is the number of received datagrams that the kernel had joined with others.
 	Joined uint64 `json:"joined"`
-	// Spoiled is what FirstOnly took.
+	// Spoiled is the number of datagrams that FirstOnly dropped.
 	Spoiled uint64 `json:"spoiled"`
-	// Strangers are datagrams from neither host.
+	// Strangers is the number of datagrams from neither host.
 	Strangers uint64 `json:"strangers"`
 }
 
-// counters are Counts under way.
+// counters are the Counts while the relay runs.
 type counters struct{ received, forwarded, lost, duplicated, late, joined, spoiled, strangers atomic.Uint64 }
 
 // Relay is a running relay.
@@ -45,7 +45,7 @@ type Relay struct {
 	done    sync.WaitGroup
 }
 
-// Start begins to forward between a and b.
+// Start starts forwarding between a and b.
 func Start(a, b End, f Fate) (*Relay, error) {
 	r := &Relay{}
 	ends := [2]End{a, b}
@@ -65,11 +65,10 @@ func Start(a, b End, f Fate) (*Relay, error) {
 	return r, nil
 }
 
-// socketBuffer is asked for as the sockets' buffers; a relay that is not scheduled
-// for a moment should lose nothing by itself.
+// socketBuffer is the size of the sockets' buffers, so that a relay that is not scheduled for a moment loses nothing.
 const socketBuffer = 8 << 20
 
-// open makes a socket. UDP_GRO may be missing: then datagrams come one by one.
+// open makes a socket. If the kernel lacks UDP_GRO, datagrams arrive one by one.
 func open(a netip.AddrPort) (*net.UDPConn, error) {
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(a))
 	if err != nil {
@@ -87,7 +86,7 @@ func open(a netip.AddrPort) (*net.UDPConn, error) {
 	return c, nil
 }
 
-// Counts is what has happened so far.
+// Counts returns the counts so far.
 func (r *Relay) Counts() Counts {
 	c := &r.counts
 	return Counts{Received: c.received.Load(), Forwarded: c.forwarded.Load(), Lost: c.lost.Load(),
@@ -95,7 +94,7 @@ func (r *Relay) Counts() Counts {
 		Late:       c.late.Load(), Joined: c.joined.Load(), Spoiled: c.spoiled.Load(), Strangers: c.strangers.Load()}
 }
 
-// Close ends the relay. What was to come late is lost.
+// Close ends the relay. Delayed datagrams are lost.
 func (r *Relay) Close() (err error) {
 	for _, s := range r.sockets {
 		if s != nil {
@@ -106,8 +105,8 @@ func (r *Relay) Close() (err error) {
 	return err
 }
 
-// passes reports errors of a send that say something about one datagram, or the
-// host behind it, and nothing about the socket.
+// passes reports whether an error of a send concerns only one datagram, or the host that receives it, but not the
+// socket.
 func passes(err error) bool {
 	for _, e := range []syscall.Errno{unix.ECONNREFUSED, unix.EMSGSIZE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOBUFS,
 		unix.EPERM, unix.EINVAL, unix.EIO} {
@@ -118,5 +117,5 @@ func passes(err error) bool {
 	return false
 }
 
-// Ready is the line by which the program says that both sockets are there.
+// Ready is the program's line when both sockets exist.
 const Ready = "udprelay is ready"

@@ -36,7 +36,7 @@ func newPath(t *testing.T, f Fate) *path {
 	return p
 }
 
-// send sends numbered datagrams from a host, and waits until the relay has them.
+// send sends numbered datagrams from a host, and waits until the relay has received them.
 func (p *path) send(t *testing.T, from, n int) {
 	t.Helper()
 	before := p.Counts().Received
@@ -55,7 +55,7 @@ func (p *path) send(t *testing.T, from, n int) {
 	}
 }
 
-// receive takes n datagrams at a host and gives their numbers.
+// receive receives n datagrams at a host and returns their numbers.
 func (p *path) receive(t *testing.T, at, n int) (numbers []int) {
 	t.Helper()
 	for range n {
@@ -73,9 +73,9 @@ func (p *path) receive(t *testing.T, at, n int) (numbers []int) {
 	return numbers
 }
 
-// TestFates: each kind of fate, both ways; what arrives is what the counts say.
+// TestFates: each fault, in both directions; the arriving datagrams agree with the counts.
 func TestFates(t *testing.T) {
-	const n = 100 // and some more fit into the socket that receives
+	const n = 100 // n and some more fit into the receiving socket
 	for _, c := range []struct {
 		name string
 		fate Fate
@@ -112,7 +112,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestSeed: the same seed draws the same, another something else.
+// TestSeed: the same seed draws the same, another seed something else.
 func TestSeed(t *testing.T) {
 	lost := func(seed uint64) []int {
 		p := newPath(t, Fate{Loss: 0.5, Seed: seed})
@@ -124,8 +124,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestBatch: what leaves in one send goes on whole, or only its first datagram; a
-// stranger's goes nowhere.
+// TestBatch: datagrams that left in one send are passed on together, or only the first of them. A stranger's
+// datagrams are not passed on.
 func TestBatch(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		p := newPath(t, Fate{FirstOnly: first})

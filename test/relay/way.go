@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	longest     = 1 << 16 // that the kernel joins
-	maxSegments = 64      // that it cuts out of one send
+	longest     = 1 << 16 // bytes that the kernel joins
+	maxSegments = 64      // datagrams that it splits from one send
 	maxSend     = 65507   // bytes of one send
 )
 
@@ -25,13 +25,13 @@ type way struct {
 	draws        draws
 	counts       *counters
 	waiting      late
-	number       uint64 // of datagrams that waited
+	number       uint64 // number of delayed datagrams so far
 	in           [longest]byte
-	out          []byte // datagrams of one length, but for a shorter last one
-	size, parts  int    // of the first datagram in out, and how many are there
+	out          []byte // datagrams of one length, except for a shorter last one
+	size, parts  int    // of the first datagram in out, and the number of datagrams in it
 }
 
-// forward does the way's work until the socket is closed.
+// forward forwards until the socket is closed.
 func (w *way) forward() {
 	w.out = make([]byte, 0, longest)
 	var control [64]byte
@@ -44,7 +44,7 @@ func (w *way) forward() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			continue // an ICMP error, say
+			continue // for example an ICMP error
 		case unmapped(src) != w.host:
 			w.counts.strangers.Add(1)
 		default:
@@ -57,7 +57,7 @@ func (w *way) forward() {
 
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// setDeadline ends the wait when the next late datagram is due.
+// setDeadline ends the wait when the next delayed datagram is due.
 func (w *way) setDeadline() {
 	if len(w.waiting) > 0 {
 		_ = w.from.SetReadDeadline(w.waiting[0].due)
@@ -66,8 +66,7 @@ func (w *way) setDeadline() {
 	}
 }
 
-// joinedSize is the size of the datagrams that a message was joined from, 0 if it
-// is one.
+// joinedSize returns the size of the datagrams that were joined into a message, 0 if it is a single datagram.
 func joinedSize(control []byte) int {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -81,7 +80,7 @@ func joinedSize(control []byte) int {
 	return 0
 }
 
-// received cuts a message into its datagrams and draws for each.
+// received splits a message into its datagrams and draws a fate for each.
 func (w *way) received(now time.Time, b []byte, size int) {
 	joined := size > 0 && size < len(b)
 	for first := true; len(b) > 0; first = false {
@@ -96,7 +95,7 @@ func (w *way) received(now time.Time, b []byte, size int) {
 		} else {
 			w.datagram(now, d)
 		}
-		w.counts.received.Add(1) // the others tell of it by now
+		w.counts.received.Add(1) // last, because tests then read the other counts
 	}
 }
 
@@ -121,14 +120,14 @@ func (w *way) datagram(now time.Time, d []byte) {
 	}
 }
 
-// release sends what is due.
+// release sends the datagrams that are due.
 func (w *way) release(now time.Time) {
 	for len(w.waiting) > 0 && !w.waiting[0].due.After(now) {
 		w.send(heap.Pop(&w.waiting).(waits).data)
 	}
 }
 
-// send adds a datagram to those that go together.
+// send adds a datagram to the waiting ones, which leave in one send.
 func (w *way) send(d []byte) {
 	if w.parts > 0 && (len(d) > w.size || w.parts == maxSegments || len(w.out)+len(d) > maxSend) {
 		w.flush()
@@ -143,7 +142,7 @@ func (w *way) send(d []byte) {
 	}
 }
 
-// flush sends what goes together; one by one where the kernel does not cut.
+// flush sends the waiting datagrams in one send, or one by one if the kernel does not split.
 func (w *way) flush() {
 	if w.parts == 0 {
 		return
@@ -159,8 +158,7 @@ func (w *way) flush() {
 	w.out, w.parts = w.out[:0], 0
 }
 
-// write is a send; errors about what is sent are its answer, others mean that the
-// socket was closed.
+// write sends. Errors that concern the datagrams are returned; others mean that the socket was closed.
 func (w *way) write(b, control []byte) error {
 	_, _, err := w.to.WriteMsgUDPAddrPort(b, control, w.target)
 	if err != nil && passes(err) {
@@ -169,7 +167,7 @@ func (w *way) write(b, control []byte) error {
 	return nil
 }
 
-// segmentControl asks for datagrams of a size (UDP_SEGMENT).
+// segmentControl returns the control message for datagrams of a size (UDP_SEGMENT).
 func segmentControl(size int) []byte {
 	b := make([]byte, unix.CmsgSpace(2))
 	binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(2)))
@@ -179,14 +177,14 @@ func segmentControl(size int) []byte {
 	return b
 }
 
-// waits is a datagram that goes later.
+// waits is a delayed datagram.
 type waits struct {
 	due    time.Time
-	number uint64 // those due at once go in the order in which they came
+	number uint64 // datagrams that are due at the same time keep their order
 	data   []byte
 }
 
-// late is a heap of them.
+// late is a heap of delayed datagrams.
 type late []waits
 
 func (l late) Len() int { return len(l) }

@@ -1,6 +1,6 @@
-// Command report reads what go test -json prints and tells it shorter: a line
-// for each package, all that a failing test said, what was measured, and at the
-// end what took longest, and what was skipped and why. It exits with 1 if anything failed.
+// Command report shortens the output of go test -json: a line for each package, all output of failing tests,
+// measurements, and at the end the slowest tests, and the skipped ones with reasons. It exits with 1 if anything
+// failed.
 package main
 
 import (
@@ -18,14 +18,14 @@ import (
 type event struct {
 	Action, Package, Test, Output string
 	Elapsed                       float64
-	ImportPath                    string // of build-output
+	ImportPath                    string // of the output of a failed build
 }
 
-// summary is what the end of the report needs.
+// summary has the data for the end of the report.
 type summary struct {
 	passed, failed int
 	skipped        []string
-	took           []took // tests that are in no other, and packages
+	took           []took // tests that are not subtests, and packages
 }
 
 // took is how long a test or package took.
@@ -34,7 +34,7 @@ type took struct {
 	seconds float64
 }
 
-// slowest is how many the report names.
+// slowest is the number of slow tests in the report.
 const slowest = 20
 
 func main() {
@@ -56,7 +56,7 @@ func report(in io.Reader, out io.Writer) (s summary, err error) {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(out, lines.Text()) // not of go test: its own complaint
+			fmt.Fprintln(out, lines.Text()) // not from go test: an error message of its own
 			continue
 		}
 		key := e.Package + " " + e.Test
@@ -75,7 +75,7 @@ func report(in io.Reader, out io.Writer) (s summary, err error) {
 	return s, lines.Err()
 }
 
-// ended counts a test or package and prints of it what matters.
+// ended counts a test or package and prints its important output.
 func (s *summary) ended(e *event, said []string, out io.Writer) {
 	if !strings.Contains(e.Test, "/") && e.Action != "skip" {
 		s.add(strings.TrimSpace(e.Package+" "+e.Test), e.Elapsed)
@@ -95,7 +95,7 @@ func (s *summary) ended(e *event, said []string, out io.Writer) {
 	}
 }
 
-// add counts what something took; the end-to-end tests are a package that runs in parts.
+// add adds the duration of a test or package. The end-to-end tests are one package that runs in parts.
 func (s *summary) add(name string, seconds float64) {
 	if i := slices.IndexFunc(s.took, func(t took) bool { return t.name == name }); i >= 0 {
 		s.took[i].seconds += seconds
@@ -104,8 +104,8 @@ func (s *summary) add(name string, seconds float64) {
 	s.took = append(s.took, took{name, seconds})
 }
 
-// endedPackage prints go test's own last line of a package, or all that was
-// said outside tests if it failed: panics and timeouts stand there.
+// endedPackage prints go test's own last line about a package, or, if it failed, all output outside tests: panics and
+// timeouts are there.
 func (s *summary) endedPackage(e *event, said []string, out io.Writer) {
 	if e.Action == "fail" {
 		s.failed++
@@ -119,7 +119,7 @@ func (s *summary) endedPackage(e *event, said []string, out io.Writer) {
 	}
 }
 
-// reason is the last thing a skipped test said, without the place in the file.
+// reason returns the last line of a skipped test, without its place in the file.
 func reason(said []string) string {
 	why := "no reason given"
 	for _, line := range said {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// features are attached to the core and to control, which name each by these words.
+// features are attached to the core and to control, in which these words name them.
 var features = []struct {
 	name  string
 	words *regexp.Regexp
@@ -27,7 +27,7 @@ var features = []struct {
 	{"admin, umad, fabric, responder", regexp.MustCompile(`(?i)\b(admin\.|umad\b|fabric\.|responder\.)`)},
 }
 
-// costs prints for each feature how many lines of core and control name it.
+// costs prints, for each feature, the number of lines in core and control that name it.
 func costs(w io.Writer, root string) error {
 	counts := make([]int, len(features))
 	err := fs.WalkDir(os.DirFS(root), "urdmad", func(file string, d fs.DirEntry, err error) error {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// missingFiles complains of the files that doc.go, README.md and docs/*.md name and
-// the tree at root lacks.
+// missingFiles returns a complaint for each file that doc.go, README.md or docs/*.md names and that does not exist in
+// the tree at root.
 func missingFiles(root string) (complaints []string, err error) {
 	tree := os.DirFS(root)
 	var documents []string
-	there := map[string]bool{} // every file by its path, and by each end of it that begins with a name
+	there := map[string]bool{} // the path of every file, and each end of it that begins with a name
 	err = fs.WalkDir(tree, ".", func(file string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || file == "build") {
 			return fs.SkipDir
@@ -51,8 +51,8 @@ func missingFiles(root string) (complaints []string, err error) {
 	return complaints, nil
 }
 
-// exists tells whether the tree has the file. doc.go names files of its own
-// directory by their names alone, other documents those of any.
+// exists reports whether the tree has the file. doc.go names files of its own directory; other documents name files
+// of any directory.
 func exists(tree fs.FS, there map[string]bool, document, name string) bool {
 	if _, err := fs.Stat(tree, path.Join(path.Dir(document), name)); err == nil {
 		return true
@@ -60,13 +60,13 @@ func exists(tree fs.FS, there map[string]bool, document, name string) bool {
 	return there[name] && (strings.Contains(name, "/") || path.Base(document) != "doc.go")
 }
 
-// sources are the endings of names that count as ours. Others, such as .json, are
-// mostly those of files that a reader makes.
+// sources are the endings of source files' names. Files with other endings, such as .json, are mostly made by the
+// reader.
 var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".S": true, ".md": true, ".sh": true, ".lua": true,
 	".mk": true, ".py": true}
 
-// filesNamed lists the names of source files in a line. What has a wildcard or a
-// variable in it, and an absolute path, are none.
+// filesNamed returns the names of source files in a line. Names with a wildcard or a variable, and absolute paths,
+// don't count.
 func filesNamed(line string) (names []string) {
 	for word := range strings.FieldsFuncSeq(line,
 		func(r rune) bool { return strings.ContainsRune(" \t,;:()[]|`'\"", r) }) {
@@ -79,7 +79,7 @@ func filesNamed(line string) (names []string) {
 	return names
 }
 
-// elsewhere tells what a reader builds, and headers of libibverbs and librdmacm.
+// elsewhere reports whether a file is made by the reader, or a header of libibverbs or librdmacm.
 func elsewhere(name string) bool {
 	dir, _, _ := strings.Cut(name, "/")
 	return dir == "build" || dir == "infiniband" || dir == "rdma"

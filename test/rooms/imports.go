@@ -13,19 +13,19 @@ import (
 	"strings"
 )
 
-// module precedes the import path of every package of ours but the root.
+// module is the first part of the import path of every package of ours except the root.
 const module = "urdma/"
 
-// listed is a package as go list has it.
+// listed is a package as go list prints it.
 type listed struct {
 	ImportPath string
 	Imports    []string
 }
 
-// name is the import path without the module.
+// name returns the import path without the module.
 func (p *listed) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
-// listPackages lists the packages of the modules at root and in bench below it.
+// listPackages returns the packages of the modules at root and in bench.
 func listPackages(root string) (list []listed, err error) {
 	for _, dir := range []string{root, filepath.Join(root, "bench")} {
 		cmd := exec.Command(goCommand(), "list", "-json=ImportPath,Imports", "./...")
@@ -49,8 +49,7 @@ func listPackages(root string) (list []listed, err error) {
 	return list, nil
 }
 
-// goCommand is the go that runs us: go run and go test put its GOROOT into the
-// environment.
+// goCommand returns the go command that runs us: go run and go test put its GOROOT into the environment.
 func goCommand() string {
 	if root := os.Getenv("GOROOT"); root != "" {
 		return filepath.Join(root, "bin", "go")
@@ -58,10 +57,10 @@ func goCommand() string {
 	return "go"
 }
 
-// ours tells packages of this module from others.
+// ours reports whether an import path is one of this module's packages.
 func ours(path string) bool { return strings.HasPrefix(path, module) }
 
-// imports holds every import between packages of ours against the table.
+// imports compares every import between packages of ours with the table.
 func (r *ruleBook) imports(list []listed) (complaints []string) {
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	there := map[string]bool{}
@@ -91,8 +90,7 @@ func (r *ruleBook) imports(list []listed) (complaints []string) {
 	return append(complaints, r.ignorance(list)...)
 }
 
-// ignorance holds rooms against what they must not know, directly or by way of
-// other packages of ours.
+// ignorance checks that packages don't reach packages that they must not know, directly or through other packages.
 func (r *ruleBook) ignorance(list []listed) (complaints []string) {
 	imports := importsOf(list)
 	for _, name := range sortedKeys(r.mustNot) {
@@ -108,7 +106,7 @@ func (r *ruleBook) ignorance(list []listed) (complaints []string) {
 	return complaints
 }
 
-// knows complains of what a package must not know and does.
+// knows returns a complaint for each package that a package must not know and reaches.
 func knows(imports map[string][]string, name string, mustNot []string) (complaints []string) {
 	paths := reach(imports, module+name)
 	for _, forbidden := range mustNot {
@@ -129,8 +127,7 @@ func importsOf(list []listed) map[string][]string {
 	return imports
 }
 
-// reach returns, of everything that the package imports by way of ours, through
-// which chain of imports it does.
+// reach returns everything that a package imports directly or through our packages, each with the chain of imports.
 func reach(imports map[string][]string, from string) map[string]string {
 	chains := map[string]string{from: strings.TrimPrefix(from, module)}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -148,8 +145,7 @@ func reach(imports map[string][]string, from string) map[string]string {
 	return chains
 }
 
-// within tells whether an import path is the package of ours, or the foreign
-// one, that a rule names, or below it.
+// within reports whether an import path is the package that a rule names, or is below it.
 func within(path, rule string) bool {
 	name := strings.TrimPrefix(path, module)
 	return name == rule || strings.HasPrefix(name, rule+"/") && ours(path)

@@ -31,7 +31,7 @@ func fail(err error) {
 	}
 }
 
-// check returns the packages of the tree at root, and what breaks a rule there.
+// check returns the packages of the tree at root, and the violations in it.
 func check(root string) ([]listed, []string, error) {
 	list, err := listPackages(root)
 	if err != nil {

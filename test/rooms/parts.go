@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The tree has three parts: tools (the Go module in bench), test kits (what lies in
-// or below a directory whose name ends in "test"), and the product, which is all else.
+// The tree has three parts: tools (the Go module in bench), test kits (in or below a directory whose name ends in
+// "test"), and the product, which is everything else.
 
 func isTool(name string) bool { return name == "bench" || strings.HasPrefix(name, "bench/") }
 
@@ -20,11 +20,11 @@ func isKit(name string) bool {
 	return false
 }
 
-// plots are the tools' alone.
+// plots may be imported only by tools.
 const plots = "gonum.org"
 
-// parts complains of product packages that reach test kits or tools, and of test
-// kits that reach tools.
+// parts returns a complaint for each product package that reaches a test kit or a tool, and for each test kit that
+// reaches a tool.
 func parts(list []listed) (complaints []string) {
 	imports := importsOf(list)
 	for i := range list {
@@ -46,7 +46,7 @@ func parts(list []listed) (complaints []string) {
 	return complaints
 }
 
-// printFanOut prints how many packages of ours each one imports, most first.
+// printFanOut prints the number of our packages that each package imports, the largest first.
 func printFanOut(w io.Writer, list []listed) {
 	byCount, most := map[int][]string{}, 0
 	for i := range list {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// compare wants exactly these complaints, in any order.
+// compare expects exactly these complaints, in any order.
 func compare(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	for _, g := range got {
@@ -38,7 +38,7 @@ func TestImports(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		extra listed // in place of the one of its name
+		extra listed // replaces the package of its name
 		want  []string
 	}{
 		{"as it should be", pkg("wire"), nil},
@@ -70,7 +70,7 @@ func TestImports(t *testing.T) {
 	})
 }
 
-// TestParts: what reaches what it must not, directly or by way of others.
+// TestParts: packages reach forbidden ones, directly or through others.
 func TestParts(t *testing.T) {
 	pkg := func(name string, imports ...string) listed {
 		return listed{ImportPath: module + name, Imports: imports}
@@ -108,7 +108,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// TestFiles: each document names one file that is there and one that is not.
+// TestFiles: each document names one file that exists and one that does not.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -137,7 +137,7 @@ func TestFiles(t *testing.T) {
 		"p/doc.go:2: there is no file b.md")
 }
 
-// TestTree holds the tree itself to the rules, as make lint does.
+// TestTree checks the tree itself, as make lint does.
 func TestTree(t *testing.T) {
 	_, complaints, err := check(filepath.Join("..", ".."))
 	if err != nil {

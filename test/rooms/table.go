@@ -1,29 +1,28 @@
 package main
 
-// ruleBook is what the tree is held to.
+// ruleBook has the rules for the tree.
 type ruleBook struct {
-	// may names, for every package of ours, the packages of ours that its
-	// production files import: these and no others, each of them used.
+	// may has, for each package of ours, the packages of ours that its production files import: exactly these.
 	may map[string][]string
-	// mustNot names what a package must not know, even by way of others:
-	// packages of ours, with all below them, and foreign ones.
+	// mustNot has the packages that a package must not know, even indirectly: packages of ours, including all
+	// below them, and foreign ones.
 	mustNot map[string][]string
-	// below is mustNot for all packages in and below a folder but test kits.
+	// below is mustNot for all packages in and below a folder, except test kits.
 	below map[string][]string
 }
 
 // attached are the features that the core and control do without.
 var attached = []string{"event", "inject", "inspect", "reason/words", "urdmad/attach"}
 
-// sockets are what talks to other processes.
+// sockets are packages for communication with other processes.
 var sockets = []string{"net", "os", "golang.org/x/sys/unix", "urdmad/core/events"}
 
-// packets are the rooms that know what travels in one.
+// packets are packages that know the contents of packets.
 var packets = []string{"dpdk", "urdmad/core/netif", "urdmad/core/neighbour", "urdmad/core/trp", "urdmad/core/reliable"}
 
 var rules = ruleBook{
 	may: map[string][]string{
-		// The wire and the ports.
+		// Wires and ports.
 		"ancillary":              {},
 		"reason":                 {},
 		"reason/words":           {"reason", "verbs/abi"},
@@ -40,7 +39,7 @@ var rules = ruleBook{
 		"dpdk/port":              {},
 		"dpdk/port/porttest":     {"dpdk/port"},
 
-		// What a worker is made of, from the bottom up.
+		// The parts of a worker, each above the parts that it uses.
 		"urdmad/core/clock":      {},
 		"urdmad/core/due":        {},
 		"urdmad/core/pingpong":   {"urdmad/core/clock"},
@@ -82,7 +81,7 @@ var rules = ruleBook{
 			"verbs/ring", "wire", "wire/roce"},
 		"urdmad/core/worker": {"urdmad/core/clock"},
 
-		// Connections, and what clients and administrators meet.
+		// Connections, and the border to clients and administrators.
 		"urdmad/core/cm":        {"urdmad/core/clock", "urdmad/core/places", "wire"},
 		"urdmad/core/qpconnect": {"urdmad/core/clock", "urdmad/core/cm", "wire"},
 		"urdmad/core/connect": {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine",
@@ -139,7 +138,7 @@ var rules = ruleBook{
 			"urdmad/core/netif", "urdmad/core/steer", "urdmad/core/worker", "urdmad/logs", "urdmad/serve",
 			"verbs/abi", "verbs/personality", "verbs/probe"},
 
-		// What clients are built of.
+		// Packages of clients.
 		"verbs/abi":         {},
 		"verbs/personality": {"verbs/abi"},
 		"verbs/ring":        {"verbs/abi"},

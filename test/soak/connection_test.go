@@ -10,8 +10,7 @@ import (
 	"urdma/verbs"
 )
 
-// connection is a program with a connection of its own that works for a while and
-// ends in one of many ways.
+// connection is a program with a connection of its own, which works for a while and ends in one of many ways.
 func (s *soak) connection(ctx context.Context, r *rand.Rand) error {
 	server, client := s.either(r)
 	p, err := bystander.New(ctx, server.Socket(), client.Socket(), server.Address+":0", r.Uint64())
@@ -34,8 +33,7 @@ func (s *soak) connection(ctx context.Context, r *rand.Rand) error {
 	return nil
 }
 
-// objects makes some of every kind and gives back some of them: the rest goes with
-// the client.
+// objects makes some objects of every kind and destroys some of them; the others end with the client.
 func objects(c *verbs.Client, r *rand.Rand) error {
 	x, err := c.Devices()[0].Open()
 	if err != nil {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// length is how long the soak lasts.
+// length returns the duration of the soak test.
 func length(t *testing.T) time.Duration {
 	if s := os.Getenv("URDMA_SOAK"); s != "" {
 		d, err := time.ParseDuration(s)
@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d (URDMA_SEED sets one)", seed)
-	t.Setenv("GOGC", "100") // of the urdmads: garbage that waits for its collection is soon collected
+	t.Setenv("GOGC", "100") // for the urdmads: garbage is collected soon
 	wires := []lab.Wire{lab.Memif, lab.UDP.WithWorkers(2)}
 	if os.Getenv("URDMA_LONG") != "" {
 		wires = append(wires, lab.TCP.WithWorkers(2), lab.Memif.WithWorkers(2))
@@ -65,7 +65,7 @@ func soakOver(t *testing.T, build string, w lab.Wire, seed uint64) {
 	if err := l.Can(w); err != nil {
 		t.Skip(err)
 	}
-	a, b, err := l.Join(w, lab.Config{"death_timeout_ms": 20000}) // programs fill the processors
+	a, b, err := l.Join(w, lab.Config{"death_timeout_ms": 20000}) // the programs fill the processors
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +88,10 @@ type soak struct {
 	port                      atomic.Int64
 }
 
-// run alternates between traffic and counting. The first count is after two
-// rounds of traffic: what urdmad keeps for ever, it has then.
+// run alternates between traffic and counting. It counts first after two rounds of traffic, when urdmad has
+// everything that it never frees.
 func (s *soak) run(length time.Duration) {
-	ctx, cancel := context.WithCancel(context.Background()) // counting takes as long as it takes
+	ctx, cancel := context.WithCancel(context.Background()) // counting has no time limit
 	defer cancel()
 	pair, err := bystander.New(ctx, s.nodes[0].Socket(), s.nodes[1].Socket(), s.nodes[0].Address+":7801", s.seed)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *soak) run(length time.Duration) {
 		s.connects.Load(), s.programs.Load(), s.kills.Load(), pair.Client.Rounds(), pair.Client.Longest())
 }
 
-// traffic keeps several of each kind busy for a while.
+// traffic runs several programs of each kind for a while.
 func (s *soak) traffic(ctx context.Context, round uint64, length time.Duration) {
 	end := time.Now().Add(length)
 	var wg sync.WaitGroup
@@ -136,14 +136,14 @@ func (s *soak) traffic(ctx context.Context, round uint64, length time.Duration) 
 	wg.Wait()
 }
 
-// once has a worker do one thing, which takes seconds unless something hangs.
+// once lets a worker do one thing, which takes seconds unless something hangs.
 func once(ctx context.Context, r *rand.Rand, work func(context.Context, *rand.Rand) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	return work(ctx, r)
 }
 
-// either draws the two ends of a connection, seldom of the same host.
+// either draws two ends for a connection, rarely of the same host.
 func (s *soak) either(r *rand.Rand) (server, client *lab.Node) {
 	i := r.IntN(2)
 	if r.IntN(3) == 0 {
@@ -152,7 +152,7 @@ func (s *soak) either(r *rand.Rand) (server, client *lab.Node) {
 	return s.nodes[i], s.nodes[1-i]
 }
 
-// look reads what urdmad tells of itself, in all its ways.
+// look reads urdmad's state in all available ways.
 func (s *soak) look(_ context.Context, r *rand.Rand) error {
 	n := s.nodes[r.IntN(2)]
 	kinds := [][]string{{"status"}, {"show", "qp"}, {"show", "mr", "--json"}, {"show", "connection"}, {"show", "client"},
@@ -171,7 +171,7 @@ func (s *soak) look(_ context.Context, r *rand.Rand) error {
 	return nil
 }
 
-// program runs one of Debian's at each end, and kills one of the two now and then.
+// program runs one of Debian's programs at each end, and sometimes kills one of them.
 func (s *soak) program(_ context.Context, r *rand.Rand) error {
 	server, client := s.either(r)
 	port := fmt.Sprint(18600 + s.port.Add(1)%500)
@@ -209,12 +209,12 @@ func (s *soak) meet(r *rand.Rand, pair lab.Pair) error {
 		[]*lab.Process{server, client}[r.IntN(2)].Kill()
 		s.kills.Add(1)
 	}
-	_ = client.Wait(15 * time.Second) // whatever became of it when the other was killed
-	server.Kill()                     // the same
+	_ = client.Wait(15 * time.Second) // any result: the other may have been killed
+	server.Kill()                     // likewise
 	return nil
 }
 
-// usage is what a urdmad has.
+// usage is the resources of a urdmad.
 type usage struct{ Descriptors, Mappings, Threads, ResidentKB int }
 
 func (s *soak) usage(n *lab.Node) (u usage) {
@@ -235,8 +235,8 @@ func (s *soak) usage(n *lab.Node) (u usage) {
 	return u
 }
 
-// settled counts once the programs' remains are gone: descriptors and mappings of
-// clients must be those of the pair alone, as after the first round.
+// settled counts when the programs' resources are freed: only the pair's descriptors and mappings of clients may
+// remain, as after the first round.
 func (s *soak) settled(table [][2]usage) (now [2]usage) {
 	for end := time.Now().Add(lab.Patience); ; time.Sleep(50 * time.Millisecond) {
 		done := true
@@ -255,7 +255,7 @@ func (s *soak) settled(table [][2]usage) (now [2]usage) {
 	}
 }
 
-// clients counts those that are connected.
+// clients returns the number of connected clients.
 func (s *soak) clients(n *lab.Node) int {
 	out, err := n.Urdma("show", "client", "--json")
 	if err != nil {
@@ -264,14 +264,14 @@ func (s *soak) clients(n *lab.Node) int {
 	return strings.Count(out, `"command"`)
 }
 
-// Room for Go's heap and threads, which breathe.
+// Go's heap and threads vary by this much.
 const (
 	roomKB      = 24 << 10
 	roomThreads = 6
 )
 
-// flat compares the most in the first third of the table with the least in the
-// last: growth of any speed passes the one in time, breathing doesn't.
+// flat compares the maximum in the first third of the table with the minimum in the last: any steady growth exceeds
+// it in time, but a variation does not.
 func (s *soak) flat(table [][2]usage) {
 	third := max(1, len(table)/3)
 	for i, n := range s.nodes {

@@ -18,19 +18,19 @@ import (
 	"urdma/test/lab"
 )
 
-// card is a network card of QEMU's.
+// card is a network card of QEMU.
 type card struct {
 	name, device string
-	queues       int               // as many as urdmad has workers
-	except       map[string]string // steps that can't be done with it, and why
+	queues       int               // the number of urdmad's workers
+	except       map[string]string // steps that can't be done with it, and the reason
 }
 
 const virtio = "virtio-net-pci,iommu_platform=on,disable-legacy=on,host_mtu=9000"
 
-// rss has a card choose queues by a hash, of which urdmad writes key and table.
+// rss: the card chooses queues by a hash; urdmad writes the key and the table.
 const rss = ",rss=on"
 
-// models are those that DPDK has drivers for.
+// models are the cards for which DPDK has drivers.
 var models = []card{
 	{"virtio-net", virtio, 1, nil},
 	{"virtio-net, two queue pairs and workers", virtio + ",mq=on,vectors=6", 2, nil},
@@ -39,13 +39,13 @@ var models = []card{
 	{"e1000", "e1000", 1, nil},
 	{"e1000e", "e1000e", 1, nil},
 	{"igb", "igb", 1, nil},
-	// an assertion of its own, at the card's reset
+	// QEMU fails an assertion at the card's reset
 	{"vmxnet3", "vmxnet3", 1, map[string]string{"kill -9, start again": "QEMU 7.2 aborts"}},
 }
 
 const (
-	hostAddress = "198.18.2.1" // of urdmad on the host, by a bridge that joins all cards
-	cardAddress = "198.18.2.2" // of the one in the machine
+	hostAddress = "198.18.2.1" // address of urdmad on the host; a bridge joins it to all cards
+	cardAddress = "198.18.2.2" // address of urdmad in the machine
 	vlan        = 100
 	hostTagged  = "198.18.4.1" // the same in the VLAN
 	cardTagged  = "198.18.4.2"
@@ -58,7 +58,7 @@ type cardMachine struct {
 	cards   []card
 }
 
-// newCardMachine has a card of each model that this QEMU has.
+// newCardMachine makes a machine with a card of each model that this QEMU has.
 func newCardMachine(t *testing.T) (m *cardMachine) {
 	t.Helper()
 	m = &cardMachine{machine: *newHost(t, lab.TCP)}
@@ -76,7 +76,7 @@ func newCardMachine(t *testing.T) (m *cardMachine) {
 		}
 	}
 	run("ip", "link", "add", "cards", "type", "bridge")
-	run("ip", "link", "set", "cards", "mtu", "9000") // once it is there, or the bridge takes the least of its members
+	run("ip", "link", "set", "cards", "mtu", "9000") // with all members, otherwise the bridge uses their smallest MTU
 	run("ip", "address", "add", hostAddress+"/24", "dev", "cards")
 	run("ip", "link", "set", "cards", "up")
 	socket := filepath.Join(m.host.Directory(), "monitor")
@@ -127,7 +127,7 @@ func (m *cardMachine) serve(protocol string) error {
 	if err := m.host.StartDaemon(); err != nil {
 		return err
 	}
-	// With urdmad's own address the bridge would keep what is sent to that.
+	// If the bridge had urdmad's own address, it would keep frames to it.
 	if err := m.host.Net.Run("ip", "link", "set", "tagged", "address", "02:00:00:00:64:01"); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (m *cardMachine) initrd() string {
 	return whole
 }
 
-// link pulls a card's cable, or puts it in.
+// link disconnects a card's cable, or connects it.
 func (m *cardMachine) link(i int, state string) {
 	m.t.Helper()
 	if _, err := fmt.Fprintf(m.monitor, "set_link nic%d %s\n", i, state); err != nil {
@@ -180,10 +180,10 @@ func (m *cardMachine) link(i int, state string) {
 	}
 }
 
-// pci is the address of card i.
+// pci returns the address of card i.
 func pci(i int) string { return fmt.Sprintf("0000:00:%02x.0", 0x10+i) }
 
-// command is the one that urdma doctor gives for a card.
+// command returns the command that urdma doctor prints for a card.
 func (m *cardMachine) command(i int, after string) string {
 	m.t.Helper()
 	out, err := m.try(20, "urdma doctor --cards")
@@ -196,7 +196,7 @@ func (m *cardMachine) command(i int, after string) string {
 	return command
 }
 
-// daemon starts urdmad in the machine on a card, as user if one is given, and waits for the link.
+// daemon starts urdmad in the machine on a card, as a user if one is given, and waits for the link.
 func (m *cardMachine) daemon(i int, settings lab.Config, user string) error {
 	if err := m.launch(i, settings, user); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (m *cardMachine) daemon(i int, settings lab.Config, user string) error {
 	return m.until("the link is up", `"link_up": true`)
 }
 
-// launch is daemon where the link need not come up.
+// launch is daemon without waiting for the link.
 func (m *cardMachine) launch(i int, settings lab.Config, user string) error {
 	port := lab.Config{"pci_address": pci(i), "ipv4_address": cardAddress + "/24"}
 	for name, value := range settings {
@@ -236,7 +236,7 @@ func (m *cardMachine) stop(signal string) error {
 	return nil
 }
 
-// until waits for a text in what show port says.
+// until waits for a text in the output of show port.
 func (m *cardMachine) until(what, text string) error {
 	out, err := m.try(30, "export XDG_RUNTIME_DIR=/tmp/u; until urdma show port --json | grep -qF '"+text+
 		"'; do sleep 0.1; done")
@@ -261,9 +261,9 @@ func (m *cardMachine) rping(int) error {
 	return m.client("rping -s -a @ -C 5 -V", "rping -c -a @ -C 5 -V")
 }
 
-// bandwidth has each worker have a client once. With RSS a worker's packets come to its own queue;
-// few at a time, as QEMU 7.2 stops for good to read a queue of the tap when another of the card's, to which RSS
-// directs a packet from there, has no buffers left.
+// bandwidth gives each worker a client once. With RSS a worker's packets arrive in its own queue. Only few packets
+// are outstanding, because QEMU 7.2 stops reading a queue of the tap for good if another queue of the card, to which
+// RSS directs a packet from it, has no buffers left.
 func (m *cardMachine) bandwidth(i int) error {
 	lines, hashes := []string{"ib_write_bw -R -F -s 65536 -n 100 -b"}, strings.HasSuffix(m.cards[i].device, rss)
 	if hashes {
@@ -289,14 +289,14 @@ func (m *cardMachine) bandwidth(i int) error {
 	}
 	for n, w := range workers {
 		m.t.Logf("worker %d received %d packets and handed %d on", n, w.Received, w.HandedOn)
-		if w.Received < 500 || w.HandedOn > w.Received/20 { // requests and such are
+		if w.Received < 500 || w.HandedOn > w.Received/20 { // only requests and similar packets are handed on
 			return fmt.Errorf("of %d packets that came to worker %d, %d were another's", w.Received, n, w.HandedOn)
 		}
 	}
 	return nil
 }
 
-// capture has what rping sends in a file, with UDP datagrams of both directions.
+// capture checks that rping's packets are in a capture file, with UDP datagrams of both directions.
 func (m *cardMachine) capture(int) error {
 	p, err := m.start(60, "XDG_RUNTIME_DIR=/tmp/u urdma capture -c 20 -o /tmp/capture.pcapng")
 	if err != nil {
@@ -318,7 +318,7 @@ func (m *cardMachine) capture(int) error {
 	return nil
 }
 
-// cable: the link goes and comes back, and packets pass again.
+// cable: the link goes down and comes back, and packets pass again.
 func (m *cardMachine) cable(i int) error {
 	m.link(i, "off")
 	if err := m.until("the link is down", `"link_up": false`); err != nil {
@@ -331,7 +331,7 @@ func (m *cardMachine) cable(i int) error {
 	return m.rping(i)
 }
 
-// killed: a urdmad that was killed leaves a card that the next can have.
+// killed: after a urdmad was killed, the next one can use the card.
 func (m *cardMachine) killed(i int) error {
 	if err := m.stop("KILL"); err != nil {
 		return err
@@ -352,14 +352,14 @@ func (m *cardMachine) received() (n int, err error) {
 	return n, err
 }
 
-// filter: frames for another station don't reach urdmad, those for its own do.
+// filter: frames for another station don't reach urdmad; those for its own address do.
 func (m *cardMachine) filter(i int) error {
 	const frames = 50
 	before, err := m.received()
 	if err != nil {
 		return err
 	}
-	flood := func(mac string) error { // a network of the host's kernel, which has no answer to come
+	flood := func(mac string) error { // sends to a network of the host's kernel from which no answer comes
 		for _, argv := range [][]string{{"ip", "address", "replace", "198.18.3.1/24", "dev", "cards"},
 			{"ip", "neighbour", "replace", "198.18.3.9", "lladdr", mac, "dev", "cards"}} {
 			if err := m.host.Net.Run(argv...); err != nil {
@@ -387,8 +387,8 @@ func (m *cardMachine) filter(i int) error {
 	return err
 }
 
-// unbound: the kernel takes the card while a program uses it; the program hears of it,
-// urdmad stays, and the kernel's driver has the card.
+// unbound: the kernel takes the card while a program uses it. The program is notified, urdmad continues, and the
+// kernel's driver has the card.
 func (m *cardMachine) unbound(i int) error {
 	if err := m.stop("TERM"); err != nil {
 		return err
@@ -430,8 +430,8 @@ func (m *cardMachine) unbound(i int) error {
 	return m.stop("TERM")
 }
 
-// TestCards runs each model through what may happen to a card, and holds the table of
-// docs/nics.md to what was seen.
+// TestCards tests everything that may happen to a card on each model, and compares the results with the table of
+// docs/nics.md.
 func TestCards(t *testing.T) {
 	m := newCardMachine(t)
 	steps := []struct {
@@ -452,7 +452,7 @@ func TestCards(t *testing.T) {
 	for i, c := range m.cards {
 		t.Run(c.name, func(t *testing.T) {
 			m.t = t
-			_ = m.stop("KILL") // if a failed step left one
+			_ = m.stop("KILL") // if a failed step left one running
 			m.run(30, m.command(i, "for urdmad, as root: "))
 			if err := m.daemon(i, nil, ""); err != nil {
 				t.Fatal(err)
@@ -479,8 +479,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// compareRow holds a row of the table at the end of docs/nics.md to what was seen, or has
-// it say so.
+// compareRow compares a row of the table at the end of docs/nics.md with the results, or writes it.
 func compareRow(t *testing.T, row string) {
 	t.Helper()
 	if *only != "" {
@@ -509,7 +508,7 @@ func compareRow(t *testing.T, row string) {
 	}
 }
 
-// jumbo is with huge pages, the others are without.
+// jumbo runs with huge pages, all other steps without.
 func (m *cardMachine) jumbo(i int) error {
 	if err := m.stop("TERM"); err != nil {
 		return err
@@ -528,7 +527,7 @@ func (m *cardMachine) jumbo(i int) error {
 	return m.stop("TERM")
 }
 
-// ordinary: a member of the group that udev's rule gives the card to.
+// ordinary: a member of the group to which udev's rule gives the card runs urdmad.
 func (m *cardMachine) ordinary(i int) error {
 	_ = m.stop("TERM") // if one runs
 	const user = "setpriv --reuid=1000 --regid=1000 --init-groups --no-new-privs --inh-caps=-all --bounding-set=-all --"

@@ -19,14 +19,14 @@ var (
 	only  = flag.String("only", "", "run programs, or a card's steps, with this in their names")
 )
 
-// program is one that runs on both sides; @ is the server's address, % that of the side that
-// runs it, # the index of its GID.
+// program runs on both sides; @ stands for the server's address, % for the address of the side that runs it, # for
+// the index of its GID.
 type program struct {
 	name           string
 	server, client string
-	tcp            int      // port of TCP where the server is found; 0: that of rdma_cm
-	ready          string   // what a server prints that does not listen
-	wants          []string // in what both print
+	tcp            int      // TCP port of the server; 0: that of rdma_cm
+	ready          string   // what a server prints when it is ready, if it does not listen
+	wants          []string // in the output of both
 }
 
 // TestInterworking runs each program with the kernel's provider as server and as client.
@@ -71,18 +71,18 @@ func TestInterworking(t *testing.T) {
 	})
 }
 
-// table is what a section of docs/interworking.md should say.
+// table is the expected contents of a section of docs/interworking.md.
 type table struct {
 	t              *testing.T
 	text           strings.Builder
-	tries, seconds int // that a program gets
+	tries, seconds int // limits for a program
 }
 
 func (b *table) begin(heading, kernel string) {
 	fmt.Fprintf(&b.text, "\n## %s\n\n| | %s serves | urdma serves |\n|---|---|---|\n", heading, kernel)
 }
 
-// line runs a program both ways.
+// line runs a program in both directions.
 func (b *table) line(m *machine, p *program) {
 	if strings.Contains(p.name, *only) {
 		b.say(p.name, b.try(p, m.kernelServes), b.try(p, m.urdmaServes))
@@ -95,7 +95,7 @@ func (b *table) lines(m *machine, programs []program) {
 	}
 }
 
-// ends has either side killed.
+// ends kills either side.
 func (b *table) ends(m *machine) {
 	if strings.Contains("kill", *only) {
 		b.say("kill -9 of the client", m.killed(true, false), m.killed(false, false))
@@ -103,7 +103,7 @@ func (b *table) ends(m *machine) {
 	}
 }
 
-// disturbed has packets lost, if urdmad can be asked to lose them, and the link go away.
+// disturbed loses packets, if urdmad can be asked for that, and takes the link down.
 func (b *table) disturbed(m *machine) {
 	if !lab.Core() {
 		b.lossy(m)
@@ -167,8 +167,8 @@ func (b *table) say(name string, kernel, urdma error) {
 	b.t.Logf("%s: %s, %s", name, said(kernel), said(urdma))
 }
 
-// try runs a program. perftest's servers now and then listen too late, and siw fails a
-// last message as the peer leaves.
+// try runs a program. It tries several times, because perftest's servers sometimes listen too late, and siw may fail
+// a last message when the peer exits.
 func (b *table) try(p *program, serve func(int, *program) (string, error)) (err error) {
 	var out string
 	for range b.tries {
@@ -185,7 +185,7 @@ func (b *table) try(p *program, serve func(int, *program) (string, error)) (err 
 	return err
 }
 
-// said is a cell of a table.
+// said returns a cell of a table.
 func said(err error) string {
 	if err != nil {
 		return "no"
@@ -200,7 +200,7 @@ func heading(name, parameters string) string {
 	return name + " (`" + parameters + "`)"
 }
 
-// containsLines tells whether each line of part is one of whole.
+// containsLines reports whether each line of part is a line of whole.
 func containsLines(whole, part string) bool {
 	lines := strings.Split(whole, "\n")
 	for line := range strings.SplitSeq(part, "\n") {
@@ -211,7 +211,7 @@ func containsLines(whole, part string) bool {
 	return true
 }
 
-// compare holds docs/interworking.md to what was seen, or has it say so.
+// compare compares docs/interworking.md with the results, or writes it.
 func (b *table) compare(name string) {
 	if *only != "" {
 		return

@@ -17,19 +17,18 @@ import (
 const (
 	emulator = "qemu-system-x86_64"
 	address  = "198.18.1.2" // of the machine
-	guestGID = "1"          // index of the GID that stands for it, with rxe
-	hostGID  = "3"          // and for the host's address, with RoCEv2
+	guestGID = "1"          // index of the machine's GID, with rxe
+	hostGID  = "3"          // index of the host's GID, with RoCEv2
 )
 
-// machine is the virtual machine and the host with urdmad that it is joined to.
+// machine is the virtual machine and the host with urdmad to which it is connected.
 type machine struct {
 	t    *testing.T
 	host *lab.Node
-	dir  string // what build.sh made
+	dir  string // the files that build.sh made
 }
 
-// newMachine starts both, or skips the test. Without offloads no frame exceeds the MTU,
-// and checksums are whole.
+// newMachine starts both, or skips the test. Without offloads no frame exceeds the MTU, and checksums are complete.
 func newMachine(t *testing.T, w lab.Wire) *machine {
 	t.Helper()
 	m := newHost(t, w)
@@ -43,7 +42,7 @@ func newMachine(t *testing.T, w lab.Wire) *machine {
 	return m
 }
 
-// newHost makes what the machine is to be joined to, or skips the test.
+// newHost makes the host to which the machine is to be connected, or skips the test.
 func newHost(t *testing.T, wire lab.Wire) *machine {
 	t.Helper()
 	if os.Getenv("URDMA_LONG") == "" {
@@ -78,8 +77,8 @@ func newHost(t *testing.T, wire lab.Wire) *machine {
 	return m
 }
 
-// boot starts the machine. offloads are of its own card, which veth0 leads to; args are
-// more of QEMU's.
+// boot starts the machine. offloads are those of its own card, to which veth0 leads; args are more arguments for
+// QEMU.
 func (m *machine) boot(initrd, offloads string, args ...string) {
 	t := m.t
 	t.Helper()
@@ -115,13 +114,13 @@ func (m *machine) start(seconds int, line string) (*lab.Process, error) {
 	return m.startAt(address, seconds, line)
 }
 
-// startAt is start by another address of the machine.
+// startAt is start through another address of the machine.
 func (m *machine) startAt(address string, seconds int, line string) (*lab.Process, error) {
 	return m.host.Start("bash", "-c", `exec 3<>/dev/tcp/$0/99 && printf '%s\n' "$1" >&3 && cat <&3`, address,
 		fmt.Sprintf("%d %s", seconds, line))
 }
 
-// ended waits for the end of what start started.
+// ended waits for the end of a command from start.
 func ended(p *lab.Process, seconds int) (string, error) {
 	if err := p.Wait(time.Duration(seconds+20) * time.Second); err != nil {
 		return p.Output(), err
@@ -142,7 +141,7 @@ func (m *machine) try(seconds int, line string) (string, error) {
 	return ended(p, seconds)
 }
 
-// run is try for what has to succeed.
+// run is try for commands that must succeed.
 func (m *machine) run(seconds int, line string) {
 	m.t.Helper()
 	if out, err := m.try(seconds, line); err != nil {
@@ -150,7 +149,7 @@ func (m *machine) run(seconds int, line string) {
 	}
 }
 
-// line is a command line for the machine, argv for the host.
+// line makes a command line for the machine, argv one for the host.
 func (m *machine) line(line, server string) string {
 	return strings.NewReplacer("@", server, "%", address, "#", guestGID).Replace(line)
 }
@@ -204,7 +203,7 @@ func (m *machine) startHere(p *program) (*lab.Process, error) {
 	return s, err
 }
 
-// kill ends the programs of a name in the machine.
+// kill kills the programs of a name in the machine.
 func (m *machine) kill(line string) {
 	m.run(10, "pkill -9 -x "+strings.Fields(strings.TrimPrefix(line, unbuffered))[0]+"; true")
 }
@@ -241,7 +240,7 @@ func (m *machine) urdmaServes(seconds int, p *program) (string, error) {
 	return both(out, clientErr, s.Output(), serverErr)
 }
 
-// killed ends one side of a rping without a word; the other has to end by itself.
+// killed kills one side of a rping; the other must end by itself.
 func (m *machine) killed(kernelServes, server bool) error {
 	const serve, ask, seconds = "rping -s -a @ -v -C 1000000", "rping -c -a @ -v -C 1000000", 30
 	var host, guest *lab.Process
@@ -261,7 +260,7 @@ func (m *machine) killed(kernelServes, server bool) error {
 	if err := awaits(host, "ping data"); err != nil {
 		return err
 	}
-	if kernelServes == server { // what is in the machine
+	if kernelServes == server { // the side in the machine
 		m.kill("rping")
 		if err := host.Wait(seconds * time.Second); errors.Is(err, lab.ErrTimeout) {
 			return err
@@ -269,7 +268,7 @@ func (m *machine) killed(kernelServes, server bool) error {
 		return nil
 	}
 	host.Kill()
-	defer m.kill("rping") // which hears of the end, but does not always end itself
+	defer m.kill("rping") // it notices the end, but does not always exit
 	for end := time.Now().Add(seconds * time.Second); guest.Running() &&
 		!strings.Contains(guest.Output(), "DISCONNECT EVENT"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -2,7 +2,7 @@ package vm
 
 import "strings"
 
-// byNumber is a program that exchanges queue pair numbers over TCP.
+// byNumber returns a program that exchanges queue pair numbers over TCP.
 func byNumber(line string) program {
 	name, _, _ := strings.Cut(line, " ")
 	index := " -x #"
@@ -12,25 +12,25 @@ func byNumber(line string) program {
 		line += " -F"
 	}
 	if strings.HasPrefix(name, "ib_read") || strings.HasPrefix(name, "ib_atomic") {
-		line += " -o 16" // each side takes the other's number of Reads for its own
+		line += " -o 16" // each side uses the other's number of Reads as its own
 	}
 	if strings.Contains(line, "-q 16") {
-		line += " -u 18" // one of so many may wait for longer than the default's two seconds where the processor is emulated
+		line += " -u 18" // on an emulated processor one of so many may wait longer than the default of two seconds
 	}
 	return program{name: line, server: line + index, client: line + index + " @", tcp: 18515}
 }
 
-// unbuffered has a program say at once what it prints.
+// unbuffered makes a program print without delay.
 const unbuffered = "stdbuf -oL "
 
-// throughCM is a perftest that connects by rdma_cm.
+// throughCM returns a perftest program that connects by rdma_cm.
 func throughCM(name, args string) program {
 	p := perftest(name, args)
 	p.name = name + " -R " + args
 	return p
 }
 
-// perftests are those of reliable connections, in every form.
+// perftests are the programs for reliable connections, with all options.
 func perftests() (all []program) {
 	for _, p := range []string{"ib_write", "ib_read", "ib_send"} {
 		for _, args := range []string{"_lat -s 2 -n 20", "_bw -s 2 -n 100", "_bw -s 65536 -n 20 -q 16",
@@ -88,7 +88,7 @@ func rxePrograms() []program {
 	return all
 }
 
-// jumboPrograms are those whose packets are longer than 1,500 bytes.
+// jumboPrograms are programs with packets longer than 1,500 bytes.
 func jumboPrograms() []program {
 	all := []program{{name: "rping, 65,535 bytes", server: "rping -s -a @ -C 10 -v -V -S 65535",
 		client: "rping -c -a @ -C 10 -v -V -S 65535", wants: []string{"rdma-ping-9:"}},

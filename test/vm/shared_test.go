@@ -35,8 +35,8 @@ func (m *cardMachine) serveDHCP(t *testing.T) {
 	}
 }
 
-// shared: the kernel has an interface on the card, which a DHCP client gives its address;
-// TCP, ping and iperf3 pass by it, the latter while RDMA keeps the same address busy.
+// shared: the kernel has an interface on the card, which gets its address from a DHCP client. TCP, ping and iperf3
+// use the interface, iperf3 while RDMA uses the same address.
 func (m *cardMachine) shared(i int) (err error) {
 	_ = m.stop("TERM") // if one runs
 	if err := m.launch(i, lab.Config{"ipv4_address": "0.0.0.0/24", "kernel_interface": kernelInterface}, ""); err != nil {
@@ -90,7 +90,7 @@ func (m *cardMachine) shared(i int) (err error) {
 	return m.stop("TERM")
 }
 
-// reached: the kernel of the machine has pings and TCP by an address of a card.
+// reached: the kernel of the machine answers pings and TCP at an address of a card.
 func (m *cardMachine) reached(at string) error {
 	for _, size := range []string{"56", "1400"} {
 		if err := m.host.Net.Run("ping", "-q", "-c", "5", "-i", "0.05", "-w", "30", "-s", size, at); err != nil {
@@ -107,7 +107,7 @@ func (m *cardMachine) reached(at string) error {
 	return nil
 }
 
-// iperf sends and receives for some seconds each and says how fast.
+// iperf sends and receives for some seconds each and returns the rates.
 func (m *cardMachine) iperf() (said string, err error) {
 	for _, way := range []string{"", " -R"} {
 		out, err := m.try(40, "iperf3 -f m -t 3 -c "+hostAddress+way)
@@ -125,8 +125,8 @@ func (m *cardMachine) iperf() (said string, err error) {
 	return strings.TrimSpace(said), nil
 }
 
-// tagged: a port in a VLAN, and the kernel's interface with it; the host's port and interface
-// there take no frame without the tag.
+// tagged: a port in a VLAN, and the kernel's interface with it. The host's port and interface in that VLAN accept no
+// frame without the tag.
 func (m *cardMachine) tagged(i int) error {
 	_ = m.stop("TERM")
 	settings := lab.Config{"vlan": vlan, "ipv4_address": cardTagged + "/24", "kernel_interface": kernelInterface}

@@ -2,7 +2,7 @@ package vm
 
 import "fmt"
 
-// settings are those of siw that an MPA start-up depends on.
+// settings are the settings of siw that affect an MPA start-up.
 var settings = []struct{ name, parameters string }{
 	{"siw as it is", ""},
 	{"CRC", "mpa_crc_required=1"},
@@ -16,7 +16,7 @@ func perftest(name, args string) program {
 	return program{name: name + " " + args, server: line, client: line + " @"}
 }
 
-// vectorOf is a mode of guest/wirevec.c.
+// vectorOf returns a mode of guest/wirevec.c.
 func vectorOf(mode, name string, wants ...string) program {
 	return program{name: name, server: "wirevec -s " + mode, client: "wirevec -c @ " + mode, wants: wants}
 }

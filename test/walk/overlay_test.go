@@ -14,11 +14,11 @@ import (
 
 const root = "../.."
 
-// noted are the files whose functions are noted.
+// noted has the files whose functions are recorded.
 var noted = []string{root + "/urdmad/core/*/*.go", root + "/verbs/ring/daemon_unsafe.go"}
 
-// overlay writes copies of the core's files in which each function notes that it is
-// entered, and returns the file that go's -overlay reads.
+// overlay writes copies of the core's files in which each function records its call, and returns the file for go's
+// -overlay.
 func overlay(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func overlay(t *testing.T) string {
 	return to
 }
 
-// noting is a file's text with a line at the beginning of each function.
+// noting returns a file's text with a line at the beginning of each function.
 func noting(t *testing.T, path string, text []byte) []byte {
 	t.Helper()
 	set := token.NewFileSet()

@@ -20,21 +20,21 @@ import (
 
 var update = flag.Bool("update", false, "write docs/design/walks.md anew")
 
-// inside tells the test that it runs with the overlay: where to write the ways to.
+// inside is set if the test runs with the overlay: the file for the paths.
 const inside = "URDMA_WALK_INTO"
 
-// page is where the ways stand.
+// page has the paths.
 const page = root + "/docs/design/walks.md"
 
-const head = `# The ways of a message
-A message of 64 bytes over a connection that is in use: each visit of a package of the core, under the package
-that calls it. Counted are packages and returns from one to another between the ends of the way: ports, sockets,
-rings, memory look-ups, timers; and in all. Left out are formats, clocks, rings, and functions that only return
-an expression.
+const head = `# The path of a message
+Each block below shows the path of a message of 64 bytes over a connection that is in use. A line is a visit of a
+package of the core, indented below its caller. The first line of a block counts packages, and returns from one package
+to another, between the ends of the path: ports, sockets, rings, memory look-ups, timers. After "in all" it counts the
+whole path. Left out are formats, clocks, rings, and functions that only return an expression.
 This page is written by ` + "`go test ./test/walk -update`" + `.
 `
 
-// TestWalks: the ways of a message are those of the page.
+// TestWalks: the paths of a message are as on the page.
 func TestWalks(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("../../.ci/go", "test", "-overlay", overlay(t), "-run", "TestInside", "-count", "1", ".")
@@ -75,7 +75,7 @@ func checkBounds(t *testing.T, name, way string) {
 	}
 }
 
-// Bounds of a way between its ends.
+// Maxima for a path between its ends.
 const (
 	mostPackages = 9
 	mostReturns  = 5
@@ -88,7 +88,7 @@ var wires = []struct {
 
 var directions = []string{"from a post to the wire", "from the wire to a completion"}
 
-// TestInside writes the ways; TestWalks runs it.
+// TestInside writes the paths; TestWalks runs it.
 func TestInside(t *testing.T) {
 	dir := os.Getenv(inside)
 	if dir == "" {
@@ -110,8 +110,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// message has A send B a message of one packet, over a connection that is in use, and
-// returns what A's engine does until the packet has left, and what B's does with it.
+// message lets A send a message of one packet to B, over a connection that is in use. It returns the steps of A's
+// engine until the packet has left, and those of B's engine that handle it.
 func message(t *testing.T, o enginetest.Options) (post, arrival []record.Step) {
 	w := enginetest.New(t, o)
 	a, b := w.A.NewClient().NewQP(nil), w.B.NewClient().NewQP(nil)
@@ -137,24 +137,23 @@ func message(t *testing.T, o enginetest.Options) (post, arrival []record.Step) {
 	return post, arrival
 }
 
-// aside are packages that a way does not count: clocks, rings, values.
+// aside are packages that don't count for a path: clocks, rings, values.
 var aside = map[string]bool{"clock": true, "due": true, "events": true, "fault": true, "mailbox": true, "places": true,
 	"ring": true}
 
-// ends are where a way ends: a port or socket receives or sends, a ring is written to,
-// memory is looked up, a timer is set.
+// ends are the ends of a path: a port or socket receives or sends, a ring is written, memory is looked up, a timer is
+// set.
 var ends = map[string]bool{"netif Poll": true, "netif Alloc": true, "netif Send": true, "mpa readable": true,
 	"mpa receive": true, "mpa send": true,
 	"ring Push": true, "ring PublishCons": true, "mem Lookup": true, "clock Set": true}
 
-// node is a visit of a package, and the visits that it makes.
+// node is a visit of a package, with the visits that it makes.
 type node struct {
 	record.Step
 	visits []*node
 }
 
-// text is the way: what it comes to, and a line for each visit of a package, indented by
-// who visits it.
+// text returns the path as text: its counts, and a line for each visit of a package, indented below its caller.
 func text(steps []record.Step) string {
 	packages, returns := between(steps)
 	all := map[string]bool{}
@@ -187,7 +186,7 @@ func tree(steps []record.Step) *node {
 	return top
 }
 
-// write writes the visits that a visit makes, and counts them and their packages.
+// write writes the visits below a visit, and counts them and their packages.
 func write(b *strings.Builder, n *node, depth int, packages map[string]bool) (visits int) {
 	for _, v := range n.visits {
 		packages[v.Package] = true
@@ -197,10 +196,10 @@ func write(b *strings.Builder, n *node, depth int, packages map[string]bool) (vi
 	return visits
 }
 
-// between follows the way from one end to the next: how many packages it visits, and how
-// many times it comes back to one from another, to go on to a third.
+// between follows the path from one end to the next: it counts the packages visited, and the returns to a package
+// from which the path goes on to a third one.
 func between(steps []record.Step) (packages, returns int) {
-	var stack, last []string // of packages
+	var stack, last []string // lists of packages
 	visited := map[string]bool{}
 	for _, s := range steps {
 		if s.Left {
@@ -227,7 +226,7 @@ func between(steps []record.Step) (packages, returns int) {
 	return len(visited), returns
 }
 
-// way is the packages of a stack, each once for calls within it.
+// way returns the packages of a stack, each once for nested calls within it.
 func way(stack []string) (out []string) {
 	for _, p := range stack {
 		if !aside[p] && (len(out) == 0 || out[len(out)-1] != p) {

@@ -1,6 +1,5 @@
-// Command coreurdmad is urdmad without any attached feature: it serves the programs of this machine
-// on the ports of an urdma.json. What it links is what the core needs; tests run programs on it
-// where URDMA_DAEMON names it.
+// Command coreurdmad is urdmad without any attached feature: it serves the programs of this machine on the ports of a
+// urdma.json. Its imports are the core's needs. Tests run programs on it if URDMA_DAEMON names it.
 package main
 
 import (
@@ -62,15 +61,15 @@ func start(c *serve.Core) error {
 	return nil
 }
 
-// tellListener has test/lab see that a server waits for its client; of a whole urdmad urdma show
-// says it.
+// tellListener logs a listener, so that test/lab knows that a server waits for its client. With a whole urdmad, urdma
+// show is asked instead.
 func tellListener(x *control.Session, a control.Answered) {
 	if a.Type == abi.CMListen && a.Err == nil {
 		x.Server().Log.Info("a program listens", "pid", x.Owner.PID)
 	}
 }
 
-// serveClients serves clients until ctx ends, or a worker does.
+// serveClients serves clients until ctx or a worker ends.
 func serveClients(ctx context.Context, c *serve.Core) error {
 	if err := config.MakeSocketDir(c.Config.Socket, config.NoGroup); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"urdma/test/lab"
 )
 
-// MemoryGroup makes a memory cgroup that has a control file, which versions 2 and 1 name
-// differently, and gives that file's path too; or it skips the test. The group goes at the
-// end of the test, once the dead have left it.
+// MemoryGroup makes a memory cgroup that has a control file, whose name differs between versions 2 and 1, and also
+// returns that file's path; or it skips the test. The cgroup is removed at the end of the test, when it has no
+// processes any more.
 func MemoryGroup(t *testing.T, version2, version1 string) (dir, control string) {
 	t.Helper()
 	for _, v := range []struct{ under, control string }{
@@ -40,7 +40,7 @@ func MemoryGroup(t *testing.T, version2, version1 string) (dir, control string) 
 	return "", ""
 }
 
-// ownGroup is this process's cgroup by its line of /proc/self/cgroup.
+// ownGroup returns this process's cgroup, from its line in /proc/self/cgroup.
 func ownGroup(line string) string {
 	text, _ := os.ReadFile("/proc/self/cgroup")
 	for l := range strings.Lines(string(text)) {

@@ -1,7 +1,6 @@
 package labtest
 
-// notInTest are the programs of tests that "make deps" does not install, and what
-// does.
+// notInTest lists the programs of tests that "make deps" does not install, and the commands that do.
 var notInTest = map[string]string{
 	"mkdocs": ".ci/deps docs", "mandoc": ".ci/deps docs",
 	"sockperf": ".ci/deps bench",
@@ -10,7 +9,7 @@ var notInTest = map[string]string{
 	"perf": "the package linux-perf has it (perf on Fedora)",
 }
 
-// Install says what installs a program that a test lacks.
+// Install returns the command that installs a program.
 func Install(program string) string {
 	if how, ok := notInTest[program]; ok {
 		return how

@@ -9,7 +9,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestInstall: what a skip message recommends installs the program's package.
+// TestInstall: the command that a skip message recommends installs the program's package.
 func TestInstall(t *testing.T) {
 	script, err := os.ReadFile("../../../.ci/deps")
 	if err != nil {

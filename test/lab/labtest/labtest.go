@@ -1,5 +1,4 @@
-// Package labtest has labs for tests: made or the test skipped, and taken down at
-// its end.
+// Package labtest makes labs for tests, or skips the test, and removes them at its end.
 package labtest
 
 import (
@@ -10,8 +9,8 @@ import (
 	"urdma/test/lab"
 )
 
-// New makes a lab of the programs in the directory that the environment variable
-// URDMA_BUILD names, or skips the test.
+// New makes a lab with the programs in the directory named by the environment variable URDMA_BUILD. Without that
+// variable it skips the test.
 func New(t *testing.T) *lab.Lab {
 	t.Helper()
 	build := os.Getenv("URDMA_BUILD")
@@ -26,19 +25,19 @@ func New(t *testing.T) *lab.Lab {
 		t.Fatal(err)
 	}
 	_, err = os.Stat(l.Program("clock.so"))
-	l.FastClock = err == nil && os.Getenv("URDMA_LONG") == "" // there perftest runs as users have it
+	l.FastClock = err == nil && os.Getenv("URDMA_LONG") == "" // long tests use the real clock
 	t.Cleanup(l.Close)
 	return l
 }
 
-// Join makes a lab of two hosts joined by the wire, or skips the test where only
-// root could. In the end their urdmads have to stop cleanly.
+// Join makes a lab of two hosts joined by the wire, or skips the test if the wire needs root. At the end of the test
+// their urdmads must stop cleanly.
 func Join(t *testing.T, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 	t.Helper()
 	return JoinIn(t, New(t), w, settings)
 }
 
-// JoinIn is Join in a lab that is there.
+// JoinIn is Join in an existing lab.
 func JoinIn(t *testing.T, l *lab.Lab, w lab.Wire, settings lab.Config) (a, b *lab.Node) {
 	t.Helper()
 	if err := l.Can(w); err != nil {
@@ -61,7 +60,7 @@ func JoinIn(t *testing.T, l *lab.Lab, w lab.Wire, settings lab.Config) (a, b *la
 	return a, b
 }
 
-// Nodes are the two of a wire, or the one of the loopback.
+// Nodes returns the two hosts of a wire; for loopback, the only one.
 func Nodes(a, b *lab.Node) []*lab.Node {
 	if a == b {
 		return []*lab.Node{a}

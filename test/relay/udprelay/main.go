@@ -1,5 +1,5 @@
-// Command udprelay runs a relay (package relay) until it gets SIGTERM or SIGINT,
-// and then writes what it did as one line of JSON.
+// Command udprelay runs a relay (package relay) until it gets SIGTERM or SIGINT, and then prints its counts as one
+// line of JSON.
 package main
 
 import (

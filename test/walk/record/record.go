@@ -1,8 +1,8 @@
-// Package record notes which functions are entered and left, for package walk, which has
-// each function of the core call it.
+// Package record records calls and returns of functions, for package walk, in which each function of the core calls
+// it.
 package record
 
-// Step is a function that was entered, or left.
+// Step is the call of a function, or its return.
 type Step struct {
 	Package, File, Function string
 	Left                    bool
@@ -13,7 +13,7 @@ var (
 	steps []Step
 )
 
-// In notes that a function is entered, and returns what notes that it is left.
+// In records a call, and returns a function that records the return.
 func In(pkg, file, function string) func() {
 	if !on {
 		return func() {}
@@ -22,7 +22,7 @@ func In(pkg, file, function string) func() {
 	return func() { steps = append(steps, Step{Package: pkg, File: file, Function: function, Left: true}) }
 }
 
-// During returns the steps of fn, on this goroutine alone.
+// During returns the steps of fn, on this goroutine only.
 func During(fn func()) []Step {
 	on, steps = true, nil
 	fn()
