@@ -23,14 +23,14 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// capturing is an urdma capture that runs.
+// capturing is a running urdma capture.
 type capturing struct {
 	t    *testing.T
 	p    *lab.Process
 	file string
 }
 
-// captures numbers their directories.
+// captures numbers the directories of captures.
 var captures int
 
 func capture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *capturing {
@@ -40,14 +40,14 @@ func capture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *capturing {
 	return c
 }
 
-// outputs is a new directory where the node's user may write.
+// outputs makes a new directory to which the node's user may write.
 func outputs(t *testing.T, n *lab.Node) string {
 	t.Helper()
 	captures++
 	dir := filepath.Join(filepath.Dir(filepath.Dir(n.Socket())), fmt.Sprint("capture", captures))
 	err := os.Mkdir(dir, 0o777)
 	if err == nil {
-		err = os.Chmod(dir, 0o777) // umask
+		err = os.Chmod(dir, 0o777) // without the umask
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func startCapture(t *testing.T, l *lab.Lab, n *lab.Node, args ...string) *lab.Pr
 	return p
 }
 
-// end interrupts the capture and returns what it wrote.
+// end interrupts the capture and returns its file.
 func (c *capturing) end() []packet {
 	c.t.Helper()
 	c.p.Signal(syscall.SIGINT)
@@ -83,7 +83,7 @@ func (c *capturing) end() []packet {
 	return packets(c.t, c.file)
 }
 
-// packet is one of a pcapng file.
+// packet is one packet of a pcapng file.
 type packet struct {
 	frame     []byte
 	length    int
@@ -121,7 +121,7 @@ func packets(t *testing.T, file string) (list []packet) {
 	}
 }
 
-// way are the UDP datagrams of one direction, of either family.
+// way has the UDP datagrams of one direction, IPv4 and IPv6.
 func way(list []packet, d pcapgo.NgEpbFlag) (frames [][]byte) {
 	for _, p := range list {
 		if p.direction == d && udpAt(p.frame) > 0 {
@@ -131,7 +131,7 @@ func way(list []packet, d pcapgo.NgEpbFlag) (frames [][]byte) {
 	return frames
 }
 
-// udpAt is where the UDP header of a frame begins; 0 for others.
+// udpAt returns the offset of a frame's UDP header; 0 if it has none.
 func udpAt(frame []byte) int {
 	const ethernet, protocol, next = 14, 9, 6
 	switch family := binary.BigEndian.Uint16(frame[12:]); {
@@ -143,7 +143,7 @@ func udpAt(frame []byte) int {
 	return 0
 }
 
-// tshark reads a file with our dissector and gives the fields of each packet.
+// tshark reads a file with our dissector and returns the fields of each packet.
 func tshark(t *testing.T, file string, fields ...string) (lines []string) {
 	t.Helper()
 	need(t, "tshark")
@@ -161,9 +161,9 @@ func tshark(t *testing.T, file string, fields ...string) (lines []string) {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// TestCapture captures one rping on both of its hosts: what left the one came to
-// the other, and tshark finds in it what rping did. Order is compared with one worker
-// only: of several, one may receive its packets late, as path MTU probes often are.
+// TestCapture captures one rping on both of its hosts: the packets that left one host arrived at the other, and
+// tshark finds rping's messages in them. The order is compared only with one worker, because one of several may
+// receive its packets late, such as path MTU probes.
 func TestCapture(t *testing.T) {
 	whole(t)
 	for _, w := range []lab.Wire{lab.Memif, lab.UDP, lab.AFPacket, lab.Memif.V6(), lab.UDP.V6(), lab.Memif.WithWorkers(2),
@@ -201,7 +201,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// compareFrames compares all but the UDP checksum, which a port may fill in later.
+// compareFrames compares all bytes except the UDP checksum, which a port may fill in later.
 func compareFrames(a, b []byte) int {
 	a, b = bytes.Clone(a), bytes.Clone(b)
 	copy(a[udpAt(a)+6:], []byte{0, 0})
@@ -209,9 +209,8 @@ func compareFrames(a, b []byte) int {
 	return bytes.Compare(a, b)
 }
 
-// checkRping: three rounds of rping with buffers of 5,000 bytes, as tshark sees
-// them: one request and one accept, four messages a round and side, a Read and a
-// Write a round, and a fin each. It finds nothing malformed.
+// checkRping checks three rounds of rping with buffers of 5,000 bytes in tshark's output: one request and one accept,
+// four messages per round and side, a Read and a Write per round, and a fin from each side. Nothing may be malformed.
 func checkRping(t *testing.T, l *lab.Lab, file string) {
 	t.Helper()
 	count := map[string]int{}
@@ -235,7 +234,7 @@ func checkRping(t *testing.T, l *lab.Lab, file string) {
 	}
 }
 
-// number is a field's value without its base.
+// number returns a field's value without its base.
 func number(s string) string {
 	n, err := strconv.ParseUint(s, 0, 32)
 	if err != nil {
@@ -244,12 +243,12 @@ func number(s string) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// TestCaptureOnTheHost: connections between programs of one urdmad can be
-// captured too, and filters choose among them.
+// TestCaptureOnTheHost: connections between programs of one urdmad can be captured, too, and filters select among
+// them.
 func TestCaptureOnTheHost(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
-	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets
+	n, _ := labtest.JoinIn(t, l, lab.Loopback.WithWorkers(1), nil) // with several workers, messages use packets
 	rping := func(port string) {
 		t.Helper()
 		pass(t, lab.Pair{ServerNode: n, ClientNode: n,
@@ -271,13 +270,13 @@ func TestCaptureOnTheHost(t *testing.T) {
 	checkRping(t, l, one.file)
 }
 
-// TestCaptureNeverHoldsUp: neither a reader that stands still nor one that is
-// killed disturbs the transfer, and urdmad's death leaves a whole file.
+// TestCaptureNeverHoldsUp: neither a reader that stops reading nor a killed one disturbs the transfer, and when
+// urdmad ends the file is complete.
 func TestCaptureNeverHoldsUp(t *testing.T) {
 	whole(t)
 	need(t, "rping")
 	l := labtest.New(t)
-	n, _, err := l.Join(lab.Loopback.WithWorkers(1), nil) // of several, messages travel in packets
+	n, _, err := l.Join(lab.Loopback.WithWorkers(1), nil) // with several workers, messages use packets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +309,7 @@ func TestCaptureNeverHoldsUp(t *testing.T) {
 	if !strings.Contains(some[0].p.Output(), " more were lost") {
 		t.Errorf("a reader that stood still lost nothing: %s", some[0].p.Output())
 	}
-	again := capture(t, l, n) // the killed ones' places are free
+	again := capture(t, l, n) // the killed captures' places are free
 	carried(t, l, n, 10)
 	n.Daemon.Kill()
 	for _, c := range []*capturing{some[1], again} {
@@ -333,7 +332,7 @@ func carried(t *testing.T, l *lab.Lab, n *lab.Node, more uint64) {
 	})
 }
 
-// messages is how many messages urdmad has carried.
+// messages returns the number of messages that urdmad has carried.
 func messages(t *testing.T, l *lab.Lab, n *lab.Node) uint64 {
 	t.Helper()
 	var s struct {

@@ -10,11 +10,10 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestDatagrams runs the programs that use queue pairs of type UD, by LID under ib
-// and by GID under the others. The programs wait for all messages, so all have to
-// arrive. Within one urdmad and over a memif a sender waits for room. The kernel's
-// sockets of the other wires drop what a urdmad that gets no processor doesn't fetch
-// in time: there no program has more messages under way than the smallest holds.
+// TestDatagrams runs programs that use queue pairs of type UD, by LID as ib and by GID as roce and iwarp. The
+// programs wait for all messages, so all must arrive. Within one urdmad and over a memif a sender waits for room. On
+// other wires the kernel's sockets drop messages that a urdmad without a processor does not read in time; there no
+// program sends more at once than the smallest socket holds.
 func TestDatagrams(t *testing.T) {
 	for _, c := range []struct {
 		wire  lab.Wire
@@ -63,10 +62,9 @@ func (n *byNumber) datagramPingPong(t *testing.T) {
 	}
 }
 
-// datagramPerftest runs perftest's programs for Sends. Those that measure bandwidth
-// send as fast as they can and wait for nobody: a wire that drops, as the rings between
-// workers do when they are full, gets so few messages
-// that even the default of net.core.rmem_max, 212,992 bytes, has room for all of them.
+// datagramPerftest runs perftest's programs for Sends. Programs that measure bandwidth send as fast as they can. On a
+// wire that drops, such as the rings between workers, they send so few messages that even the default of
+// net.core.rmem_max, 212,992 bytes, has room for all of them.
 func (n *byNumber) datagramPerftest(t *testing.T, drops bool) {
 	for i, c := range []struct {
 		transport string
@@ -97,8 +95,7 @@ func (n *byNumber) datagramPerftest(t *testing.T, drops bool) {
 	}
 }
 
-// datagramCM runs what finds its peer's queue pair through rdma_cm's port space for
-// datagrams.
+// datagramCM runs programs that find their peer's queue pair through rdma_cm's port space for datagrams.
 func (n *byNumber) datagramCM(t *testing.T) {
 	for _, transport := range []string{"ib", "roce", "iwarp"} {
 		t.Run("udaddy/"+transport, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// twoPorts has a node's urdmad show its port as the second of a device, hca0, the first of which
-// leads nowhere, and whose datagrams are shorter.
+// twoPorts changes a node's configuration: its port becomes the second port of a device, hca0. The first port leads
+// nowhere, and has shorter datagrams.
 func twoPorts(t *testing.T, n *lab.Node) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.Directory(), "urdma.json"))
@@ -37,8 +37,8 @@ func twoPorts(t *testing.T, n *lab.Node) {
 	}
 }
 
-// TestDeviceOfSeveralPorts: programs reach another urdmad by the second port of a device, each shown as which
-// transport, by number and by rdma_cm; events, tools and urdma name the port.
+// TestDeviceOfSeveralPorts: programs reach another urdmad through the second port of a device, shown as each
+// transport, by number and by rdma_cm. Events, tools and urdma name the port.
 func TestDeviceOfSeveralPorts(t *testing.T) {
 	whole(t)
 	need(t, "ib_send_bw")
@@ -97,7 +97,7 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 	})
 }
 
-// byNumberOfPort: port 2 carries more than port 1 in a datagram, and packets of its MTU.
+// byNumberOfPort: datagrams of port 2 may be longer than those of port 1, and packets have its MTU.
 func byNumberOfPort(t *testing.T, a, b *lab.Node) {
 	for _, transport := range []string{"ib", "roce"} {
 		for _, line := range []string{"ibv_rc_pingpong -g 0", "ibv_ud_pingpong -g 0 -s 4000", "ibv_uc_pingpong -g 0",

@@ -1,7 +1,6 @@
-// Package e2e runs the real urdmad, joined by every kind of wire, and Debian's
-// own programs on it. `make test` builds what it needs and says where that is
-// by URDMA_BUILD; without it the tests are skipped. URDMA_DAEMON may name another urdmad, such as
-// test/core/coreurdmad.
+// Package e2e runs real urdmads, joined by every kind of wire, and Debian's own programs on them. `make test` builds
+// the programs and passes their directory in URDMA_BUILD; without it the tests are skipped. URDMA_DAEMON may name
+// another urdmad, such as test/core/coreurdmad.
 package e2e
 
 import (
@@ -14,11 +13,11 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// long tells whether the long tests were asked for.
+// long reports whether the long tests were requested.
 var long = os.Getenv("URDMA_LONG") != ""
 
-// whole skips a test of features that are attached to urdmad, or one that looks at urdmad through
-// them, on a urdmad without any.
+// whole skips a test on a urdmad without attached features. Such a test is about an attached feature, or uses one to
+// look at urdmad.
 func whole(t *testing.T) {
 	t.Helper()
 	if lab.Core() {
@@ -26,8 +25,8 @@ func whole(t *testing.T) {
 	}
 }
 
-// share is which of the cases of a matrix a wire runs. Wires that differ in what few cases depend on run half of
-// them each, so that every case meets every carrier, and every kind of port; the long tests run all on each.
+// share says which cases of a matrix run on a wire. Similar wires run half of the cases each, so that every case runs
+// on every carrier and every kind of port. The long tests run all cases on each wire.
 type share int
 
 const (
@@ -36,15 +35,14 @@ const (
 	odd
 )
 
-// has tells whether case number i, from 0, is of the share.
+// has reports whether case number i, from 0, is in the share.
 func (s share) has(i int) bool { return long || s == every || i%2 == int(s-even) }
 
-// perWire are the wires every program has to pass over.
+// perWire are the wires on which every program must work.
 var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP,
 	lab.AFXDPKernel}
 
-// severalWorkers are the wires that workers share. Over af_packet worker 0 asks the one queue and hands
-// on what comes.
+// severalWorkers are wires with several workers. With af_packet worker 0 polls the only queue and passes packets on.
 func severalWorkers() []lab.Wire {
 	wires := []lab.Wire{lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2), lab.UDP.WithWorkers(2),
 		lab.TCP.WithWorkers(2)}
@@ -54,7 +52,7 @@ func severalWorkers() []lab.Wire {
 	return wires
 }
 
-// await waits until ok; what it says beside is for the report.
+// await waits until ok; the other result is for the error message.
 func await(t *testing.T, what string, ok func() (bool, string)) {
 	t.Helper()
 	for end := time.Now().Add(lab.Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -68,7 +66,7 @@ func await(t *testing.T, what string, ok func() (bool, string)) {
 	}
 }
 
-// need skips a test for which a program is not installed.
+// need skips a test if a program is not installed.
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -76,7 +74,7 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// pass runs a pair that has to succeed.
+// pass runs a pair that must succeed.
 func pass(t *testing.T, p lab.Pair) lab.Result {
 	t.Helper()
 	for try := 1; ; try++ {

@@ -12,8 +12,8 @@ import (
 	"urdma/verbs"
 )
 
-// TestExplain: a program that nobody answers is told why as it happens, and whoever asks
-// urdmad afterwards too, though the program has ended; the flight recorder has what it did.
+// TestExplain: a program whose peer does not answer prints the explanation when it happens. urdma explain prints it
+// afterwards, even if the program has ended; the flight recorder has the program's requests and events.
 func TestExplain(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
@@ -75,8 +75,8 @@ func TestExplainNoRoute(t *testing.T) {
 	}
 }
 
-// TestWhyAQueuePairFailed: of a local protection error urdmad's log and urdma show qp name
-// the reason, with the queue pair's number in the same form.
+// TestWhyAQueuePairFailed: after a local protection error urdmad's log and urdma show qp name the reason, and the
+// queue pair's number in the same form.
 func TestWhyAQueuePairFailed(t *testing.T) {
 	whole(t)
 	n, _ := labtest.Join(t, lab.Loopback, nil)
@@ -107,7 +107,7 @@ func TestWhyAQueuePairFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	sge := memory.SGE(0, 64)
-	sge.LKey = 7 // nobody's
+	sge.LKey = 7 // no region has this key
 	if err := c.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{sge}}); err != nil {
 		t.Fatal(err)
 	}

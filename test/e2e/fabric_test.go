@@ -14,8 +14,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// infiniBand is the ports of a urdmad that programs see as InfiniBand's, over loopback; the
-// last bytes of their addresses are their LIDs.
+// infiniBand is the ports of a urdmad that programs see as InfiniBand, over loopback; the last bytes of their
+// addresses are their LIDs.
 func infiniBand(addresses ...string) lab.Config {
 	var ports []any
 	for _, a := range addresses {
@@ -24,17 +24,15 @@ func infiniBand(addresses ...string) lab.Config {
 	return lab.Config{"ports": ports}
 }
 
-// patient is how long a program waits for the answer to a MAD, in ms: none is lost, but the
-// machine may be busy.
+// patient is a program's time-out for the answer to a MAD, in ms: none is lost, but the machine may be busy.
 const patient = "50000"
 
-// says runs a program and looks for regular expressions in what it says; fails: it has
-// to end with an error.
+// says runs a program and looks for regular expressions in its output; fails: the program must end with an error.
 func says(t *testing.T, n *lab.Node, line string, fails bool, want ...string) {
 	t.Helper()
 	argv := strings.Fields(line)
 	need(t, argv[0])
-	if !fails && argv[0] != "ibstat" && argv[0] != "ibstatus" { // which ask sysfs alone
+	if !fails && argv[0] != "ibstat" && argv[0] != "ibstatus" { // these read only sysfs
 		argv = slices.Insert(argv, 1, "-t", patient)
 	}
 	out, err := n.Run(lab.Patience, argv...)
@@ -51,8 +49,8 @@ func says(t *testing.T, n *lab.Node, line string, fails bool, want ...string) {
 	}
 }
 
-// TestInfiniBandDiags runs Debian's infiniband-diags, unmodified, on the subnet of a urdmad
-// of two ports: LIDs 0x101 and 0x202, and 1 of the switch between them.
+// TestInfiniBandDiags runs Debian's infiniband-diags, unmodified, on the subnet of a urdmad with two ports, LIDs
+// 0x101 and 0x202; the switch between them has LID 1.
 func TestInfiniBandDiags(t *testing.T) {
 	whole(t)
 	need(t, "ibnetdiscover")
@@ -127,7 +125,7 @@ func TestInfiniBandDiags(t *testing.T) {
 		says(t, n, "ibportstate -C urdma0 1 2 enable", false, `LinkState:\.+(Initialize|Active)`)
 		says(t, n, "ibstat urdma1", false, "State: Active")
 	})
-	t.Run("the way back", func(t *testing.T) { // of a port that no answer comes back to
+	t.Run("the way back", func(t *testing.T) { // through a port to which no answer comes back
 		says(t, n, "ibportstate -C urdma0 1 1 disable", true)
 		says(t, n, "ibstat urdma0", false, "State: Down")
 		if out, err := n.Urdma("inject", "port", "urdma0", "up"); err != nil {
@@ -155,8 +153,8 @@ func TestInfiniBandDiags(t *testing.T) {
 	t.Run("nothing there", func(t *testing.T) { says(t, n, "smpquery -t 20 nodeinfo 0x777", true, "query failed") })
 }
 
-// TestPortDisabled: over a wire ibportstate takes a port down for programs, and for their data. It is typed at
-// another port, as the answer could not come back by the disabled one.
+// TestPortDisabled: over a wire ibportstate takes a port down for programs and for their data. It uses another port,
+// since a disabled port carries no answer.
 func TestPortDisabled(t *testing.T) {
 	whole(t)
 	need(t, "ibportstate")
@@ -186,7 +184,7 @@ func TestPortDisabled(t *testing.T) {
 	watch.Kill()
 }
 
-// addPort starts a node's urdmad anew with another port behind those that it has.
+// addPort starts a node's urdmad again with one more port after its own.
 func addPort(t *testing.T, n *lab.Node, p lab.Config) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.Directory(), "urdma.json"))
@@ -206,7 +204,7 @@ func addPort(t *testing.T, n *lab.Node, p lab.Config) {
 	}
 }
 
-// answers runs a program's server at one node, by its arguments, and its client at another, for the server's LID.
+// answers runs a program's server at one node and its client, with the server's LID, at another.
 func answers(t *testing.T, at *lab.Node, serve string, from *lab.Node, lid, program string) {
 	t.Helper()
 	need(t, program)
@@ -215,7 +213,7 @@ func answers(t *testing.T, at *lab.Node, serve string, from *lab.Node, lid, prog
 		t.Fatal(err)
 	}
 	defer server.Kill()
-	args := []string{program, "-t", "1000", "-C", "urdma0", lid} // what comes before the server listens gets no answer
+	args := []string{program, "-t", "1000", "-C", "urdma0", lid} // nothing answers before the server listens
 	if program == "ibping" {
 		args = append(args, "-c", "1")
 	}
@@ -227,8 +225,8 @@ func answers(t *testing.T, at *lab.Node, serve string, from *lab.Node, lid, prog
 	})
 }
 
-// TestOpenSM: Debian's opensm takes over from urdmad's subnet manager, sweeps, and urdmad's
-// is there again when it has ended.
+// TestOpenSM: Debian's opensm takes over from urdmad's subnet manager and sweeps the subnet; when it has ended,
+// urdmad's is active again.
 func TestOpenSM(t *testing.T) {
 	whole(t)
 	need(t, "opensm")
@@ -252,7 +250,7 @@ func TestOpenSM(t *testing.T) {
 	if strings.Contains(log(), "ERR") {
 		t.Errorf("opensm's log:\n%s", log())
 	}
-	for _, state := range []string{"down", "up"} { // the switch tells it
+	for _, state := range []string{"down", "up"} { // the switch reports it
 		if out, err := n.Urdma("inject", "port", "urdma1", state); err != nil {
 			t.Fatal(err, out)
 		}
@@ -275,14 +273,13 @@ func TestOpenSM(t *testing.T) {
 	}
 }
 
-// TestSimulatedFabric runs the tools on 32 simulated hosts at 4 switches, each linked with each
-// other, where urdmad's ports are plugged into the first two; and again on what ibnetdiscover
-// printed of it.
+// TestSimulatedFabric runs the tools on 32 simulated hosts at 4 switches, all linked with each other; urdmad's ports
+// are connected to the first two. It does the same with ibnetdiscover's output of that subnet.
 func TestSimulatedFabric(t *testing.T) {
 	whole(t)
 	need(t, "ibnetdiscover")
 	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} { // urdmad is another user's
+	for _, d := range []string{filepath.Dir(dir), dir} { // urdmad runs as another user
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +312,7 @@ func TestSimulatedFabric(t *testing.T) {
 	} {
 		says(t, n, c.line, false, c.want...)
 	}
-	// Each way around is found while the link is down.
+	// Each route around is found while the link is down.
 	says(t, n, "ibportstate -C urdma0 1 36 disable", false, "Disabled")
 	says(t, n, "ibtracert 0x101 0x202", false, `lid 1-1 "switch1"(.*\n){2}.*lid 2-2 "switch2"`)
 	says(t, n, "perfquery 1 36", false, `LinkDownedCounter:\.+1`)
@@ -336,7 +333,7 @@ func TestSimulatedFabric(t *testing.T) {
 	injectIntoSubnet(t, again)
 }
 
-// injectIntoSubnet has errors counted at a simulated port, and at one of urdmad's.
+// injectIntoSubnet injects errors at a simulated port, and at one of urdmad's.
 func injectIntoSubnet(t *testing.T, n *lab.Node) {
 	for _, c := range []struct {
 		statement, line string
@@ -354,7 +351,7 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 			t.Errorf("%s: %v\n%s", c.statement, err, out)
 			continue
 		}
-		for _, want := range c.want { // it does not wait until it has happened
+		for _, want := range c.want { // the command does not wait for the effect
 			await(t, c.statement+": "+want, func() (bool, string) {
 				out, _ := n.Run(lab.Patience, strings.Fields(c.line)...)
 				return regexp.MustCompile(want).MatchString(out), out
@@ -369,7 +366,7 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 	}
 }
 
-// discover is what ibnetdiscover prints, but for the time.
+// discover returns ibnetdiscover's output without the time.
 func discover(t *testing.T, n *lab.Node) string {
 	t.Helper()
 	out, err := n.Run(lab.Patience, "ibnetdiscover", "-t", patient)

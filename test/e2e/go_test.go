@@ -14,10 +14,10 @@ import (
 	"urdma/verbs"
 )
 
-// This file has Debian's programs on one side and package verbs on the other, and Go
-// programs on ports that only programs of their network namespace can name.
+// This file tests Debian's programs with package verbs as their peer, and Go programs on ports that only programs of
+// their network namespace can name.
 
-// goClient is a Go program on a node: this one.
+// goClient makes this program a Go program on a node.
 func goClient(t *testing.T, n *lab.Node) *verbs.Client {
 	t.Helper()
 	c, err := verbs.Open(n.Socket())
@@ -34,7 +34,7 @@ const (
 	datagramRoom  = verbs.GRHLen + datagramBytes
 )
 
-// listener posts receives for the datagrams of a peer, before that can know of them.
+// listener posts receives for the peer's datagrams before the peer can know of them.
 func listener(memory **verbs.MR) func(*verbs.Conn) error {
 	return func(conn *verbs.Conn) (err error) {
 		if *memory, err = conn.PD().AllocMemory((datagrams+1)*datagramRoom, verbs.LocalWrite); err != nil {
@@ -50,7 +50,7 @@ func listener(memory **verbs.MR) func(*verbs.Conn) error {
 	}
 }
 
-// hearAll takes all datagrams, each from whom the first is from.
+// hearAll receives all datagrams; the first one's sender must have sent each.
 func hearAll(ctx context.Context, conn *verbs.Conn, memory *verbs.MR) (from verbs.Destination, err error) {
 	for i := range datagrams {
 		c, err := conn.Recv(ctx)
@@ -66,8 +66,8 @@ func hearAll(ctx context.Context, conn *verbs.Conn, memory *verbs.MR) (from verb
 	return from, nil
 }
 
-// answerAll sends as udaddy does: with its queue pair's number, which is all that
-// udaddy sends its answers by.
+// answerAll sends as udaddy does: with its queue pair's number, which is the only address that udaddy uses for its
+// answers.
 func answerAll(ctx context.Context, conn *verbs.Conn, memory *verbs.MR) error {
 	for range datagrams {
 		wr := verbs.SendWR{Op: verbs.OpSendWithImm, Flags: verbs.Signaled, Imm: conn.QPN(), To: conn.Peer(),
@@ -92,7 +92,7 @@ func udaddy(transport string, args ...string) []string {
 	return append(line, args...)
 }
 
-// finished waits for udaddy's good end.
+// finished waits until udaddy has ended successfully.
 func finished(t *testing.T, p *lab.Process) {
 	t.Helper()
 	if err := p.Wait(lab.Patience); err != nil || !strings.Contains(p.Output(), "data transfers complete") ||
@@ -101,8 +101,8 @@ func finished(t *testing.T, p *lab.Process) {
 	}
 }
 
-// TestGoDatagrams: package verbs finds udaddy's queue pair by rdma_cm and exchanges
-// datagrams with it, and udaddy finds one of package verbs'.
+// TestGoDatagrams: package verbs finds udaddy's queue pair by rdma_cm and exchanges datagrams with it, and udaddy
+// finds a queue pair of package verbs.
 func TestGoDatagrams(t *testing.T) {
 	need(t, "udaddy")
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
@@ -166,8 +166,8 @@ func goAnswers(t *testing.T, server, client *lab.Node, transport string) {
 	finished(t, p)
 }
 
-// TestGoMulticast: what mckey sends to a group reaches members of package verbs on
-// both hosts. They are there before it starts.
+// TestGoMulticast: messages of mckey to a group reach members of package verbs on both hosts, which have joined
+// before it starts.
 func TestGoMulticast(t *testing.T) {
 	const group = "ff15::1:2:3"
 	need(t, "mckey")
@@ -199,8 +199,7 @@ func TestGoMulticast(t *testing.T) {
 	}
 }
 
-// goPing6 runs Go programs on both hosts, which dial and listen at IPv6 addresses as
-// package net writes them.
+// goPing6 runs Go programs on both hosts, which dial and listen at IPv6 addresses in package net's notation.
 func goPing6(t *testing.T, server, client *lab.Node) {
 	built := filepath.Join(t.TempDir(), "ping")
 	if out, err := exec.Command("go", "build", "-o", built, "urdma/examples/go/ping").CombinedOutput(); err != nil {
@@ -210,7 +209,7 @@ func goPing6(t *testing.T, server, client *lab.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := func(n *lab.Node) string { // where the node's own user may run it
+	program := func(n *lab.Node) string { // the node's own user may run it there
 		path := filepath.Join(n.Directory(), "ping")
 		if err := os.WriteFile(path, code, 0o755); err != nil {
 			t.Fatal(err)

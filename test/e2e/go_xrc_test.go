@@ -12,8 +12,8 @@ import (
 	"urdma/verbs"
 )
 
-// TestGoXRC: rdma_xclient sends to a shared receive queue of package verbs, and package
-// verbs to one of rdma_xserver's. The server tells the queue's number when it accepts.
+// TestGoXRC: rdma_xclient sends to a shared receive queue of package verbs, and package verbs to one of rdma_xserver.
+// The server gives the queue's number when it accepts.
 func TestGoXRC(t *testing.T) {
 	need(t, "rdma_xserver")
 	a, b := labtest.Join(t, lab.Loopback, nil)
@@ -21,7 +21,7 @@ func TestGoXRC(t *testing.T) {
 	t.Run("rdma_xserver", func(t *testing.T) { goXClient(t, a, b) })
 }
 
-// xrcPort is theirs, and xrcMessage what they send: 16 bytes.
+// xrcPort and xrcMessage are the port number and the message (16 bytes) of these programs.
 const (
 	xrcPort    = ":7471"
 	xrcMessage = 16

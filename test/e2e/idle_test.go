@@ -9,14 +9,13 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestIdle measures what a urdmad takes whose connections are open and silent:
-// both programs are stopped in mid transfer. It prints the figure and refuses
-// only what can't be the machine's noise.
+// TestIdle measures the processor time of a urdmad whose connections are open and silent: both programs are stopped
+// during a transfer. It prints the figure, and fails only if the machine's noise can't be the cause.
 func TestIdle(t *testing.T) {
 	whole(t)
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFXDP} {
 		t.Run(w.Name, func(t *testing.T) {
-			// Stopped programs answer nothing, which is not death: urdmad does.
+			// Stopped programs answer nothing, but urdmad answers for them.
 			a, b := labtest.Join(t, w, nil)
 			pair := lab.Pair{ServerNode: a, Server: []string{"rping", "-s"}}
 			server, err := pair.StartServer()
@@ -45,7 +44,7 @@ func TestIdle(t *testing.T) {
 func measureIdle(t *testing.T, w lab.Wire, n *lab.Node) {
 	const length = 2 * time.Second
 	share := 100.0
-	// what was before may take a while to end
+	// earlier work may take a while to end
 	for end := time.Now().Add(lab.Patience); share > 25 && time.Now().Before(end); {
 		begin := time.Now()
 		took := busyFor(t, n, length)

@@ -14,7 +14,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// portOf is the name of a host's port.
+// portOf returns the name of a host's port.
 func portOf(t *testing.T, n *lab.Node) string {
 	t.Helper()
 	s, err := inspect.Open(n.Socket())
@@ -29,13 +29,12 @@ func portOf(t *testing.T, n *lab.Node) string {
 	return snapshot.Ports[0].Name
 }
 
-// TestInjectLink: a perftest run loses its link for 200 ms and goes on; with a link that
-// does not come back it ends with an error. Both do so again with the same scenario file,
-// the end in long runs alone.
+// TestInjectLink: a perftest run loses its link for 200 ms and continues; with a link that stays down it ends with an
+// error. The same scenario file has the same effect again; in short runs only the first part is repeated.
 func TestInjectLink(t *testing.T) {
 	whole(t)
 	need(t, "ib_write_bw")
-	ends := 1 // for each of which programs poll until the peer counts as dead
+	ends := 1 // in each, programs poll until the peer counts as dead
 	if long {
 		ends = 2
 	}
@@ -45,7 +44,7 @@ func TestInjectLink(t *testing.T) {
 	for _, wire := range []struct {
 		name string
 		a, b *lab.Node
-		runs map[string]string // scenarios that a run survives, and what urdma inject list has of them
+		runs map[string]string // scenarios that a run survives, with their lines in urdma inject list
 	}{
 		{"memif", a, b, map[string]string{
 			"after send opcode=RDMA_WRITE nth=100; port PORT down; wait 200ms; port PORT up":                         "after send",
@@ -76,7 +75,7 @@ func TestInjectLink(t *testing.T) {
 	}
 }
 
-// injectedLink is a perftest run, and the urdmad and port at which its link is broken.
+// injectedLink is a perftest run, with the urdmad and port whose link is taken down.
 type injectedLink struct {
 	t    *testing.T
 	run  lab.Pair
@@ -84,7 +83,7 @@ type injectedLink struct {
 	port string
 }
 
-// begin has a scenario file begin.
+// begin starts a scenario file.
 func (l *injectedLink) begin(scenario string) {
 	l.t.Helper()
 	file := filepath.Join(outputs(l.t, l.node), "scenario")
@@ -114,18 +113,18 @@ func (l *injectedLink) survives(scenario, listed string) {
 	if err != nil || !strings.Contains(list, listed) {
 		l.t.Errorf("%s: %v\n%s", scenario, err, list)
 	}
-	l.now("clear") // which may come before the scenario's own end
+	l.now("clear") // may come before the scenario's own end
 	l.now("port " + l.port + " up")
 }
 
-// ends has a run end by a scenario, of which wire statements count on a wire alone.
+// ends lets a scenario end a run; wire statements work only on a wire.
 func (l *injectedLink) ends(scenario string, wired bool) {
 	l.t.Helper()
 	if !wired {
 		scenario = strings.ReplaceAll(scenario, "wire PORT loss=5% seed=7 for=200ms\n", "")
 	}
 	l.begin(scenario)
-	longer := l.run // than the scenario takes
+	longer := l.run // longer than the scenario
 	longer.Server, longer.Client = append(slices.Clone(l.run.Server), "-n", "1000000"),
 		append(slices.Clone(l.run.Client), "-n", "1000000")
 	if got, err := longer.Run(); err == nil {
@@ -134,7 +133,7 @@ func (l *injectedLink) ends(scenario string, wired bool) {
 		!strings.Contains(got.Client+got.Server, "transport retry counter exceeded") {
 		l.t.Errorf("the run ends otherwise:\n%s\n%s", got.Client, got.Server)
 	}
-	// On a busy machine the run may have ended before the scenario: a peer was silent for too long.
+	// On a busy machine the run may have ended before the scenario, because a peer was silent for too long.
 	await(l.t, "the scenario's end", func() (bool, string) {
 		out, err := l.node.Urdma("show", "port", "--json")
 		return err == nil && !gjson.Get(out, "0.link_up").Bool(), out

@@ -15,7 +15,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// freeAddress is a TCP address of this machine that nobody has now.
+// freeAddress returns a TCP address of this machine that is free now.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -26,7 +26,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// urdma runs the command on a node and gives its output.
+// urdma runs the command on a node and returns its output.
 func urdma(t *testing.T, n *lab.Node, l *lab.Lab, args ...string) string {
 	t.Helper()
 	p, err := n.Start(append([]string{l.Program("urdma")}, append(args, "--socket", n.Socket())...)...)
@@ -39,7 +39,7 @@ func urdma(t *testing.T, n *lab.Node, l *lab.Lab, args ...string) string {
 	return p.Output()
 }
 
-// scrape gives the value of a metric, its labels included in its name.
+// scrape returns the value of a metric; the name includes its labels.
 func scrape(t *testing.T, address, metric string) float64 {
 	t.Helper()
 	r, err := http.Get("http://" + address + "/metrics")
@@ -62,8 +62,8 @@ func scrape(t *testing.T, address, metric string) float64 {
 	return v
 }
 
-// TestLookInside looks at rping while it runs: tables, JSON, metrics, plain
-// lines of top; and at what is left when it has gone.
+// TestLookInside looks at rping while it runs, with tables, JSON, metrics and plain lines of top, and at the
+// remaining objects after it.
 func TestLookInside(t *testing.T) {
 	whole(t)
 	need(t, "rping")

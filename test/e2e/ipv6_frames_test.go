@@ -30,8 +30,8 @@ func TestPrograms6(t *testing.T) {
 	}
 }
 
-// byNumber6 has programs exchange queue pair numbers over TCP on the loopback, with
-// LIDs and with GIDs. perftest knows rdma_cm by IPv4 alone.
+// byNumber6 runs programs that exchange queue pair numbers over TCP on the loopback interface, with LIDs and with
+// GIDs. perftest uses rdma_cm only with IPv4.
 func byNumber6(t *testing.T, server, client *lab.Node) {
 	n := &byNumber{server: server, client: client, tcp: "127.0.0.1"}
 	for _, program := range []string{"ib_write_bw", "ib_send_lat", "ib_read_lat"} {
@@ -52,9 +52,8 @@ func byNumber6(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// mckey: one sender and two receivers, one of them on the sender's host. The sender
-// pauses before it sends, which may be too short for receivers that start beside it, so
-// they come first.
+// mckey has one sender and two receivers, one of them on the sender's host. The receivers start first: the sender
+// pauses before it sends, but that may be too short.
 func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 	t.Helper()
 	need(t, "mckey")
@@ -79,8 +78,8 @@ func mckey(t *testing.T, a, b *lab.Node, transport, group string) {
 	}
 }
 
-// TestDuplicateAddress: of two hosts with one IPv6 address on a link at least one
-// notices it and gives the address up: its port is down for programs.
+// TestDuplicateAddress: if two hosts on a link have one IPv6 address, at least one notices it and gives the address
+// up: its port is down for programs.
 func TestDuplicateAddress(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFPacket.V6(), nil)
 	duplicate(t, a, b, "another host has the port's IPv6 address")
@@ -97,7 +96,7 @@ func TestDuplicateAddress(t *testing.T) {
 	})
 }
 
-// TestDuplicateIPv4Address: both hosts say so, and go on.
+// TestDuplicateIPv4Address: both hosts log it and continue.
 func TestDuplicateIPv4Address(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFPacket, nil)
 	duplicate(t, a, b, "another host uses the port's IPv4 address")
@@ -112,7 +111,7 @@ func TestDuplicateIPv4Address(t *testing.T) {
 	}
 }
 
-// duplicate starts b again with the address of a, and waits until one of both says so.
+// duplicate starts b again with the address of a, and waits until one of them logs it.
 func duplicate(t *testing.T, a, b *lab.Node, want string) {
 	t.Helper()
 	if err := b.StopDaemon(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestIPv6 runs Debian's programs between two hosts whose ports have IPv6 addresses:
-// of a network, or of the link alone, which programs name with its interface.
+// TestIPv6 runs Debian's programs between two hosts whose ports have IPv6 addresses: of a network, or link-local
+// ones, which programs name with their interface.
 func TestIPv6(t *testing.T) {
 	for _, c := range []struct {
 		wire  lab.Wire
@@ -90,7 +90,7 @@ func udaddy6(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// perftest6: connected by number with the GID that is the address.
+// perftest6 connects by number; the GID is the address.
 func (n *byNumber) perftest6(t *testing.T) {
 	for i, c := range []struct {
 		program string

@@ -16,9 +16,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// shareWithKernel makes two nodes whose kernels have network interfaces rdma-a and rdma-b on
-// their ports, each in a network namespace of its own; address is the second's, if not empty.
-// Its urdmad is still to be started, the other's runs.
+// shareWithKernel makes two nodes whose kernels have network interfaces rdma-a and rdma-b on their ports, each in its
+// own network namespace; address is the second node's, if not empty. The second urdmad is not started yet.
 func shareWithKernel(t *testing.T, w lab.Wire, address string) (a, b *lab.Node) {
 	t.Helper()
 	l := labtest.New(t)
@@ -61,8 +60,8 @@ func shareWithKernel(t *testing.T, w lab.Wire, address string) (a, b *lab.Node) 
 	return a, b
 }
 
-// TestKernelInterface: on one address of a port that the kernel has no interface for,
-// programs of RDMA find each other by the kernel's TCP, and the kernels answer pings.
+// TestKernelInterface: RDMA programs use one address of a port, on which the kernel has an interface, for the
+// kernel's TCP, too, and the kernels answer pings.
 func TestKernelInterface(t *testing.T) {
 	whole(t)
 	need(t, "ping")
@@ -120,7 +119,7 @@ func kernelInterface(t *testing.T, w lab.Wire) {
 	ping("1400")
 }
 
-// kernelDatagrams: a datagram of UDP reaches a's kernel, and the answer b's.
+// kernelDatagrams: a UDP datagram reaches a's kernel, and the answer b's.
 func kernelDatagrams(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	const socket = "import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(30)\n"
@@ -140,9 +139,8 @@ func kernelDatagrams(t *testing.T, a, b *lab.Node) {
 	}
 }
 
-// TestPortFollowsKernelInterface: what is done to the network interface that the kernel has
-// on a port is done to the port: address, MTU, up and down. A connection ends with its
-// address, and the next one finds the new.
+// TestPortFollowsKernelInterface: changes of the kernel's network interface on a port change the port, too: address,
+// MTU, up and down. A connection ends with its address, and the next one uses the new address.
 func TestPortFollowsKernelInterface(t *testing.T) {
 	whole(t)
 	need(t, "ping")
@@ -207,16 +205,16 @@ func portFollows(t *testing.T, w lab.Wire) {
 			t.Fatalf("rping does not connect:\n%s%s", server.Output(), client.Output())
 		}
 	}
-	// in the same network: a secondary one, which counts for nothing
+	// in the same network: a secondary address, which has no effect
 	ip("address", "add", second.String(), "dev", "rdma-b")
 	ip("address", "del", first.String(), "dev", "rdma-b")
 	for _, p := range []*lab.Process{server, client} {
-		_ = p.Wait(lab.Patience) // with whatever status
+		_ = p.Wait(lab.Patience) // with any status
 		if p.Running() {
 			t.Errorf("%s goes on without its address", p.Output())
 		}
 	}
-	is("0.0.0.0/24", 1500, false) // the kernel deletes the secondary ones with theirs
+	is("0.0.0.0/24", 1500, false) // with an address the kernel deletes its secondary ones
 	ip("address", "add", second.String(), "dev", "rdma-b")
 	is(second.String(), 1500, true)
 	rping(second.Addr().String())

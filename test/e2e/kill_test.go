@@ -16,11 +16,11 @@ import (
 
 const (
 	deathTimeout = 800 * time.Millisecond
-	// Programs need a moment to see the error and leave; the machine is busy.
+	// Programs need a moment to see the error and exit; the machine may be busy.
 	leaveTime = lab.Patience
 )
 
-// victim is whom a round kills.
+// victim is the process that a round kills.
 type victim string
 
 const (
@@ -31,9 +31,8 @@ const (
 	killDaemons victim = "both urdmads"
 )
 
-// TestKill kills programs and daemons in mid transfer: the other programs get
-// errors and end by themselves, no urdmad falls with its peer, nothing leaks,
-// and the next connection works.
+// TestKill kills programs and daemons during a transfer: the other programs get errors and end by themselves, no
+// urdmad ends with its peer, nothing leaks, and the next connection works.
 func TestKill(t *testing.T) {
 	whole(t)
 	for i, w := range slices.Concat(perWire, severalWorkers()) {
@@ -45,7 +44,8 @@ func TestKill(t *testing.T) {
 			}
 			works(t, a, b)
 			for j, v := range victims {
-				// Over the wires every victim sees all moments that killRound kills at, and all programs of transfer.
+				// On these wires every victim is killed at all moments of killRound, and in all
+				// programs of transfer.
 				first, rounds := i+j, 1
 				if long {
 					first, rounds = 0, 20
@@ -82,8 +82,7 @@ func killRounds(t *testing.T, a, b *lab.Node, v victim, first, rounds int) {
 	}
 }
 
-// givenBack waits until urdmad, which has no client any more, maps none of a
-// client's memory and no ring.
+// givenBack waits until urdmad, which has no client any more, maps no ring and no client's memory.
 func givenBack(t *testing.T, n *lab.Node) {
 	t.Helper()
 	var left int
@@ -133,8 +132,8 @@ func killRound(t *testing.T, a, b *lab.Node, v victim, round int) {
 	revive(t, a, b)
 }
 
-// begin starts a transfer and waits until it is under way. On a machine so busy that
-// a urdmad is silent for the short death time-out of this test, it tries again.
+// begin starts a transfer and waits until data moves. If the machine is so busy that a urdmad is silent for this
+// test's short death time-out, it tries again.
 func begin(t *testing.T, a, b *lab.Node, pair lab.Pair) (server, client *lab.Process) {
 	t.Helper()
 	const tries = 5
@@ -161,14 +160,14 @@ func begin(t *testing.T, a, b *lab.Node, pair lab.Pair) (server, client *lab.Pro
 	}
 }
 
-// unreachable tells whether a program heard that its peer is silent before there was a
-// connection: RDMA_CM_EVENT_UNREACHABLE, which perftest knows by its number.
+// unreachable reports whether a program got RDMA_CM_EVENT_UNREACHABLE, because its peer was silent before a
+// connection existed. perftest prints the event's number.
 func unreachable(output string) bool {
 	return strings.Contains(output, "RDMA_CM_EVENT_UNREACHABLE") ||
 		strings.Contains(output, "Unexpected CM event bl blka 7")
 }
 
-// silences counts the connections that ended because their peer was silent.
+// silences returns the number of connections that ended because their peer was silent.
 func silences(nodes ...*lab.Node) (n int) {
 	for _, node := range nodes {
 		n += strings.Count(node.Daemon.Output(), "peer is silent, connection ends")
@@ -176,10 +175,9 @@ func silences(nodes ...*lab.Node) (n int) {
 	return n
 }
 
-// transfer is a program that goes on until it is stopped: by all operations in
-// turn, by Read, and seldom by Write, as ib_write_bw sleeps a second first. (Not
-// ib_send_bw: on an RNIC its sender waits for credits with nothing posted, and
-// then no error can reach it.)
+// transfer returns a program that runs until it is stopped. Rounds use all operations in turn, mostly Reads, and
+// rarely Writes, since ib_write_bw sleeps a second first. (Not ib_send_bw: on an RNIC its sender waits for credits
+// with nothing posted, so no error can reach it.)
 func transfer(a, b *lab.Node, round int) lab.Pair {
 	switch {
 	case round%10 == 2:
@@ -191,9 +189,8 @@ func transfer(a, b *lab.Node, round int) lab.Pair {
 		Client: []string{"rping", "-c", "-a", a.Address}}
 }
 
-// underWay waits until the client's queue pairs have moved more than what
-// perftest says to its other side before it begins. It returns an error if the client
-// ends before.
+// underWay waits until the client's queue pairs have moved more bytes than perftest exchanges before it begins. It
+// returns an error if the client ends before.
 func underWay(t *testing.T, n *lab.Node, client *lab.Process) error {
 	t.Helper()
 	var out string
@@ -210,8 +207,8 @@ func underWay(t *testing.T, n *lab.Node, client *lab.Process) error {
 	return nil
 }
 
-// moved is how many bytes a client's queue pairs have sent and received, and what urdma
-// says of all.
+// moved returns the number of bytes that a client's queue pairs have sent and received, and urdma's output about all
+// of them.
 func moved(t *testing.T, n *lab.Node, client *lab.Process) (bytes uint64, out string) {
 	t.Helper()
 	out, err := n.Urdma("show", "qp", "--json")
@@ -234,7 +231,7 @@ func moved(t *testing.T, n *lab.Node, client *lab.Process) (bytes uint64, out st
 	return bytes, out
 }
 
-// revive starts the daemons that were killed.
+// revive starts the killed daemons.
 func revive(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	started := false
@@ -251,8 +248,7 @@ func revive(t *testing.T, a, b *lab.Node) {
 	}
 }
 
-// works runs a short verified rping; the wire may need a moment to come up
-// again, during which rping fails at once.
+// works runs a short verified rping. The wire may take a moment to come up again, during which rping fails at once.
 func works(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	var err error
@@ -266,7 +262,7 @@ func works(t *testing.T, a, b *lab.Node) {
 	t.Fatalf("no connection works any more: %v", err)
 }
 
-// descriptors counts what a urdmad has open.
+// descriptors counts the open descriptors of a urdmad.
 func descriptors(t *testing.T, n *lab.Node) int {
 	t.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.Daemon.PID()))
@@ -276,8 +272,8 @@ func descriptors(t *testing.T, n *lab.Node) int {
 	return len(entries)
 }
 
-// settlesTo waits for the number of descriptors to come down: what a client
-// held goes once its session has been cleaned up.
+// settlesTo waits until the number of descriptors has decreased: those of a client are closed when its session has been
+// cleaned up.
 func settlesTo(t *testing.T, n *lab.Node, want int) bool {
 	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if descriptors(t, n) <= want {

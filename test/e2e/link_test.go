@@ -13,9 +13,8 @@ import (
 // kernelWires are the wires over network interfaces of the kernel.
 var kernelWires = []lab.Wire{lab.AFPacket, lab.AFXDP}
 
-// TestLinkDownAndUp takes the link below a urdmad away and gives it back: its
-// programs get both events, urdmad shows the link and sleeps, and connections
-// work afterwards.
+// TestLinkDownAndUp takes the link of a urdmad down and up again: programs get both events, urdmad shows the link and
+// sleeps, and connections work afterwards.
 func TestLinkDownAndUp(t *testing.T) {
 	whole(t)
 	need(t, "ibv_asyncwatch")
@@ -24,7 +23,7 @@ func TestLinkDownAndUp(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			works(t, a, b)
 			watch := watchEvents(t, a)
-			for _, end := range []*lab.Node{a, b} { // down itself, and without carrier
+			for _, end := range []*lab.Node{a, b} { // down itself, and without a carrier
 				setLink(t, end, "down")
 				awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
 				expectLink(t, a, false)
@@ -43,7 +42,7 @@ func TestLinkDownAndUp(t *testing.T) {
 	}
 }
 
-// TestInterfaceDeleted: its programs get the event, and urdmad stays.
+// TestInterfaceDeleted: programs get the event, and urdmad continues.
 func TestInterfaceDeleted(t *testing.T) {
 	whole(t)
 	need(t, "ibv_asyncwatch")
@@ -68,7 +67,7 @@ func TestInterfaceDeleted(t *testing.T) {
 	}
 }
 
-// TestMemifPeerLeaves: the other urdmad is the link.
+// TestMemifPeerLeaves: a memif's link is up while the other urdmad runs.
 func TestMemifPeerLeaves(t *testing.T) {
 	whole(t)
 	need(t, "ibv_asyncwatch")
@@ -87,7 +86,7 @@ func TestMemifPeerLeaves(t *testing.T) {
 	watch.Kill()
 }
 
-// watchEvents runs Debian's own program for asynchronous events.
+// watchEvents runs Debian's program for asynchronous events.
 func watchEvents(t *testing.T, n *lab.Node) *lab.Process {
 	t.Helper()
 	p, err := n.Exec("stdbuf", "-oL", "ibv_asyncwatch")
@@ -98,7 +97,7 @@ func watchEvents(t *testing.T, n *lab.Node) *lab.Process {
 	return p
 }
 
-// awaitEvents waits until an event is the last of those reported.
+// awaitEvents waits until the last reported event is the given one.
 func awaitEvents(t *testing.T, p *lab.Process, event string) {
 	t.Helper()
 	var last string
@@ -118,7 +117,7 @@ func setLink(t *testing.T, n *lab.Node, to string) {
 	}
 }
 
-// expectLink: urdma show says what ibv_devinfo does.
+// expectLink: urdma show and ibv_devinfo print the same state.
 func expectLink(t *testing.T, n *lab.Node, up bool) {
 	t.Helper()
 	out, err := n.Urdma("show", "port", "--json")
@@ -140,8 +139,7 @@ func expectLink(t *testing.T, n *lab.Node, up bool) {
 	}
 }
 
-// sleeps: urdmad takes next to no processor time, once it is done with what the
-// change of a link costs.
+// sleeps: urdmad takes almost no processor time once it has handled the change of a link.
 func sleeps(t *testing.T, n *lab.Node) {
 	t.Helper()
 	const length = 500 * time.Millisecond
@@ -154,7 +152,7 @@ func sleeps(t *testing.T, n *lab.Node) {
 	}
 }
 
-// busyFor is the processor time that urdmad takes in the next while.
+// busyFor returns the processor time that urdmad takes during a short time.
 func busyFor(t *testing.T, n *lab.Node, length time.Duration) time.Duration {
 	t.Helper()
 	before, err := n.Daemon.ProcessorTime()
@@ -169,8 +167,7 @@ func busyFor(t *testing.T, n *lab.Node, length time.Duration) time.Duration {
 	return after - before
 }
 
-// TestMTULargerThanTheInterface: urdmad refuses it as an error of the
-// configuration.
+// TestMTULargerThanTheInterface: urdmad refuses it as an error of the configuration.
 func TestMTULargerThanTheInterface(t *testing.T) {
 	whole(t)
 	a, _ := labtest.Join(t, lab.AFPacket, nil)
@@ -196,8 +193,7 @@ func TestMTULargerThanTheInterface(t *testing.T) {
 	}
 }
 
-// TestShrunkPath: over sockets data goes on when the interfaces take less than before, in
-// the connection that stands and in new ones.
+// TestShrunkPath: over sockets, existing and new connections work after the MTU of the interfaces was reduced.
 func TestShrunkPath(t *testing.T) {
 	whole(t)
 	need(t, "rping")
@@ -237,7 +233,7 @@ func shrunkPath(t *testing.T, w lab.Wire) {
 	server.Kill()
 }
 
-// moves waits until a running client has moved so many bytes more.
+// moves waits until a running client has moved more bytes.
 func moves(t *testing.T, n *lab.Node, client *lab.Process, bytes uint64) {
 	t.Helper()
 	from, _ := moved(t, n, client)
@@ -250,6 +246,5 @@ func moves(t *testing.T, n *lab.Node, client *lab.Process, bytes uint64) {
 	})
 }
 
-// broken tells what rping says, but not by its status, of a connection that ended
-// too early.
+// broken reports whether rping printed that its connection ended too early; its exit status does not show that.
 func broken(output string) bool { return strings.Contains(output, "wait for ") }

@@ -18,11 +18,10 @@ import (
 	"urdma/verbs/probe"
 )
 
-// measureWires are one of each kind of port.
+// measureWires has one wire of each kind of port.
 var measureWires = []lab.Wire{lab.Loopback.WithWorkers(1), lab.Memif, lab.UDP, lab.TCP, lab.AFPacket}
 
-// urdmaPing pings b from a and reads what it says. It waits long for an answer, unless
-// it is told how long.
+// urdmaPing pings b from a and parses the output. It waits long for an answer, unless given another time-out.
 func urdmaPing(t *testing.T, a, b *lab.Node, args ...string) (r measure.PingResult, err error) {
 	t.Helper()
 	out, err := a.Urdma(append([]string{"ping", "--json", b.Address, "-W", "20s"}, args...)...)
@@ -79,7 +78,7 @@ func responderOf(t *testing.T, n *lab.Node) inspect.Responder {
 	return *snap.Responder
 }
 
-// setResponder changes the setting of a urdmad that runs.
+// setResponder changes the setting of a running urdmad.
 func setResponder(t *testing.T, n *lab.Node, value string) {
 	t.Helper()
 	if err := n.Change("responder", value); err != nil {
@@ -93,7 +92,7 @@ func setResponder(t *testing.T, n *lab.Node, value string) {
 	}
 }
 
-// TestMeasureErrors: what keeps a peer from answering is told.
+// TestMeasureErrors: the error says why a peer does not answer.
 func TestMeasureErrors(t *testing.T) {
 	whole(t)
 	a, b := labtest.Join(t, lab.Memif, nil)
@@ -123,8 +122,7 @@ func TestMeasureErrors(t *testing.T) {
 	}
 }
 
-// TestPingOfNobodyOverTCP: what the kernel of a host without urdmad refuses is not taken
-// for a responder's answer.
+// TestPingOfNobodyOverTCP: a refusal by the kernel of a host without urdmad does not count as a responder's answer.
 func TestPingOfNobodyOverTCP(t *testing.T) {
 	whole(t)
 	a, b := labtest.Join(t, lab.TCP, nil)
@@ -137,7 +135,7 @@ func TestPingOfNobodyOverTCP(t *testing.T) {
 	}
 }
 
-// TestPingOfAUrdmadThatRestarts: what is lost is counted, and the rest goes on.
+// TestPingOfAUrdmadThatRestarts: lost pings are counted, and later ones are answered.
 func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	whole(t)
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"death_timeout_ms": 300})
@@ -167,8 +165,7 @@ func TestPingOfAUrdmadThatRestarts(t *testing.T) {
 	}
 }
 
-// TestPingTellsOfASmallerMTU: small packets pass and large ones don't, as where
-// a switch between has another MTU.
+// TestPingTellsOfASmallerMTU: small packets pass and large ones don't, as through a switch with a smaller MTU.
 func TestPingTellsOfASmallerMTU(t *testing.T) {
 	whole(t)
 	a, b := labtest.Join(t, lab.AFPacket.Jumbo(), nil)
@@ -185,7 +182,7 @@ func TestPingTellsOfASmallerMTU(t *testing.T) {
 	}
 }
 
-// asker is a client that connects to a responder as it likes.
+// asker is a client that connects to a responder with any request.
 type asker struct {
 	t      *testing.T
 	client *verbs.Client
@@ -208,7 +205,7 @@ func (x *asker) dial(private []byte) (*verbs.Conn, error) {
 	return x.client.Dial(ctx, fmt.Sprintf("%s:%d", x.peer, probe.Port), &verbs.ConnOptions{PrivateData: private})
 }
 
-// refused is the status that a request is rejected with.
+// refused returns the status with which a request is rejected.
 func (x *asker) refused(private []byte) probe.Status {
 	x.t.Helper()
 	conn, err := x.dial(private)
@@ -227,7 +224,7 @@ func (x *asker) refused(private []byte) probe.Status {
 	return answer.Status
 }
 
-// TestResponderBounds: what strangers may ask, and how much they get.
+// TestResponderBounds: the requests that strangers may make, and the limits.
 func TestResponderBounds(t *testing.T) {
 	whole(t)
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"10.0.0.0/8", "198.18.0.0/15"}})
@@ -291,7 +288,7 @@ func (x *asker) readOnly(c *verbs.Conn) {
 	}
 }
 
-// TestResponderAllow: networks that are not named are refused.
+// TestResponderAllow: other networks than those in the setting are refused.
 func TestResponderAllow(t *testing.T) {
 	whole(t)
 	a, b := labtest.Join(t, lab.Memif, lab.Config{"responder_allow": []string{"192.0.2.0/24"}})
@@ -304,7 +301,7 @@ func TestResponderAllow(t *testing.T) {
 	}
 }
 
-// TestPingOnLoopback: of an address that no other host can have, ping says why.
+// TestPingOnLoopback: for an address that no other host can have, ping says why it fails.
 func TestPingOnLoopback(t *testing.T) {
 	whole(t)
 	n, _ := labtest.Join(t, lab.Loopback, nil)

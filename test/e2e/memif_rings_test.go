@@ -9,8 +9,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestMemifRings: over memif each worker receives by a ring of its own what is for its clients'
-// connections.
+// TestMemifRings: over memif each worker receives the packets of its clients' connections by its own ring.
 func TestMemifRings(t *testing.T) {
 	whole(t)
 	need(t, "ib_write_bw")

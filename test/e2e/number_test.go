@@ -14,9 +14,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestByNumber runs the programs that exchange queue pair numbers over TCP and
-// connect with ibv_modify_qp, under each personality: by LID under ib, by GID
-// under the others.
+// TestByNumber runs programs that exchange queue pair numbers over TCP and connect with ibv_modify_qp, under each
+// transport: by LID as ib, by GID as the others.
 func TestByNumber(t *testing.T) {
 	for _, c := range []struct {
 		wire  lab.Wire
@@ -29,7 +28,7 @@ func TestByNumber(t *testing.T) {
 			a, b := labtest.Join(t, c.wire, nil)
 			tcp := "127.0.0.1"
 			if c.wire.NeedsNamespaces() {
-				tcp = a.Address // the kernels hold the ports' addresses
+				tcp = a.Address // the kernels have the ports' addresses
 			}
 			n := &byNumber{server: a, client: b, tcp: tcp, share: c.share}
 			t.Run("ibv_rc_pingpong", n.pingPong)
@@ -39,7 +38,7 @@ func TestByNumber(t *testing.T) {
 	}
 }
 
-// TestPortsAddressForTCP: perftest's own TCP connection to the address of a port that the kernel does not have
+// TestPortsAddressForTCP: perftest's own TCP connection to the address of a port, which the kernel does not have,
 // reaches the server on this host.
 func TestPortsAddressForTCP(t *testing.T) {
 	a, b := labtest.Join(t, lab.Loopback, nil)
@@ -50,14 +49,14 @@ func TestPortsAddressForTCP(t *testing.T) {
 	}
 }
 
-// byNumber are two hosts, where the server is found by TCP, and the share of the runs that they have.
+// byNumber is two hosts, the address at which TCP reaches the server, and the share of the runs.
 type byNumber struct {
 	server, client *lab.Node
 	tcp            string
 	share          share
 }
 
-// run runs a program on both, shown the ports as transport.
+// run runs a program on both hosts, with the ports shown as transport.
 func (n *byNumber) run(t *testing.T, transport, program string, args ...string) lab.Result {
 	t.Helper()
 	need(t, program)
@@ -106,7 +105,7 @@ func (n *byNumber) pingPong(t *testing.T) {
 	}
 }
 
-// sharedPingPong runs the programs with shared receive queues, XRC's among them.
+// sharedPingPong runs the programs with shared receive queues, including XRC's.
 func (n *byNumber) sharedPingPong(t *testing.T) {
 	for i, c := range []struct {
 		program, transport, says string
@@ -115,7 +114,7 @@ func (n *byNumber) sharedPingPong(t *testing.T) {
 		{"ibv_srq_pingpong", "ib", " iters in ", []string{"-q", "1"}},
 		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "1", "-e", "-c"}},
 		{"ibv_srq_pingpong", "iwarp", " iters in ", []string{"-g", "0", "-q", "1", "-s", "100000", "-n", "100"}},
-		// one side leaves amidst the other's sends
+		// one side exits during the other's sends
 		{"ibv_srq_pingpong", "roce", " iters in ", []string{"-g", "0", "-q", "4"}},
 		{"ibv_xsrq_pingpong", "ib", "success", nil},
 		{"ibv_xsrq_pingpong", "roce", "success", []string{"-g", "0", "-e"}},
@@ -135,9 +134,8 @@ func (n *byNumber) sharedPingPong(t *testing.T) {
 	}
 }
 
-// forgetXRCFiles removes the files by which perftest's two sides name their XRC
-// domains. It leaves them behind, and another user, root included, is not let at
-// them in a directory that is everyone's (fs.protected_regular).
+// forgetXRCFiles removes the files by which perftest's two sides name their XRC domains. perftest leaves them, and in
+// a directory that everyone may write another user, even root, can't open them (fs.protected_regular).
 func forgetXRCFiles(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"/tmp/xrc_domain", "/tmp/xrc_domain_client", "/tmp/xrc_domain_server"} {
@@ -161,11 +159,11 @@ func (n *byNumber) perftest(t *testing.T) {
 			case !n.share.has(i + j):
 				continue
 			case slices.Contains(c.args, "--use-srq") && program != "ib_send_bw":
-				continue // nothing else takes receives
+				continue // only these consume receives
 			case slices.Contains(c.args, "-q") && strings.HasSuffix(program, "_lat"):
 				continue // the latency programs have one queue pair
 			case c.transport == "iwarp" && program == "ib_send_bw":
-				continue // its server posts sends in RTR there, expecting rdma_cm
+				continue // its server posts sends in RTR, because it expects rdma_cm
 			}
 			t.Run(program+"/"+c.transport+strings.Join(c.args, ""), func(t *testing.T) {
 				r := n.run(t, c.transport, program, slices.Concat([]string{"-F", "-n", "100"}, c.args)...)

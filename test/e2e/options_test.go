@@ -10,9 +10,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestOptions runs the programs that connect by queue pair number with options that
-// choose other functions of the library than the defaults do, and with those for
-// what no port of ours has: these end by themselves and say what is missing.
+// TestOptions runs programs that connect by queue pair number, with options for which they use other functions of the
+// library than by default. With options that none of our ports supports they must end with a message.
 func TestOptions(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, nil)
 	n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
@@ -68,8 +67,8 @@ func rows(output string) int {
 	return len(list)
 }
 
-// infinitely runs perftest without an end, until it has reported twice; then both
-// programs are killed, and nothing of theirs stays.
+// infinitely runs perftest without an end until it has reported twice. Then both programs are killed, and none of
+// their objects may remain.
 func (n *byNumber) infinitely(t *testing.T) {
 	whole(t)
 	for _, program := range []string{"ib_write_bw", "ib_send_bw"} {
@@ -96,8 +95,8 @@ func (n *byNumber) infinitely(t *testing.T) {
 	}
 }
 
-// missing runs programs that ask for what no port has: they end with a message of
-// their own, which names it.
+// missing runs programs with options that no port supports: they must end with their own message, which names the
+// option.
 func missing(t *testing.T, n *lab.Node) {
 	for _, c := range []struct{ line, says string }{
 		{"ibv_rc_pingpong -g 0 -o", "ODP"},
@@ -105,7 +104,7 @@ func missing(t *testing.T, n *lab.Node) {
 		{"ibv_srq_pingpong -g 0 -o", "ODP"},
 		{"raw_ethernet_bw --server -B 02:00:00:00:00:01", "QP"},
 		{"raw_ethernet_lat --server -B 02:00:00:00:00:01 -E 02:00:00:00:00:02", "QP"},
-		// it never gets farther
+		// it ends before
 		{"raw_ethernet_burst_lat --server -B 02:00:00:00:00:01 -E 02:00:00:00:00:02", "SW Rate limiter"},
 		{"raw_ethernet_fs_rate --server -B 02:00:00:00:00:01", "QP"},
 	} {

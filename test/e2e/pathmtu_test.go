@@ -28,7 +28,7 @@ func joinRouted(t *testing.T, w lab.Wire, middle int, silent bool) *lab.Routed {
 	return r
 }
 
-// routedPing moves messages of some tens of packets both ways and checks the bytes.
+// routedPing moves messages of some tens of packets in both directions and checks the bytes.
 func routedPing(r *lab.Routed, rounds int) lab.Pair {
 	args := []string{"-V", "-v", "-S", "30000", "-C", strconv.Itoa(rounds)}
 	return lab.Pair{ServerNode: r.A, ClientNode: r.B,
@@ -36,7 +36,7 @@ func routedPing(r *lab.Routed, rounds int) lab.Pair {
 		Client: append([]string{"rping", "-c", "-a", r.A.Address}, args...)}
 }
 
-// fragments counts the fragments that came to the hosts.
+// fragments counts the fragments that arrived at the hosts.
 func fragments(t *testing.T, r *lab.Routed) (n int) {
 	t.Helper()
 	for _, host := range []*lab.Node{r.A, r.B} {
@@ -67,7 +67,7 @@ func fragments(t *testing.T, r *lab.Routed) (n int) {
 	return n
 }
 
-// fragments6 counts those of IPv6 that came to a host.
+// fragments6 counts the IPv6 fragments that arrived at a host.
 func fragments6(t *testing.T, host *lab.Node) int {
 	t.Helper()
 	argv := host.Net.Command("cat", "/proc/net/snmp6")
@@ -88,10 +88,9 @@ func fragments6(t *testing.T, host *lab.Node) int {
 	return 0
 }
 
-// TestNarrowPath: over a path whose middle takes less than both ends' interfaces,
-// programs connect and move data, in packets that need no fragments; with ICMP's
-// help and without, where the kernel's TCP finds nothing out by itself
-// (net.ipv4.tcp_mtu_probing is off).
+// TestNarrowPath: on a path with a smaller MTU in the middle than at both ends, programs connect and move data in
+// packets that need no fragments, with ICMP's help and without. Without it the kernel's TCP finds nothing out by
+// itself (net.ipv4.tcp_mtu_probing is off).
 func TestNarrowPath(t *testing.T) {
 	for _, c := range []struct {
 		wire   lab.Wire
@@ -99,7 +98,7 @@ func TestNarrowPath(t *testing.T) {
 	}{{lab.UDP, false}, {lab.UDP, true}, {lab.TCP, false}} {
 		t.Run(fmt.Sprintf("%s,silent=%v", c.wire.Name, c.silent), func(t *testing.T) {
 			n := 1
-			for try := 0; n != 0 && try < 3; try++ { // a urdmad that is held up counts as an older one
+			for try := 0; n != 0 && try < 3; try++ { // a delayed urdmad may count as an older one
 				r := joinRouted(t, c.wire, 1340, c.silent)
 				pass(t, routedPing(r, 20))
 				n = fragments(t, r)
@@ -111,9 +110,8 @@ func TestNarrowPath(t *testing.T) {
 	}
 }
 
-// TestPathNarrowsUnderWay: a connection goes on when its path comes to take less,
-// and a new one has packets that need no fragments. IPv6 is tried where that is hard: no
-// router fragments, and none says why it drops.
+// TestPathNarrowsUnderWay: a connection continues when the MTU of its path shrinks, and a new one has packets that
+// need no fragments. IPv6 is tested in the hard case: no router fragments, and none reports drops.
 func TestPathNarrowsUnderWay(t *testing.T) {
 	for _, c := range []struct {
 		wire   lab.Wire
@@ -149,7 +147,7 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 			n := 1
 			for try := 0; n != 0 && try < 3; try++ {
 				before := fragments(t, r)
-				time.Sleep(1100 * time.Millisecond) // what was found is looked at again after a second
+				time.Sleep(1100 * time.Millisecond) // results are checked again after a second
 				pass(t, routedPing(r, 20))
 				n = fragments(t, r) - before
 			}

@@ -9,9 +9,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestPing: a kernel on the same network finds urdmad's port by ARP, or by neighbour
-// discovery, and gets answers to its pings, up to the MTU, beside which programs
-// connect as ever.
+// TestPing: a kernel on the same network finds urdmad's port by ARP or neighbour discovery, and gets answers to its
+// pings, up to the MTU. Meanwhile programs connect as usual.
 func TestPing(t *testing.T) {
 	for _, w := range []lab.Wire{lab.AFPacket, lab.AFXDP, lab.AFPacket.Jumbo(), lab.AFPacket.V6(), lab.AFXDP.V6(),
 		lab.AFPacket.Jumbo().V6()} {
@@ -46,21 +45,20 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// ping sends from the node's kernel, which has an address beside the port's, until
-// five are answered: without -w, ping(8) waits for the last no longer than twice what
-// an answer took.
+// ping sends from the node's kernel, which has an address in addition to the port's, until five pings are answered.
+// Without -w, ping(8) waits for the last answer no longer than twice a round trip.
 func ping(t *testing.T, from *lab.Node, to string, size int) {
 	t.Helper()
 	p, err := from.Start("ping", "-n", "-c", "5", "-i", "0.05", "-w", "30", "-M", "do", "-s", fmt.Sprint(size), to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Wait(lab.Patience); err != nil { // more are answered where five took a while
+	if err := p.Wait(lab.Patience); err != nil { // more than five may be answered
 		t.Errorf("%d bytes from %s to %s: %v\n%s", size, from.Name, to, err, p.Output())
 	}
 }
 
-// knows: the neighbour table of the node's kernel has the other's port.
+// knows: the neighbour table of the node's kernel has the other node's port.
 func knows(t *testing.T, n, other *lab.Node) {
 	t.Helper()
 	p, err := n.Start("ip", "neighbour", "show", "to", other.Address, "dev", "veth0")

@@ -14,7 +14,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// vdevRow is a line of docs/ports.md's table.
+// vdevRow is a line of the table in docs/ports.md.
 type vdevRow struct {
 	vdev         string
 	capabilities []string
@@ -25,7 +25,7 @@ var (
 	optional   = regexp.MustCompile(`\[[^]]*\]`)
 )
 
-// vdevTable reads docs/ports.md's table; "any DPDK device" says nothing to try.
+// vdevTable reads the table in docs/ports.md, except "any DPDK device", which names nothing to test.
 func vdevTable(t *testing.T) (rows []vdevRow) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/ports.md")
@@ -50,8 +50,8 @@ func vdevTable(t *testing.T) (rows []vdevRow) {
 	return rows
 }
 
-// asUser is a command line of an ordinary user with the given capabilities, and
-// no more locked memory than most systems allow.
+// asUser returns a command line of an ordinary user with only the given capabilities and no more locked memory than
+// most systems allow.
 func asUser(capabilities []string, argv ...string) []string {
 	set := "-all"
 	for _, c := range capabilities {
@@ -62,8 +62,8 @@ func asUser(capabilities []string, argv ...string) []string {
 		"--inh-caps", set, "--ambient-caps", set, "--bounding-set", set, "--"}, argv...)
 }
 
-// TestCapabilitiesOfTheTable: each row of docs/ports.md's table works with exactly
-// the capabilities it names, and with none of them left out.
+// TestCapabilitiesOfTheTable: each row of the table in docs/ports.md works with exactly the capabilities that it
+// names, and fails without any one of them.
 func TestCapabilitiesOfTheTable(t *testing.T) {
 	l := labtest.New(t)
 	if os.Getuid() != 0 {
@@ -92,8 +92,7 @@ func TestCapabilitiesOfTheTable(t *testing.T) {
 	}
 }
 
-// privilegeLab is a network namespace with an interface eth1 whose other end
-// has an address, and a urdma.json.
+// privilegeLab is a network namespace with an interface eth1, whose other end has an address, and a urdma.json.
 type privilegeLab struct {
 	t       *testing.T
 	l       *lab.Lab
@@ -134,7 +133,7 @@ func newPrivilegeLab(t *testing.T, l *lab.Lab, row vdevRow) *privilegeLab {
 	return m
 }
 
-// start runs urdmad until it is ready, and does check then, or until it ends.
+// start runs urdmad until it is ready and then calls check, or runs it until it ends.
 func (m *privilegeLab) start(capabilities []string, check func() error) (out string, ready bool) {
 	m.t.Helper()
 	argv := m.ns.Command(asUser(capabilities, m.l.Program("urdmad"), "--config", m.dir+"/urdma.json")...)
@@ -156,7 +155,7 @@ func (m *privilegeLab) start(capabilities []string, check func() error) (out str
 	return p.Output(), ready
 }
 
-// reach pings the port over its wire, where it has one and answers itself.
+// reach pings the port over its wire, if it has one and answers pings itself.
 func (m *privilegeLab) reach() error {
 	switch {
 	case m.vdev == "loopback", m.vdev == "udp", m.vdev == "tcp", strings.HasPrefix(m.vdev, "memif"):
@@ -174,7 +173,7 @@ func (m *privilegeLab) reach() error {
 	return m.far.Run("ping", "-c", "3", "-w", "30", "10.9.0.1")
 }
 
-// TestUserNamespaceRecipe types docs/user-namespace.md as an ordinary user.
+// TestUserNamespaceRecipe executes docs/user-namespace.md as an ordinary user.
 func TestUserNamespaceRecipe(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
@@ -213,7 +212,7 @@ func TestUserNamespaceRecipe(t *testing.T) {
 	}
 }
 
-// shortDir is a temporary directory whose name suits a vdev.
+// shortDir makes a temporary directory whose name is short enough for a vdev.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "urdma")

@@ -13,8 +13,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestPrograms runs Debian's programs, unmodified, over every wire. Of perftest's runs a wire has a share; all of them
-// run over each device, with several workers, with large frames and with the kernel's addresses.
+// TestPrograms runs Debian's programs, unmodified, over every wire. Each wire has a share of perftest's runs. All
+// runs happen on each device, with several workers, with large frames and with the kernel's addresses.
 func TestPrograms(t *testing.T) {
 	type row struct {
 		wire  lab.Wire
@@ -52,8 +52,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestSocketsWithCapabilities runs programs over UDP and TCP sockets as root; elsewhere
-// they have no capability there.
+// TestSocketsWithCapabilities runs programs over UDP and TCP sockets as root; in other tests they have no capability
+// there.
 func TestSocketsWithCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("capabilities are root's")
@@ -94,7 +94,7 @@ func rping(t *testing.T, server, client *lab.Node, address string) {
 	}
 }
 
-// devices looks at what a port is shown as by default: what fits its wire.
+// devices checks the default transport of a port: the one that suits its wire.
 func devices(t *testing.T, n *lab.Node, w lab.Wire) {
 	transport, layer := "InfiniBand (0)", "Ethernet"
 	switch w.Device {
@@ -146,7 +146,7 @@ func rdmaServer(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// rdmaXServer connects by rdma_cm with a queue pair of type RC, and with XRC's two.
+// rdmaXServer connects by rdma_cm with a queue pair of type RC, and with the two types of XRC.
 func rdmaXServer(t *testing.T, server, client *lab.Node) {
 	need(t, "rdma_xserver")
 	for _, kind := range []string{"r", "x"} {
@@ -172,10 +172,9 @@ func examples(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// perftest runs the six programs, also with events. Those for bandwidth run through all
-// sizes over memif, in the long tests all over each wire; else a few stand for all:
-// for each size both sides measure the processor's clock for a quarter of a second or
-// more, so all sizes take six times the processor time of a few.
+// perftest runs the six programs, also with events. The bandwidth programs run through all sizes over memif, in the
+// long tests over each wire, and otherwise through a few sizes: for each size both sides measure the processor's
+// clock for a quarter of a second or more, so all sizes take six times as much processor time.
 func perftest(t *testing.T, server, client *lab.Node, w lab.Wire, share share) {
 	for i, program := range lab.Perftest {
 		need(t, program)
@@ -197,11 +196,9 @@ func perftest(t *testing.T, server, client *lab.Node, w lab.Wire, share share) {
 	}
 }
 
-// sharedReceives runs perftest with a shared receive queue. Where several queue
-// pairs draw from it, the ports are shown as roce: to an iWARP device perftest
-// counts credits by the receives' wr_id, which then name no queue pair, and once
-// a queue pair is told of more than it has sent, its window, an unsigned number,
-// stays closed.
+// sharedReceives runs perftest with a shared receive queue. If several queue pairs use it, the ports are shown as
+// roce. On an iWARP device perftest counts credits by the receives' wr_id, which then don't identify a queue pair. If
+// a queue pair gets more credits than it has sent, its window, an unsigned number, stays closed.
 func sharedReceives(t *testing.T, server, client *lab.Node, share share) {
 	for i, c := range []struct {
 		transport, program string
@@ -267,7 +264,7 @@ func sizes(t *testing.T, server, client *lab.Node, program string, all bool, arg
 	if err != nil {
 		t.Fatal(err)
 	}
-	// -a is every power of two from 2 to 8 MiB.
+	// -a means every power of two from 2 to 8 MiB.
 	if len(rows) != 23 || rows[22].Bytes != 1<<23 {
 		t.Errorf("%d sizes, want 23, up to 8388608:\n%s", len(rows), r.Client)
 	}

@@ -13,9 +13,8 @@ import (
 	"urdma/test/programtest"
 )
 
-// TestRecorderFiles: with "recorder_dir" urdmad writes the flight recorder of a program whose
-// queue pair fails, of one that is killed and of one that asks by a bookmark to a file each,
-// and of one that does neither to none.
+// TestRecorderFiles: with "recorder_dir" urdmad writes a file with the flight recorder of each program whose queue
+// pair fails, that is killed, or that sets a bookmark, and none for other programs.
 func TestRecorderFiles(t *testing.T) {
 	whole(t)
 	need(t, "gcc")

@@ -13,9 +13,8 @@ import (
 	"urdma/verbs"
 )
 
-// TestRefused: what rdma_cm tells of a host where nobody listens, of one that isn't
-// there, of a listener that rejects and of port numbers in use is the same over UDP and
-// TCP, and so is private data.
+// TestRefused: rdma_cm reports the same over UDP and TCP if nobody listens, the host does not exist, a listener
+// rejects, or a port number is in use. Private data is the same, too.
 func TestRefused(t *testing.T) {
 	for _, w := range []lab.Wire{lab.UDP, lab.TCP} {
 		t.Run(w.Name, func(t *testing.T) {

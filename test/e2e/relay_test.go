@@ -26,7 +26,7 @@ func joinRelayed(t *testing.T, fate ...string) *lab.Relayed {
 	return r
 }
 
-// relayedPing has rping move messages of some tens of packets and check the bytes.
+// relayedPing moves messages of some tens of packets with rping, which checks the bytes.
 func relayedPing(t *testing.T, r *lab.Relayed, rounds int) {
 	t.Helper()
 	need(t, "rping")
@@ -40,7 +40,7 @@ func relayedPing(t *testing.T, r *lab.Relayed, rounds int) {
 	}
 }
 
-// checkedRounds moves Sends, Writes and Reads of up to 64 KiB, every byte checked.
+// checkedRounds moves Sends, Writes and Reads of up to 64 KiB and checks every byte.
 func checkedRounds(t *testing.T, r *lab.Relayed, rounds int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lab.Patience)
@@ -79,9 +79,8 @@ func checkedRounds(t *testing.T, r *lab.Relayed, rounds int64) {
 	}
 }
 
-// TestLossyPath: programs run and bytes are right on a path between real sockets
-// that loses, repeats and reorders datagrams. (Over TCP the kernel sees to that, and no
-// relay of ours carries it.)
+// TestLossyPath: programs work and bytes are right on a path between real sockets that loses, repeats and reorders
+// datagrams. (Over TCP the kernel repairs that, and our relay does not carry TCP.)
 func TestLossyPath(t *testing.T) {
 	for _, loss := range []string{"0.01", "0.05"} {
 		t.Run("loss="+loss, func(t *testing.T) {
@@ -105,8 +104,8 @@ func TestLossyPath(t *testing.T) {
 	}
 }
 
-// TestSpoiledBatches: where of datagrams that leave in one send only the first
-// arrives, urdmads find that out and send one by one.
+// TestSpoiledBatches: if only the first of several datagrams that leave in one send arrives, urdmads notice that and
+// send one by one.
 func TestSpoiledBatches(t *testing.T) {
 	whole(t)
 	r := joinRelayed(t, "-first-only")

@@ -22,8 +22,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestRoCE runs programs over RoCEv2, unmodified, connected by rdma_cm and by queue pair
-// number: a few over each kind of port, and all of them over each with URDMA_LONG.
+// TestRoCE runs programs over RoCEv2, unmodified, connected by rdma_cm and by queue pair number: a few over each kind
+// of port, with URDMA_LONG all of them.
 func TestRoCE(t *testing.T) {
 	long := os.Getenv("URDMA_LONG") != ""
 	for i, w := range []lab.Wire{lab.RoCE, lab.RoCEFrames, lab.RoCE.WithWorkers(2), lab.RoCE.V6(), lab.RoCE.Jumbo(),
@@ -88,7 +88,7 @@ func roceByNumber(long bool) []string {
 func roceThroughCM(long, ipv6 bool) [][2]string {
 	runs := [][2]string{{"rping -s -a @ -C 5 -V -S 3000", "rping -c -a @ -C 5 -V -S 3000"}, {"ucmatose -b @",
 		"ucmatose -s @"}, {"udaddy -b @", "udaddy -s @"}, {"rdma_xserver -c x", "rdma_xclient -c x -s @"}}
-	if !ipv6 { // perftest -R resolves IPv4 names alone
+	if !ipv6 { // perftest -R resolves only IPv4 names
 		// its send queue has room for one
 		runs = append(runs, [2]string{"ib_send_lat -R -F -e -n 200", "ib_send_lat -R -F -e -n 200 @"})
 	}
@@ -118,8 +118,8 @@ func TestRoCEGroups(t *testing.T) {
 	}
 }
 
-// TestRoCECapture: Wireshark's own dissector of InfiniBand reads what urdma capture writes, from
-// the request for a connection to its end, and every packet ends with the right CRC.
+// TestRoCECapture: Wireshark's own dissector of InfiniBand reads the output of urdma capture, from the connection
+// request to the end, and every packet ends with the right CRC.
 func TestRoCECapture(t *testing.T) {
 	whole(t)
 	need(t, "tshark")
@@ -147,7 +147,7 @@ func TestRoCECapture(t *testing.T) {
 			seen := map[string]int{}
 			for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 				f := strings.SplitN(line, ",", 4)
-				again := len(f) == 4 && f[3] == "urdmad: dropped: asked again" // the answer took longer than the peer waits
+				again := len(f) == 4 && f[3] == "urdmad: dropped: asked again" // the answer was late
 				if len(f) != 4 || f[0] == "" || f[2] != "" || f[3] != "" && !again {
 					t.Errorf("tshark says %q", line)
 					continue
@@ -165,8 +165,7 @@ func TestRoCECapture(t *testing.T) {
 	}
 }
 
-// TestRoCETrafficClass: a program's messages have the traffic class of its address handle, or of its
-// queue pair's.
+// TestRoCETrafficClass: a program's messages have the traffic class of its address handle or queue pair.
 func TestRoCETrafficClass(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
@@ -187,15 +186,15 @@ func TestRoCETrafficClass(t *testing.T) {
 	}
 }
 
-// TestRoCESegments: every packet that the kernel cuts out of one send of a UDP socket's ends with
-// the right CRC, which covers the number that the kernel gives it.
+// TestRoCESegments: every packet that the kernel splits from one send of a UDP socket ends with the right CRC, which
+// covers the identification that the kernel gives it.
 func TestRoCESegments(t *testing.T) {
 	need(t, "tshark")
 	for _, w := range []lab.Wire{lab.RoCE, lab.RoCE.V6()} {
 		t.Run(w.Name, func(t *testing.T) {
 			l := labtest.New(t)
 			a, b := labtest.JoinIn(t, l, w, nil)
-			// else they are cut at the other side
+			// otherwise the other side splits them
 			if err := b.Net.Run("ip", "link", "set", "veth0", "gso_max_segs", "1"); err != nil {
 				t.Skip(err)
 			}
@@ -238,7 +237,7 @@ func TestRoCESegments(t *testing.T) {
 	}
 }
 
-// checkCRCs computes the invariant CRC of packets as annex A17 has it.
+// checkCRCs computes the invariant CRC of packets as in annex A17.
 func checkCRCs(t *testing.T, list []packet) {
 	t.Helper()
 	checked := 0
@@ -267,8 +266,8 @@ func checkCRCs(t *testing.T, list []packet) {
 	}
 }
 
-// TestRoCEPrivateData: a program hears at once that a request has no room for its private
-// data, and connects with as much as there is room for.
+// TestRoCEPrivateData: a program gets an error at once if a request has no room for its private data, and connects
+// with as much as there is room for.
 func TestRoCEPrivateData(t *testing.T) {
 	a, b := labtest.Join(t, lab.RoCE, nil)
 	ctx, stop := context.WithTimeout(context.Background(), lab.Patience)

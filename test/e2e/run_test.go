@@ -27,8 +27,7 @@ func private(t *testing.T, l *lab.Lab, temp string, args ...string) *lab.Process
 	return p
 }
 
-// privateGround is a lab and a directory for temporary files, which is empty
-// again at the end of the test.
+// privateGround makes a lab and a directory for temporary files, which must be empty at the end of the test.
 func privateGround(t *testing.T) (l *lab.Lab, temp string) {
 	t.Helper()
 	l = labtest.New(t)
@@ -44,7 +43,7 @@ func privateGround(t *testing.T) (l *lab.Lab, temp string) {
 	return l, temp
 }
 
-// status is how a process ended.
+// status returns how a process ended.
 func status(t *testing.T, p *lab.Process) syscall.WaitStatus {
 	t.Helper()
 	err := p.Wait(lab.Patience)
@@ -60,8 +59,7 @@ func status(t *testing.T, p *lab.Process) syscall.WaitStatus {
 
 const rpingPair = `rping -s -a 127.0.0.1 -C 5 & until urdma show listener | grep -q rping; do :; done; rping -c -a 127.0.0.1 -C 5 -v && wait $!`
 
-// TestRun: commands have the status of theirs, and their own urdmads, however
-// many run at once.
+// TestRun: urdma run has the exit status of its command, and each has its own urdmad, even if several run at once.
 func TestRun(t *testing.T) {
 	whole(t)
 	need(t, "rping")
@@ -102,7 +100,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunConfig: the socket is a private one, whatever the file says.
+// TestRunConfig: the socket is private, whatever the file says.
 func TestRunConfig(t *testing.T) {
 	whole(t)
 	l, temp := privateGround(t)
@@ -117,7 +115,7 @@ func TestRunConfig(t *testing.T) {
 	}
 }
 
-// TestRunHosts: two programs on two hosts; a server that serves on is stopped.
+// TestRunHosts: two programs on two hosts; a server that does not end is stopped.
 func TestRunHosts(t *testing.T) {
 	whole(t)
 	need(t, "rping")
@@ -148,7 +146,7 @@ func TestRunHosts(t *testing.T) {
 	}
 }
 
-// sleeping starts a command that ends by a signal alone, and waits for it.
+// sleeping starts a command that ends only by a signal, and waits until it runs.
 func sleeping(t *testing.T, l *lab.Lab, temp string) *lab.Process {
 	t.Helper()
 	p := private(t, l, temp, "--", "sh", "-c", "pgrep -P $PPID urdmad; echo ready; exec sleep 10000")
@@ -156,14 +154,14 @@ func sleeping(t *testing.T, l *lab.Lab, temp string) *lab.Process {
 	return p
 }
 
-// TestRunSignals: a signal reaches the command, whose end is that of urdma run.
-// Where that is killed, urdmad and the command end too.
+// TestRunSignals: a signal reaches the command, whose end is that of urdma run. If urdma run is killed, urdmad and
+// the command end, too.
 func TestRunSignals(t *testing.T) {
 	whole(t)
 	need(t, "pgrep")
 	l, temp := privateGround(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if signal.Ignored(s) { // and with us all that we start, as under nohup(1)
+		if signal.Ignored(s) { // then our children ignore it, too, as under nohup(1)
 			continue
 		}
 		p := sleeping(t, l, temp)
@@ -189,12 +187,12 @@ func TestRunSignals(t *testing.T) {
 		err := syscall.Kill(urdmad, 0)
 		return errors.Is(err, syscall.ESRCH), fmt.Sprint(err)
 	})
-	if s := status(t, private(t, l, temp, "true")); s != 0 { // it removes what that one left
+	if s := status(t, private(t, l, temp, "true")); s != 0 { // it removes the files that the killed one left
 		t.Errorf("after a killed one: %v", s)
 	}
 }
 
-// TestWait: programs and looks wait for a urdmad that has just been started.
+// TestWait: programs and commands wait for a urdmad that has just been started.
 func TestWait(t *testing.T) {
 	whole(t)
 	l, temp := privateGround(t)
@@ -227,7 +225,7 @@ func TestWait(t *testing.T) {
 	for _, p := range waiting {
 		check(p)
 	}
-	check(urdma("status", "--socket", socket, "--wait")) // which is shorter than a busy machine may take to start one
+	check(urdma("status", "--socket", socket, "--wait")) // a busy machine may need the default
 	urdmad.Signal(syscall.SIGTERM)
 	if s := status(t, urdmad); s != 0 {
 		t.Errorf("urdmad: %v\n%s", s, urdmad.Output())

@@ -18,9 +18,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestSockets runs the programs of rdmacm-utils that have sockets over RDMA, and the
-// one that times how connections are made, between two hosts (verbs/lib/cm/test has
-// them within one); between network namespaces where the long tests were asked for.
+// TestSockets runs the programs of rdmacm-utils that use sockets over RDMA, and the one that measures connecting,
+// between two hosts; in the long tests between network namespaces. (verbs/lib/cm/test runs them within one host.)
 func TestSockets(t *testing.T) {
 	wires := []lab.Wire{lab.Memif}
 	if long {
@@ -37,8 +36,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// streams has rstream and riostream do what each of their -T stands for. Their
-// default, every size many times, is for the long tests.
+// streams runs rstream and riostream with each of their -T options. Their default, which is every size many times, is
+// only for the long tests.
 func streams(t *testing.T, server, client *lab.Node) {
 	lines := []string{
 		"rstream -S 1000 -I 50 -C 20 -T a", "rstream -S 65536 -I 5 -C 20 -T b", "rstream -S 65536 -I 5 -C 20 -T n",
@@ -72,7 +71,7 @@ var (
 		{"-S", "1000", "-T", "e", "-T", "b"}}
 )
 
-// datagramSockets has udpong's messages echoed, some of them longer than a datagram.
+// datagramSockets checks udpong's echoes; some messages are longer than a datagram.
 func datagramSockets(t *testing.T, server, client *lab.Node, pongs [][]string) {
 	need(t, "udpong")
 	for i, args := range pongs {
@@ -92,10 +91,9 @@ func datagramSockets(t *testing.T, server, client *lab.Node, pongs [][]string) {
 	}
 }
 
-// echoed runs a client of udpong, once more where it goes round in a circle: it reads
-// echoes into the message that it sends (client_send_recv), so that one that comes
-// after the millisecond it waits has it send the last message again in the new one's
-// place, for ever if the new one was lost.
+// echoed runs a client of udpong, and again if it loops for ever: it reads echoes into the message that it sends
+// (client_send_recv). If an echo comes later than the millisecond for which it waits, it sends the last message again
+// instead of the new one, for ever if the new one was lost.
 func echoed(n *lab.Node, argv ...string) (string, error) {
 	for tries := 1; ; tries++ {
 		p, err := n.Exec(argv...)
@@ -113,7 +111,7 @@ func echoed(n *lab.Node, argv ...string) (string, error) {
 	}
 }
 
-// sends reports whether a program of the node's sends messages.
+// sends reports whether a program of the node sends messages.
 func sends(n *lab.Node) bool {
 	count := func() string {
 		out, _ := n.Urdma("show", "qp", "--json")
@@ -124,7 +122,7 @@ func sends(n *lab.Node) bool {
 	return count() != before
 }
 
-// copyFile copies a file of 1 GiB where the long tests were asked for.
+// copyFile copies a file; of 1 GiB in the long tests.
 func copyFile(t *testing.T, server, client *lab.Node) {
 	need(t, "rcopy")
 	content := make([]byte, 3_000_001)
@@ -152,8 +150,8 @@ func copyFile(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// timeConnections makes 1,000 connections at once. The client has two completion
-// channels for each, so it needs the descriptors.
+// timeConnections makes 1,000 connections at once. The client has two completion channels for each, so it needs many
+// descriptors.
 func timeConnections(t *testing.T, server, client *lab.Node) {
 	need(t, "cmtime")
 	line := func(args string) []string { return []string{"sh", "-c", "ulimit -n 5000 && exec cmtime " + args} }
@@ -168,7 +166,7 @@ func timeConnections(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-// holdNothing waits until no urdmad has an object of a program's.
+// holdNothing waits until no urdmad has an object of a program.
 func holdNothing(t *testing.T, nodes ...*lab.Node) {
 	t.Helper()
 	for _, n := range nodes {
@@ -178,8 +176,7 @@ func holdNothing(t *testing.T, nodes ...*lab.Node) {
 	}
 }
 
-// hasNone waits until a urdmad has no object of a kind: what a program had is taken
-// back a moment after its end.
+// hasNone waits until a urdmad has no object of a kind: a program's objects are removed a moment after its end.
 func hasNone(t *testing.T, n *lab.Node, kind string) {
 	t.Helper()
 	await(t, "urdmad of "+n.Name+" to have no "+kind, func() (bool, string) {
@@ -188,7 +185,7 @@ func hasNone(t *testing.T, n *lab.Node, kind string) {
 	})
 }
 
-// count waits until a process has said something so many times.
+// count waits until a process has printed a text n times.
 func count(t *testing.T, p *lab.Process, limit time.Duration, n int, of func(output string) int) {
 	t.Helper()
 	for end := time.Now().Add(limit); of(p.Output()) < n; time.Sleep(20 * time.Millisecond) {

@@ -11,8 +11,7 @@ import (
 	"urdma/test/programtest"
 )
 
-// TestStrict: programs that are right pass while all that specifications allow is shown to
-// them, inside one urdmad and between two.
+// TestStrict: correct programs pass under everything that specifications allow, inside one urdmad and between two.
 func TestStrict(t *testing.T) {
 	whole(t)
 	t.Setenv("URDMA_STRICT", "all,seed:3")
@@ -53,10 +52,9 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestStrictAttributes: a program that has more Reads at once than its peer serves works, draws
-// a warning, and fails under --strict, inside one urdmad and between two; so does one whose
-// sq_psn or path_mtu is not its peer's, but for the warning. One whose attributes fit is left
-// alone.
+// TestStrictAttributes: a program that has more Reads outstanding than its peer serves works, gets a warning, and
+// fails under --strict, inside one urdmad and between two. A program whose sq_psn or path_mtu is not its peer's also
+// fails, but gets no warning. A program with fitting attributes passes.
 func TestStrictAttributes(t *testing.T) {
 	need(t, "gcc")
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {

@@ -12,8 +12,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestTools looks at a connection over the wire by the tools for administrators, and ends
-// it: peers, limits, changes as they happen, a reload.
+// TestTools looks at a connection over the wire with the tools for administrators: peers, limits, changes as they
+// happen, a reload; and ends the connection.
 func TestTools(t *testing.T) {
 	whole(t)
 	need(t, "rping")

@@ -24,8 +24,8 @@ type traced struct {
 	Bytes              int
 }
 
-// TestTrace: what one rping does is in a trace, in each form: the calls of both
-// processes, states, events of rdma_cm, each send with its completion, and a bookmark.
+// TestTrace: each form of a trace has everything that one rping does: the calls of both processes, states, events of
+// rdma_cm, each send with its completion, and a bookmark.
 func TestTrace(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
@@ -93,7 +93,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// markByProgram has a program that is not linked with the library set a bookmark.
+// markByProgram lets a program that is not linked with the library set a bookmark.
 func markByProgram(t *testing.T, n *lab.Node) {
 	t.Helper()
 	p, err := n.Exec("python3", "-c", "import ctypes; exit(ctypes.CDLL(None).urdma_mark(b'from a program'))")
@@ -117,7 +117,7 @@ func tracedIn(t *testing.T, out string) (events []traced) {
 	return events
 }
 
-// click selects the first RDMA Write that was posted and leaves what the page shows of it.
+// click selects the first posted RDMA Write and leaves only what the page shows about it.
 const click = `<script>
 $('filter').value = 'rdma_write'
 $('filter').oninput()
@@ -125,8 +125,8 @@ document.querySelector('.event.SEND').dispatchEvent(new MouseEvent('click', {bub
 document.body.replaceChildren(...document.querySelectorAll('.lane, .event.SEND, #fields, #count'))
 </script>`
 
-// checkPage opens a page in a browser: it has lanes for both programs, their queue pairs
-// and urdmad, and a click on an event shows its fields.
+// checkPage opens a page in a browser: it must have lanes for both programs, their queue pairs and urdmad, and a
+// click on an event must show its fields.
 func checkPage(t *testing.T, file string) {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")

@@ -18,9 +18,9 @@ var update = flag.Bool("update", false, "write the table of docs/VERBS.md anew")
 // transports are the values of the setting transport, in the table's order.
 var transports = []string{"iwarp", "roce", "ib"}
 
-// transportLine is a program as its users type it.
+// transportLine is a program as users type it.
 type transportLine struct {
-	server, client string // client "": the server's and HOST
+	server, client string // client "": the server's line and HOST
 	tcp            bool   // they find each other by TCP
 }
 
@@ -60,7 +60,7 @@ func byCM(lines ...string) (out []transportLine) {
 	return out
 }
 
-// argv is a line with what the table leaves out: where the server is, and few rounds.
+// argv completes a line: the server's address, and few rounds.
 func (l *transportLine) argv(host string, port int) (server, client []string) {
 	text := l.client
 	if text == "" {
@@ -110,8 +110,8 @@ func (l *transportLine) works(t *testing.T, n *lab.Node, transport string, limit
 	}
 }
 
-// row runs a line under each transport and returns its row of the table, which is to be as
-// written, unless that is to be written anew.
+// row runs a line under each transport and returns its row of the table. The row must be as written, unless it is
+// being written.
 func (l *transportLine) row(t *testing.T, n *lab.Node, written string) string {
 	t.Helper()
 	row := "| `" + l.server + "` |"
@@ -139,11 +139,11 @@ func (l *transportLine) row(t *testing.T, n *lab.Node, written string) string {
 const (
 	transportTable = "../../docs/VERBS.md"
 	transportHead  = "| program | iwarp | roce | ib |\n|---|---|---|---|\n"
-	byChance       = " at times " // written by hand, and not tried
+	byChance       = " at times " // written by hand, and not tested
 )
 
-// TestTransports holds the table of docs/VERBS.md, which says what runs under which
-// transport as users type it, against what does. -update writes it.
+// TestTransports compares the table of docs/VERBS.md, which says which program runs under which transport, with test
+// runs. -update writes it.
 func TestTransports(t *testing.T) {
 	if !long && !*update {
 		t.Skip("SKIPPED: a long test (URDMA_LONG=1)")

@@ -9,8 +9,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestUC runs the programs that have queue pairs of type UC: messages without
-// acknowledgement, which these wires lose none of that the programs wait for.
+// TestUC runs the programs with queue pairs of type UC: messages without acknowledgement. These wires lose no message
+// for which the programs wait.
 func TestUC(t *testing.T) {
 	for _, c := range []struct {
 		wire  lab.Wire

@@ -20,9 +20,9 @@ import (
 // mistakeRow is a row of the table of mistakes in docs/debugging.md.
 var mistakeRow = regexp.MustCompile("(?m)^\\| `(\\w+)\\.c`: (.+) \\| `--(warn|explain)` \\| (0x[0-9a-f]{4}) \\| (.+) \\|$")
 
-// TestMistakes: each program of test/mistakes is told of its mistake, and of no other
-// first, in the words of docs/debugging.md; urdma show warning and the log have it too. So
-// have the flight recorder, and what --strict makes of it, as the second table there.
+// TestMistakes: each program of test/mistakes first gets the warning about its mistake, in the words of
+// docs/debugging.md. urdma show warning and the log have it, too. The flight recorder's contents and the result under
+// --strict are as in the second table there.
 func TestMistakes(t *testing.T) {
 	whole(t)
 	need(t, "gcc")
@@ -37,7 +37,7 @@ func TestMistakes(t *testing.T) {
 	}
 	l := labtest.New(t)
 	n, _ := labtest.JoinIn(t, l, lab.Loopback, nil)
-	dir := n.Directory() // the user of the node may look there
+	dir := n.Directory() // the node's user may read there
 	for _, row := range rows {
 		t.Run(row[1], func(t *testing.T) { mistake(t, n, dir, row[1], row[2], row[3], row[4], row[5]) })
 	}
@@ -51,7 +51,7 @@ const (
 	asWithout = forEver + ", as without"
 )
 
-// compared runs each program under every tool, and checks what docs/debugging.md has of it.
+// compared runs each program under every tool, and compares the results with docs/debugging.md.
 func compared(t *testing.T, n *lab.Node, dir, text string, rows [][]string) {
 	before, rest, ok := strings.Cut(text, toolsHead)
 	table, after, whole := strings.Cut(rest, "\n\n")
@@ -85,8 +85,8 @@ var (
 	recordedFailure = regexp.MustCompile(`(?m)^\S+ +\d+ +\S+ (COMP|ASYNC|WHY) +(?:[A-Za-z ]+: )?([^,;:\n]+)`)
 )
 
-// underTool runs a program with options of urdma exec, and says how it ended. One that
-// hangs is ended once it has said what it was to say; "": after a second.
+// underTool runs a program with options of urdma exec, and returns how it ended. A program that hangs is killed once
+// it has printed the expected text; "": after a second.
 func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string, options ...string) (p *lab.Process,
 	end string) {
 	t.Helper()
@@ -116,9 +116,8 @@ func underTool(t *testing.T, n *lab.Node, binary string, hangs bool, says string
 	return p, forEver
 }
 
-// underTools is the row of a program: the numbers that --warn and --explain say, what the
-// flight recorder has of failures, and how it ends under --strict. Which programs hang
-// stands in the row that there is.
+// underTools returns the row of a program: the numbers that --warn and --explain print, the failures in the flight
+// recorder, and how it ends under --strict. The existing row says which programs hang.
 func underTools(t *testing.T, n *lab.Node, binary, name, row string) string {
 	t.Helper()
 	plain, end := underTool(t, n, binary, strings.Contains(row, asWithout), "urdma:   see:", "--explain", "--warn")
@@ -136,7 +135,7 @@ func underTools(t *testing.T, n *lab.Node, binary, name, row string) string {
 		switch {
 		case m[1] == "":
 			add(&explained, m[2])
-		case warned == nil: // what follows from the first mistake may take luck
+		case warned == nil: // what follows from the first mistake may vary
 			add(&warned, m[2])
 		}
 	}
@@ -192,8 +191,7 @@ func mistake(t *testing.T, n *lab.Node, dir, name, what, by, number, says string
 	}
 }
 
-// shown checks what urdmad has of the last programs that it warned of: it keeps so many of
-// a user.
+// shown checks urdmad's list of the last warned programs: it keeps a limited number per user.
 func shown(t *testing.T, n *lab.Node, rows [][]string) {
 	out, err := n.Urdma("show", "warning", "--socket", n.Socket(), "--json")
 	var list []struct{ Number, Command, What, Text string }
@@ -207,7 +205,7 @@ func shown(t *testing.T, n *lab.Node, rows [][]string) {
 	}
 }
 
-// TestNoMistakes: programs of others are warned of nothing.
+// TestNoMistakes: other authors' programs get no warning.
 func TestNoMistakes(t *testing.T) {
 	whole(t)
 	l := labtest.New(t)
@@ -238,7 +236,7 @@ func TestNoMistakes(t *testing.T) {
 	for _, program := range append(lab.Perftest, "ib_atomic_bw") {
 		for _, args := range [][]string{nil, {"-e"}} {
 			if args != nil && program != "ib_send_lat" {
-				continue // it has events for Sends alone, and ib_send_bw arms when its peer may have sent: docs/debugging.md
+				continue // docs/debugging.md has the reason
 			}
 			t.Run(program+strings.Join(args, ""), func(t *testing.T) {
 				need(t, program)
@@ -261,14 +259,14 @@ func TestNoMistakes(t *testing.T) {
 	}
 }
 
-// TestRight: what some programs of test/mistakes do is warned of nothing if it is done right.
+// TestRight: the correct forms of some programs of test/mistakes get no warning.
 func TestRight(t *testing.T) {
 	if p, err := warned(t, "right"); err != nil {
 		t.Errorf("%v\n%s", err, p.Output())
 	}
 }
 
-// TestWarnedAsleep: a program that waits for a completion without polling is warned meanwhile.
+// TestWarnedAsleep: a program that waits for a completion without polling gets the warning while it waits.
 func TestWarnedAsleep(t *testing.T) {
 	whole(t)
 	if p, err := warned(t, "asleep"); err == nil || !strings.Contains(p.Output(), ": 0x081d, a send waits") {
@@ -276,7 +274,7 @@ func TestWarnedAsleep(t *testing.T) {
 	}
 }
 
-// warned runs a program of testdata until it ends, or is warned.
+// warned runs a program of testdata until it ends or gets a warning.
 func warned(t *testing.T, name string) (*lab.Process, error) {
 	t.Helper()
 	need(t, "gcc")

@@ -18,9 +18,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestStandingWorker: while a worker stands still its clients wait and another worker's go
-// on, and afterwards all do. On a port with one queue worker 0 asks for all, so
-// there the other one stands.
+// TestStandingWorker: while a worker is stopped its clients wait and another worker's clients continue; afterwards
+// all continue. On a port with one queue worker 0 polls for all, so there the other worker is stopped.
 func TestStandingWorker(t *testing.T) {
 	cores := twoCores(t)
 	settings := lab.Config{"death_timeout_ms": 60000,
@@ -68,8 +67,7 @@ func rounds(pairs [2]*bystander.Pair) (n [2]int64) {
 	return n
 }
 
-// oneGoesOn waits for many rounds of one of the pairs, in which the other may end the one
-// that it was in.
+// oneGoesOn waits for many rounds of one of the pairs, in which the other pair may finish its current round.
 func oneGoesOn(t *testing.T, worker int, pairs [2]*bystander.Pair) {
 	before := rounds(pairs)
 	var more [2]int64
@@ -84,7 +82,7 @@ func oneGoesOn(t *testing.T, worker int, pairs [2]*bystander.Pair) {
 	}
 }
 
-// twoCores are two that this process may use.
+// twoCores returns two cores that this process may use.
 func twoCores(t *testing.T) (two [2]int) {
 	t.Helper()
 	var set unix.CPUSet
@@ -104,7 +102,7 @@ func twoCores(t *testing.T) (two [2]int) {
 	return two
 }
 
-// threadOn is the thread of a process that runs on one core alone: a worker.
+// threadOn returns the thread of a process that runs on one core only: a worker.
 func threadOn(t *testing.T, pid, core int) int {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -122,7 +120,7 @@ func threadOn(t *testing.T, pid, core int) int {
 	return 0
 }
 
-// stand stops one thread of another process, as only its tracer can.
+// stand stops one thread of another process, which only its tracer can do.
 type stand struct {
 	t   *testing.T
 	tid int
@@ -130,7 +128,7 @@ type stand struct {
 
 func (s *stand) during(fn func()) {
 	s.t.Helper()
-	runtime.LockOSThread() // which is the tracer
+	runtime.LockOSThread() // this thread is the tracer
 	defer runtime.UnlockOSThread()
 	if err := unix.PtraceSeize(s.tid); err != nil {
 		if os.Getuid() != 0 {
@@ -153,8 +151,8 @@ func (s *stand) during(fn func()) {
 	fn()
 }
 
-// TestAcrossPorts: clients of two workers meet whichever two ports of their urdmad they use:
-// by rdma_cm, and by number over wires with packets of different forms.
+// TestAcrossPorts: clients of two workers reach each other through any two ports of their urdmad: by rdma_cm, and by
+// number over wires with different packet formats.
 func TestAcrossPorts(t *testing.T) {
 	const second = "198.18.9.1"
 	udp := lab.Config{"vdev": "udp"}
@@ -193,7 +191,7 @@ func TestAcrossPorts(t *testing.T) {
 				pass(t, lab.Pair{ServerNode: a, ClientNode: a, Server: []string{"rping", "-s", "-a", to, "-C", "10"},
 					Client: []string{"rping", "-c", "-I", addresses[1-i], "-a", to, "-C", "10"}})
 				for n, kind := range []string{"rc", "uc", "ud"} {
-					if name == "udp and rocev2" && kind != "rc" { // there is no connection to have the protocol of one
+					if name == "udp and rocev2" && kind != "rc" { // only a connection determines the protocol
 						continue
 					}
 					port := 18700 + n

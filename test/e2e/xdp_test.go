@@ -18,8 +18,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestInterfaceOfAnotherUrdmad: a second urdmad on an interface that one has by
-// af_xdp says what is in the way, and the first one goes on hearing.
+// TestInterfaceOfAnotherUrdmad: a second urdmad on an interface that one uses by af_xdp names the obstacle, and the
+// first one continues to receive.
 func TestInterfaceOfAnotherUrdmad(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFXDP, nil)
 	second, err := a.Start("env", "XDG_RUNTIME_DIR="+t.TempDir(), a.Program("urdmad"), "--config",
@@ -34,8 +34,7 @@ func TestInterfaceOfAnotherUrdmad(t *testing.T) {
 	works(t, a, b)
 }
 
-// tellsOfProgram checks that urdmad names the XDP program in its way, and gives the
-// command that removes it.
+// tellsOfProgram checks that urdmad names the XDP program in its way, and prints the command that removes it.
 func tellsOfProgram(t *testing.T, out string) (remove []string) {
 	t.Helper()
 	said := regexp.MustCompile(`veth0 has an XDP program \(id [1-9][0-9]*\).*"(ip link set dev veth0 xdp[a-z]* off)"`).FindStringSubmatch(out)
@@ -46,8 +45,8 @@ func tellsOfProgram(t *testing.T, out string) (remove []string) {
 	return strings.Fields(said[1])
 }
 
-// TestInterfaceWithXDPProgram: urdmad says what is in the way and leaves somebody's XDP
-// program where it is; once it is removed as urdmad says, urdmad starts.
+// TestInterfaceWithXDPProgram: urdmad names the obstacle and leaves the foreign XDP program in place. Once it is
+// removed by the printed command, urdmad starts.
 func TestInterfaceWithXDPProgram(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFXDP, nil)
 	for _, mode := range []struct {
@@ -83,7 +82,7 @@ func TestInterfaceWithXDPProgram(t *testing.T) {
 	works(t, a, b)
 }
 
-// TestXDPProgramRemoved: a port that somebody made deaf says so.
+// TestXDPProgramRemoved: urdmad logs that a port receives nothing because its XDP program was removed.
 func TestXDPProgramRemoved(t *testing.T) {
 	a, b := labtest.Join(t, lab.AFXDP, nil)
 	works(t, a, b)
@@ -123,7 +122,7 @@ func TestKilledTestpmd(t *testing.T) {
 	}
 }
 
-// killTestpmd kills a testpmd that has the node's interface.
+// killTestpmd kills a testpmd that uses the node's interface.
 func killTestpmd(t *testing.T, n *lab.Node, w lab.Wire) {
 	t.Helper()
 	prefix := fmt.Sprintf("urdmatest%d", os.Getpid())
@@ -145,8 +144,7 @@ func killTestpmd(t *testing.T, n *lab.Node, w lab.Wire) {
 	})
 }
 
-// xdpProgram is what ip says of the program on the node's interface: its mode, id and
-// name.
+// xdpProgram returns ip's information about the program on the node's interface: mode, id and name.
 func xdpProgram(t *testing.T, n *lab.Node) string {
 	t.Helper()
 	p, err := n.Start("ip", "link", "show", "dev", "veth0")
@@ -169,7 +167,7 @@ func attachXDP(t *testing.T, n *lab.Node, mode uint32) {
 	defer unix.Close(program)
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the thread, which goes to another namespace, ends with the goroutine
+		runtime.LockOSThread() // the thread enters another namespace, and ends with the goroutine
 		done <- func() error {
 			ns, err := os.Open("/proc/" + n.Net.PID() + "/ns/net")
 			if err != nil {
@@ -218,7 +216,7 @@ func setXDP(iface string, program int, mode uint32) error {
 	}
 	order := binary.NativeEndian
 	b := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg, 64)
-	b = order.AppendUint16(b, 4+8+8) // the nest, and two attributes in it
+	b = order.AppendUint16(b, 4+8+8) // the nest, with two attributes
 	b = order.AppendUint16(b, unix.IFLA_XDP|unix.NLA_F_NESTED)
 	for _, a := range []struct {
 		kind  uint16
@@ -238,7 +236,7 @@ func setXDP(iface string, program int, mode uint32) error {
 	return answer(fd)
 }
 
-// indexOf asks by a socket of this thread's namespace.
+// indexOf asks through a socket of this thread's namespace.
 func indexOf(iface string) (uint32, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
