@@ -40,19 +40,18 @@ func libraries(t *testing.T) (root string) {
 
 func tail(s string) string { return s[max(0, len(s)-3000):] }
 
-// left are tests that can't pass in an emulator, and why.
+// left has tests that can't pass in an emulator, with the reasons.
 var left = []string{
 	"TestCatchesTruncation|TestTruncatedFile", // qemu gives a SIGBUS without its address
 	"TestOverrun",                           // SO_RXQ_OVFL
-	"^TestGroups$",                          // qemu 7.2 gets the interface of an ip_mreqn wrong: ENODEV
-	"TestActivated|TestNullWhenThereIsRoom", // start themselves
+	"^TestGroups$",                          // qemu 7.2 reads the interface of an ip_mreqn wrongly: ENODEV
+	"TestActivated|TestNullWhenThereIsRoom", // they start themselves
 	"TestHostileRings|TestBadFramesAreSkipped|TestScribbler|TestEventfdTrap|TestEventfdInterrupts", // io_setup(2)
-	"TestStrictIsBounded", // takes as long as qemu likes
+	"TestStrictIsBounded", // has no time limit under qemu
 }
 
-// units are the packages whose tests need no second program. Those that build
-// programs and start them have test/release instead; the simulations of
-// urdmad/core/reliable/reliabletest would take a quarter of an hour.
+// units are the packages whose tests need no second program. test/release covers those that build programs and start
+// them. The simulations of urdmad/core/reliable/reliabletest would take a quarter of an hour.
 var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd", "dpdk/loopback", "dpdk/netdev",
 	"dpdk/port/...", "dpdk/udp", "test/linked",
 	"urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/control/account",
@@ -63,9 +62,8 @@ var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd
 	"urdmad/core/samehost", "urdmad/sysfs", "urdmad/core/trp", "verbs/abi", "verbs/personality", "verbs/ring",
 	"urdma/capture", "urdma/report", "urdma/top"}
 
-// TestUnits runs Go's unit tests, with C's layouts among them. They take their short
-// forms: emulated they are slow, and qemu keeps some megabytes of each simulated world, so
-// 50,000 of them took all memory.
+// TestUnits runs Go's unit tests, which include the layouts of C structures, in their short forms. Emulated they are
+// slow, and qemu keeps some megabytes of each simulated world, so 50,000 of them used up all memory.
 func TestUnits(t *testing.T) {
 	root := libraries(t)
 	args := []string{root, ".ci/go", "test", "-count=1", "-timeout=2h", "-p=1", "-exec",

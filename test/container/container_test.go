@@ -1,7 +1,6 @@
-// Package container tries the recipe of docs/container.md with plain
-// namespaces, where no engine is at hand: urdmad in one "container", programs
-// in others, of different users, the socket's directory shared, the refusals of
-// the default seccomp profile in force.
+// Package container tests the recipe of docs/container.md with plain namespaces, without a container engine: urdmad
+// in one "container", programs of different users in others, a shared directory with the socket, and the refusals of
+// the default seccomp profile.
 package container
 
 import (
@@ -22,7 +21,7 @@ const (
 	sharedGroup = "4100"
 )
 
-// yard is the shared volume and what was built.
+// yard is the shared volume and the built files.
 type yard struct {
 	t            *testing.T
 	volume, deny string
@@ -45,7 +44,7 @@ func newYard(t *testing.T) *yard {
 	if build == "" {
 		build = "../../build"
 	}
-	// /tmp itself is closed to others in some places, and a test's directory always is.
+	// In some places /tmp itself is closed to others; a test's directory always is.
 	volume, err := os.MkdirTemp("/var/tmp", "urdma-volume")
 	if err != nil {
 		t.Fatal(err)
@@ -72,11 +71,11 @@ func (y *yard) must(name string, args ...string) {
 	}
 }
 
-// container starts a program in namespaces of its own, as a user of its own.
+// container starts a program in its own namespaces, as its own user.
 func (y *yard) container(uid string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	y.t.Helper()
-	// The volume is the same in every container, as with -v; the rest of the
-	// machine is not: pids, network, mounts, IPC and host name are their own.
+	// The volume is the same in every container, as with -v. Everything else is separate: pids, network, mounts,
+	// IPC and host name.
 	line := append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", "--uts",
 		"setpriv", "--reuid", uid, "--regid", uid, "--groups", sharedGroup, "--inh-caps=-all", "--bounding-set=-all",
 		y.deny}, args...)
@@ -89,7 +88,7 @@ func (y *yard) container(uid string, args ...string) (*exec.Cmd, *bytes.Buffer) 
 		y.t.Fatal(err)
 	}
 	y.t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // gone already, most often
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // mostly gone already
 		_ = c.Wait()
 	})
 	return c, &out
@@ -127,7 +126,7 @@ func (y *yard) listens(name string) {
 	y.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		out := y.finish(y.container(programUser, filepath.Join(y.volume, "urdma"), "show", "listener",
-			"--socket", filepath.Join(y.volume, "run", "urdmad.sock"))) // who sees what its own programs do
+			"--socket", filepath.Join(y.volume, "run", "urdmad.sock"))) // it sees its own programs' objects
 		if strings.Contains(out, name) {
 			return
 		}
@@ -137,11 +136,11 @@ func (y *yard) listens(name string) {
 	}
 }
 
-// unmeasured is what perftest says where other programs took the processor while
-// it compared the cycle counter with the clock; the transfer itself went well.
+// unmeasured is perftest's message if other programs used the processor while it compared the cycle counter with the
+// clock; the transfer itself succeeded.
 const unmeasured = "Can't produce a report"
 
-// finish waits for a program that has to succeed and returns what it printed.
+// finish waits for a program that must succeed and returns its output.
 func (y *yard) finish(c *exec.Cmd, out *bytes.Buffer) string {
 	y.t.Helper()
 	if err := y.wait(c, out); err != nil {
@@ -150,7 +149,7 @@ func (y *yard) finish(c *exec.Cmd, out *bytes.Buffer) string {
 	return out.String()
 }
 
-// wait waits for a program's end, in bounds.
+// wait waits for a program's end, for a limited time.
 func (y *yard) wait(c *exec.Cmd, out *bytes.Buffer) error {
 	y.t.Helper()
 	done := make(chan error, 1)

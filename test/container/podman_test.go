@@ -31,8 +31,8 @@ func TestPodman(t *testing.T) {
 	}
 }
 
-// TestManifests holds the files for others' tools against those tools' schemas,
-// and sees that a wrong name in each would be found.
+// TestManifests checks the files for other tools against those tools' schemas, and checks that a wrong name in each
+// would be found.
 func TestManifests(t *testing.T) {
 	check := filepath.Join(t.TempDir(), "manifests")
 	build := exec.Command("../../../.ci/go", "build", "-o", check, ".")
@@ -58,11 +58,10 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// wrong is a mistake in a manifest, and a word of what has to be said of it.
+// wrong is a mistake in a manifest, and a word of the expected error.
 type wrong struct{ right, wrong, said string }
 
-// manifests are the files and mistakes that the check of each has to see: a
-// misspelt name, and a value of another type.
+// manifests are the files, each with mistakes that the check must find: a misspelt name, and a value of another type.
 var manifests = map[string][]wrong{
 	"../../packaging/kubernetes/daemonset.yaml": {{"hostPath:", "hostPaths:", "hostPaths"},
 		{"kind: DaemonSet", "kind: DeamonSet", "DeamonSet"}, {"runAsUser: 4001", "runAsUser: soon", "runAsUser"}},
@@ -76,7 +75,7 @@ var manifests = map[string][]wrong{
 		{"timeout: 30 minutes", "timeout: 30", "timeout"}, {"- urdma run -- ibv_devinfo", "- echo: yes", "script"}},
 }
 
-// mustRefuse writes the text with a mistake and sees that check names it.
+// mustRefuse writes the text with a mistake and checks that the error names it.
 func mustRefuse(t *testing.T, check, file, text string, w wrong) {
 	t.Helper()
 	if !strings.Contains(text, w.right) {

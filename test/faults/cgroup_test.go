@@ -22,12 +22,12 @@ func memoryGroup(t *testing.T, limit int) string {
 		t.Skipf("SKIPPED: %v", err)
 	}
 	for _, swap := range []string{"memory.swap.max", "memory.memsw.limit_in_bytes"} {
-		_ = put(filepath.Join(dir, swap), limit) // where there is swap, in that version
+		_ = put(filepath.Join(dir, swap), limit) // if this version has a swap limit
 	}
 	return dir
 }
 
-// put writes a number to a file that is there.
+// put writes a number to an existing file.
 func put(file string, number int) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
@@ -37,7 +37,7 @@ func put(file string, number int) error {
 	return errors.Join(err, f.Close())
 }
 
-// within starts something in a cgroup: children begin in their parent's.
+// within starts a process in a cgroup: children begin in their parent's cgroup.
 func within(t *testing.T, group string, start func() error) {
 	t.Helper()
 	own := filepath.Dir(group)
@@ -53,9 +53,8 @@ func within(t *testing.T, group string, start func() error) {
 	}
 }
 
-// TestDaemonInSmallGroup: a urdmad in a container with little memory refuses
-// queues for which there is none; it isn't killed for what its clients ask for
-// and use.
+// TestDaemonInSmallGroup: a urdmad in a container with little memory refuses queues for which there is no memory.
+// Requests of its clients don't get it killed.
 func TestDaemonInSmallGroup(t *testing.T) {
 	group := memoryGroup(t, 256<<20)
 	a, _ := labtest.Join(t, lab.Loopback, nil)
@@ -102,7 +101,7 @@ func TestDaemonInSmallGroup(t *testing.T) {
 	connects(t, a, a)
 }
 
-// fill posts Sends that nobody receives as long as there is room.
+// fill posts Sends that nobody receives until there is no more room.
 func fill(c *verbs.Conn, m *verbs.MR) {
 	sge := make([]verbs.SGE, 16)
 	for i := range sge {
@@ -112,8 +111,7 @@ func fill(c *verbs.Conn, m *verbs.MR) {
 	}
 }
 
-// TestProgramInSmallGroup: a program that the kernel kills for its memory takes
-// neither urdmad nor anything of it along.
+// TestProgramInSmallGroup: if the kernel kills a program for its memory, urdmad continues without any of its objects.
 func TestProgramInSmallGroup(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)

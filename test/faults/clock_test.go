@@ -16,10 +16,9 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestClocksApart: programs in another time namespace than urdmad, as in a
-// container, have a monotonic clock that is days ahead or behind. Nothing that both
-// share may be a time. The clock of the day has no
-// namespaces: see TestClockOfTheDay.
+// TestClocksApart: programs in another time namespace than urdmad, as in a container, have a monotonic clock that is
+// days ahead or behind. So shared data must contain no times. There are no namespaces for the clock of the day: see
+// TestClockOfTheDay.
 func TestClocksApart(t *testing.T) {
 	for name, offsets := range map[string][2]string{"programs ahead": {"0", "500000"}, "urdmad ahead": {"500000", "0"}} {
 		t.Run(name, func(t *testing.T) {
@@ -76,12 +75,12 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// dayClock are the ways to the clock of the day, which administrators and NTP set.
-// A Go time.Time that was not taken apart is compared by its monotonic reading.
+// dayClock are the functions that read the clock of the day, which administrators and NTP set. Go compares a
+// time.Time by its monotonic reading.
 var dayClock = regexp.MustCompile(`\.Unix(Nano|Milli|Micro)?\(|\.Round\(0\)|CLOCK_REALTIME|gettimeofday|\btime\(NULL\)|timedwait`)
 
-// TestClockOfTheDay: what it says, and so its jumps, can reach only what is shown
-// to people. The clock of a machine can't be set in a test, so the sources are read.
+// TestClockOfTheDay: jumps of this clock can only affect output for people. A test can't set the machine's clock, so
+// it searches the source files.
 func TestClockOfTheDay(t *testing.T) {
 	shown := map[string]string{
 		"urdmad/attach/watch/capture.go":    "the time of a captured packet",

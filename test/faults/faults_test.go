@@ -13,10 +13,10 @@ import (
 	"urdma/test/lab"
 )
 
-// long tells whether the long tests were asked for.
+// long reports whether the long tests were requested.
 var long = os.Getenv("URDMA_LONG") != ""
 
-// patience is how long what has to happen at once may take on a busy machine.
+// patience is the longest wait for something that happens at once on a quiet machine.
 const patience = lab.Patience
 
 func TestMain(m *testing.M) {
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pair connects a checked pair: the server at a, the client at b, which may be
-// the same. Where the test doesn't end it before, it has to be well in the end.
+// pair connects a checked pair: the server at a, the client at b, which may be the same. Unless the test ends it
+// earlier, it must have no error at the end.
 func pair(t *testing.T, a, b *lab.Node) *checked {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -48,7 +48,7 @@ type checked struct {
 	over bool
 }
 
-// advances fails the test when the pair doesn't get on.
+// advances fails the test if the pair makes no progress.
 func (c *checked) advances(when string) {
 	c.t.Helper()
 	if c.Advances(3, patience) {
@@ -64,8 +64,7 @@ func (c *checked) advances(when string) {
 	}
 }
 
-// breaks waits for the pair's connection to end with an error, as that of
-// programs whose peer is gone has to.
+// breaks waits for the pair's connection to end with an error, as it must if the peer is gone.
 func (c *checked) breaks(limit time.Duration) {
 	c.t.Helper()
 	c.over = true
@@ -80,7 +79,7 @@ func (c *checked) breaks(limit time.Duration) {
 	}
 }
 
-// end stops the pair, which has to be well.
+// end stops the pair, which must have no error.
 func (c *checked) end() {
 	if c.over {
 		return
@@ -96,7 +95,7 @@ func (c *checked) end() {
 	c.t.Logf("the checked pair %s: %d rounds, the longest took %v", c.name, c.Client.Rounds(), c.Client.Longest())
 }
 
-// connects checks that new connections work, which a wire may need a moment for.
+// connects checks that new connections work; the wire may take a moment.
 func connects(t *testing.T, a, b *lab.Node) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -117,7 +116,7 @@ func connects(t *testing.T, a, b *lab.Node) {
 	t.Fatalf("no new connection works: %v", err)
 }
 
-// running fails the test when a urdmad is gone.
+// running fails the test if a urdmad has ended.
 func running(t *testing.T, ns ...*lab.Node) {
 	t.Helper()
 	for _, n := range ns {
@@ -137,11 +136,10 @@ func awaits(t *testing.T, what string, limit time.Duration, ok func() bool) {
 	}
 }
 
-// end starts this program again as one end of a checked pair, in a process of its
-// own on the node.
+// end starts this program again as one end of a checked pair, in its own process on the node.
 func end(t *testing.T, n *lab.Node, role, address string) *lab.Process {
 	t.Helper()
-	// The test's program may lie where only root may look.
+	// The test's program may be in a directory that only root may read.
 	p, err := n.Start("env", bystander.Command(role, n.Socket(), address, 5), copied(t, n))
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +152,7 @@ func end(t *testing.T, n *lab.Node, role, address string) *lab.Process {
 	return p
 }
 
-// copied is this program where every user can run it.
+// copied returns a copy of this program that every user can run.
 func copied(t *testing.T, n *lab.Node) string {
 	t.Helper()
 	to := fmt.Sprintf("%s/faults.test", n.Directory())

@@ -12,9 +12,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// full is the shell script that runs "$@" where /tmp, /dev/shm and /run have small
-// file systems without a free byte, in a mount namespace of its own. $LAB stays as
-// it is, but for $LAB/full, which has one, too.
+// full is a shell script that runs "$@" in its own mount namespace, in which /tmp, /dev/shm and /run are small file
+// systems without a free byte. $LAB is unchanged except $LAB/full, which is full, too.
 const full = `
 mount --make-rprivate /
 mount --bind "$LAB" /mnt
@@ -30,7 +29,7 @@ done
 exec "$@"
 `
 
-// inFull starts a program that finds everything full.
+// inFull starts a program for which everything is full.
 func inFull(t *testing.T, l *lab.Lab, env string, argv ...string) *lab.Process {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -55,7 +54,7 @@ func configuration(t *testing.T, l *lab.Lab, name, vdev, socket string) string {
 	return file
 }
 
-// ready waits for urdmad's word.
+// ready waits for urdmad's line.
 func ready(t *testing.T, p *lab.Process) {
 	t.Helper()
 	awaits(t, "urdmad is ready: "+p.Output(), patience, func() bool {
@@ -66,9 +65,8 @@ func ready(t *testing.T, p *lab.Process) {
 	})
 }
 
-// TestFullFileSystems: urdmad and programs need no room in /tmp, /dev/shm or /run,
-// only that their socket's directory has some for urdmad's files; where it has
-// none urdmad says so and leaves nothing.
+// TestFullFileSystems: urdmad and programs need no room in /tmp, /dev/shm or /run, except in their socket's directory
+// for urdmad's files. If that is full, urdmad reports it and leaves no files.
 func TestFullFileSystems(t *testing.T) {
 	l := labtest.New(t)
 	urdmad, urdma := l.Program("urdmad"), l.Program("urdma")
@@ -81,7 +79,7 @@ func TestFullFileSystems(t *testing.T) {
 			server := inFull(t, l, "", urdma, "exec", "--socket", socket, "--", "rping", "-s", "-a", "198.18.0.1", "-C", "3")
 			awaits(t, "rping's server", patience, func() bool {
 				p, err := l.Start(lab.Options{}, urdma, "show", "listener", "--socket", socket, "--json")
-				pid := fmt.Sprintf(`"pid": %d,`, server.PID()) // the last one's id may be there yet
+				pid := fmt.Sprintf(`"pid": %d,`, server.PID()) // the last one's id may still be there
 				return err == nil && p.Wait(patience) == nil && strings.Contains(p.Output(), pid)
 			})
 			p := inFull(t, l, "", append([]string{urdma, "exec", "--socket", socket, "--"}, argv...)...)

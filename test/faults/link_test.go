@@ -8,17 +8,16 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// linkWires are those over a network interface that can be taken.
+// linkWires are wires over a network interface whose link can be taken down.
 var linkWires = []lab.Wire{lab.AFPacket, lab.AFXDP}
 
-// TestLinkDown takes the link below a connection for less than the death timeout,
-// at either end: the connection stands and every byte is right; what doesn't need
-// the link doesn't wait for it. (That programs are told is TestLinkDownAndUp's in
-// test/e2e.)
+// TestLinkDown takes the link of a connection down for less than the death timeout, at either end: the connection
+// continues and every byte is right. Traffic that doesn't need the link is not delayed. (TestLinkDownAndUp in
+// test/e2e checks the events for programs.)
 func TestLinkDown(t *testing.T) {
 	for _, w := range linkWires {
 		t.Run(w.Name, func(t *testing.T) {
-			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": 600000}) // of a busy machine
+			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": 600000}) // the machine may be busy
 			across, within := pair(t, a, b), pair(t, a, a)
 			across.advances("at the beginning")
 			for _, n := range []*lab.Node{a, b} {
@@ -32,9 +31,8 @@ func TestLinkDown(t *testing.T) {
 	}
 }
 
-// TestInterfaceGone deletes the interface below a connection: both ends of it get
-// an error, at the host that lost the interface and at the other; connections
-// within either host go on.
+// TestInterfaceGone deletes the interface of a connection: both ends get an error, at the host that lost the
+// interface and at the other. Connections within either host continue.
 func TestInterfaceGone(t *testing.T) {
 	for _, w := range linkWires {
 		t.Run(w.Name, func(t *testing.T) {
@@ -54,7 +52,7 @@ func TestInterfaceGone(t *testing.T) {
 	}
 }
 
-// set calls ip(8) in the node's network.
+// set calls ip(8) in the node's network namespace.
 func set(t *testing.T, n *lab.Node, args ...string) {
 	t.Helper()
 	if err := n.Net.Run(append([]string{"ip"}, args...)...); err != nil {

@@ -11,10 +11,10 @@ import (
 	"urdma/verbs"
 )
 
-// programEnv tells this program to be one of the programs below, with arguments.
+// programEnv makes this program one of the programs below, with arguments.
 const programEnv = "URDMA_TEST_FAULTS_PROGRAM"
 
-// program is one of them if the environment says so, and then doesn't return.
+// program runs one of them if the environment says so, and then does not return.
 func program() {
 	args := strings.Fields(os.Getenv(programEnv))
 	if len(args) == 0 {
@@ -54,9 +54,9 @@ func hog(args ...string) error {
 	return nil
 }
 
-// reopen is an end of a checked pair that opens and connects again whenever its
-// connection breaks: its role, socket and address. The client says "connected", and
-// "round" now and then; both say "device fatal" for the event of that name.
+// reopen is an end of a checked pair that opens and connects again whenever its connection breaks; arguments are its
+// role, socket and address. The client prints "connected", and sometimes "round"; both print "device fatal" for the
+// event of that name.
 func reopen(args ...string) error {
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		var err error
@@ -102,7 +102,7 @@ func workOnce(socket, address string) error {
 	}()
 	err = c.Run(context.Background(), nil)
 	close(ended)
-	<-said // no round is said of a connection that is gone
+	<-said // no more rounds are reported for a connection that has ended
 	return err
 }
 
@@ -122,8 +122,8 @@ func sayRounds(c *bystander.Client, ended <-chan struct{}) {
 	}
 }
 
-// watch opens the client's device; the result says what its asynchronous events
-// have told of its end. It waits for that, unless urdmad still answers after a moment.
+// watch opens the client's device. The returned function returns the asynchronous events about the device's end; it
+// waits for them, unless urdmad still answers after a moment.
 func watch(c *verbs.Client) (say func()) {
 	x, err := c.Devices()[0].Open()
 	if err != nil {

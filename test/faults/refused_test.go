@@ -11,10 +11,9 @@ import (
 	"urdma/test/programtest"
 )
 
-// TestRefusedCalls runs real programs, with threads and with one, for which the
-// kernel refuses what urdma makes use of where it can: each works all the same, on
-// another path, or fails with a reason. Neither urdmad nor the checked pair beside
-// it notices.
+// TestRefusedCalls runs real programs, with threads and without, for which the kernel refuses system calls that urdma
+// uses where possible. Each program works on another path, or fails with a reason. urdmad and a checked pair running
+// at the same time are not affected.
 func TestRefusedCalls(t *testing.T) {
 	refuse := programtest.Compile(t, filepath.Join(t.TempDir(), "refuse"), "testdata/refuse.c")
 	a, _ := labtest.Join(t, lab.Loopback, nil)
@@ -27,7 +26,7 @@ func TestRefusedCalls(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what string
-		may  bool // fail
+		may  bool // whether the program may fail
 	}{
 		{"ptrace", false},            // Yama: neither side needs it
 		{"process_vm_readv", false},  // the same
@@ -43,8 +42,8 @@ func TestRefusedCalls(t *testing.T) {
 		})
 	}
 	t.Run("dumpable", func(t *testing.T) {
-		// The kernel gives what belongs to /proc/self of a program that its user
-		// can't read to root, also the file that the fallback path needs.
+		// If a program's user can't read it, the kernel gives its /proc/self to root, including the file that
+		// the fallback path needs.
 		rping, err := exec.LookPath("rping")
 		if err != nil {
 			t.Skip(err)
@@ -59,8 +58,8 @@ func TestRefusedCalls(t *testing.T) {
 	})
 }
 
-// attempt runs a client of serveRping's, given by a command line that ends with
-// rping. It works, or if it may fail it does so with an exit status.
+// attempt runs a client of serveRping, with a command line that ends with rping. The client works, or, if it may
+// fail, ends with an exit status.
 func attempt(t *testing.T, n *lab.Node, may bool, argv ...string) {
 	t.Helper()
 	client, err := n.Exec(append(argv, "-c", "-V", "-C", "5", "-a", n.Address)...)

@@ -16,12 +16,11 @@ import (
 	"urdma/verbs"
 )
 
-// limited sets a (soft) limit of the running urdmad, by the option of prlimit(1);
-// the result takes it back.
+// limited sets a (soft) limit of the running urdmad, by the option of prlimit(1). The returned function restores it.
 func limited(t *testing.T, n *lab.Node, option string, to uint64) (lift func()) {
 	t.Helper()
 	set := func(to string) {
-		// As urdmad's own user: other users' limits take a capability.
+		// As urdmad's own user: changing other users' limits needs a capability.
 		p, err := n.Start("prlimit", fmt.Sprintf("--pid=%d", n.Daemon.PID()), "--"+option+"="+to+":")
 		if err == nil {
 			err = p.Wait(patience)
@@ -42,7 +41,7 @@ func limited(t *testing.T, n *lab.Node, option string, to uint64) (lift func()) 
 // limitNames are the options of prlimit(1) as proc_pid_limits(5) spells them.
 var limitNames = map[string]string{"nofile": "Max open files", "as": "Max address space"}
 
-// status is a number of /proc/PID/status, in its unit.
+// status returns a number from /proc/PID/status, in its unit.
 func status(t *testing.T, p *lab.Process, field string) (n uint64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
@@ -66,7 +65,7 @@ func descriptors(t *testing.T, n *lab.Node) int {
 	return len(all)
 }
 
-// hoard is a client that takes objects until it is refused.
+// hoard is a client that makes objects until it is refused.
 type hoard struct {
 	client *verbs.Client
 	ctx    *verbs.Context
@@ -91,7 +90,7 @@ func newHoard(t *testing.T, n *lab.Node) *hoard {
 	return &hoard{c, x, pd}
 }
 
-// until calls make until it fails, which it has to, and gives the error.
+// until calls make until it fails, as it must, and returns the error.
 func until(t *testing.T, most int, make func() error) error {
 	t.Helper()
 	for range most {
@@ -103,9 +102,8 @@ func until(t *testing.T, most int, make func() error) error {
 	return nil
 }
 
-// TestDaemonWithoutDescriptors: urdmad at its limit refuses what takes one with
-// the errno that says so, keeps everybody that it has, doesn't spin, and serves
-// whoever waited once there are descriptors again.
+// TestDaemonWithoutDescriptors: at its limit urdmad refuses requests that need a descriptor, with the errno for that.
+// It keeps all its clients, doesn't spin, and serves waiting clients as soon as there are descriptors again.
 func TestDaemonWithoutDescriptors(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
@@ -145,7 +143,7 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 	connects(t, a, a)
 }
 
-// notSpinning: a urdmad with one pair that pauses has time left.
+// notSpinning: a urdmad with one pair that pauses must be idle most of the time.
 func notSpinning(t *testing.T, n *lab.Node) {
 	t.Helper()
 	said := strings.Count(n.Daemon.Output(), "\n")
@@ -155,8 +153,8 @@ func notSpinning(t *testing.T, n *lab.Node) {
 	}
 }
 
-// TestClientWithoutDescriptors: a program with any number of descriptors works or
-// says that it can't; it neither hangs nor crashes, and nothing of it stays.
+// TestClientWithoutDescriptors: a program with any number of descriptors works or prints an error. It neither hangs
+// nor crashes, and none of its objects remain.
 func TestClientWithoutDescriptors(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
@@ -187,8 +185,8 @@ func serveRping(t *testing.T, n *lab.Node) *lab.Process {
 	return server
 }
 
-// tryRping runs a client under a limit of prlimit(1) and tells whether it worked.
-// It may fail; it may not hang, or end by a signal.
+// tryRping runs a client under a limit of prlimit(1) and reports whether it worked. It may fail, but not hang, or end
+// by a signal.
 func tryRping(t *testing.T, n *lab.Node, limit string) int {
 	t.Helper()
 	c, err := n.Exec("prlimit", limit, "rping", "-c", "-V", "-C", "3", "-a", n.Address)
@@ -200,8 +198,7 @@ func tryRping(t *testing.T, n *lab.Node, limit string) int {
 	case errors.Is(err, lab.ErrTimeout):
 		t.Errorf("%s: rping hangs: %v\n%s", limit, err, lab.Tail(c.Output(), 10))
 	case strings.Contains(c.Output(), "libgcc_s.so.1 must be installed"):
-		// glibc's own end of a program whose thread ends, when that library can't be
-		// mapped any more.
+		// glibc ends a program itself if a thread ends and that library can't be mapped any more.
 	case err != nil && !strings.Contains(err.Error(), "exit status"):
 		t.Errorf("%s: rping: %v\n%s", limit, err, lab.Tail(c.Output(), 10))
 	case err == nil && !strings.Contains(c.Output(), "wait for "):
@@ -210,8 +207,8 @@ func tryRping(t *testing.T, n *lab.Node, limit string) int {
 	return 0
 }
 
-// TestDaemonWithoutAddressSpace: mappings that the kernel refuses to urdmad are
-// refused to the client, with ENOMEM, and harm nobody.
+// TestDaemonWithoutAddressSpace: if the kernel refuses a mapping to urdmad, the client gets ENOMEM, and nobody else
+// is affected.
 func TestDaemonWithoutAddressSpace(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)
@@ -235,7 +232,7 @@ func TestDaemonWithoutAddressSpace(t *testing.T) {
 	connects(t, a, a)
 }
 
-// TestClientWithoutAddressSpace: a program works or says that it can't.
+// TestClientWithoutAddressSpace: a program works or prints an error.
 func TestClientWithoutAddressSpace(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)
 	p := pair(t, a, a)

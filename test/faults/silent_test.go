@@ -12,8 +12,7 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// TestSilent: a program and the tools say that urdmad is stopped, and the program
-// goes on when it does.
+// TestSilent: a program and the tools report that urdmad is stopped, and the program continues when urdmad does.
 func TestSilent(t *testing.T) {
 	n, _ := labtest.Join(t, lab.Loopback, nil)
 	n.Daemon.Signal(syscall.SIGSTOP)
@@ -47,7 +46,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestAbsent: what the tools say where no urdmad can be reached tells why.
+// TestAbsent: if no urdmad can be reached, the tools say why.
 func TestAbsent(t *testing.T) {
 	n, _ := labtest.Join(t, lab.Loopback, nil)
 	says := func(what, want string) {
@@ -58,7 +57,7 @@ func TestAbsent(t *testing.T) {
 			}
 		}
 	}
-	if os.Getuid() == 0 { // the node's daemon is another user's then
+	if os.Getuid() == 0 { // then the node's daemon belongs to another user
 		dir := filepath.Dir(n.Socket())
 		for _, c := range []struct {
 			path string
@@ -92,7 +91,7 @@ func TestAbsent(t *testing.T) {
 	n.Daemon.Kill()
 	says("after its end", "no urdmad is running")
 	says("after its end", "has left files")
-	if err := n.StartDaemon(); err != nil { // which the end of the test stops
+	if err := n.StartDaemon(); err != nil { // the end of the test stops it
 		t.Fatal(err)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	longStop     = 2*deathTimeout + 500*time.Millisecond
 )
 
-// stopWires are those of TestStop.
+// stopWires are the wires of TestStop.
 func stopWires() []lab.Wire {
 	if long {
 		return []lab.Wire{lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFXDP}
@@ -25,14 +25,12 @@ func stopWires() []lab.Wire {
 	return []lab.Wire{lab.Memif}
 }
 
-// TestStop stops (SIGSTOP) every process of a connection in turn and lets it go on.
+// TestStop stops (SIGSTOP) every process of a connection in turn and lets it continue.
 //
-// For less than the death timeout, nothing breaks. For longer: a program's
-// connection stands, as its urdmad answers for it; that of a stopped urdmad ends
-// at both ends with an error; connections that don't lead there go on, also those
-// within the urdmad that was stopped; and new ones work. Over TCP it stands, as the
-// kernel answers for a urdmad that is stopped. Two urdmads that were stopped
-// together, as in a machine that sleeps, lose nothing.
+// For less than the death timeout, nothing breaks. For longer: a program's connection remains, since its urdmad
+// answers for it. A stopped urdmad's connections end at both ends with an error, except over TCP, where the kernel
+// answers for it. Other connections continue, including those within the stopped urdmad, and new ones work. If both
+// urdmads are stopped together, as in a machine that sleeps, nothing is lost.
 func TestStop(t *testing.T) {
 	for _, w := range stopWires() {
 		t.Run(w.Name, func(t *testing.T) {
@@ -61,8 +59,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// stopping is two hosts with a connection of two processes between them, and a
-// checked pair within each.
+// stopping is two hosts with a connection of two processes between them, and a checked pair within each.
 type stopping struct {
 	t              *testing.T
 	a, b           *lab.Node
@@ -81,14 +78,13 @@ func (s *stopping) connect() {
 	s.stands()
 }
 
-// stop stops a process for so long, while the checked pairs that don't depend on
-// it go on; those that do go on afterwards.
+// stop stops a process for a time. Checked pairs that don't depend on it continue meanwhile, the others afterwards.
 func (s *stopping) stop(length time.Duration, p *lab.Process) {
 	s.t.Helper()
 	p.Signal(syscall.SIGSTOP)
 	end := time.Now().Add(length)
 	for n, c := range s.within {
-		if n.Daemon != p && length > deathTimeout { // else it must not take longer, whoever gets the processor
+		if n.Daemon != p && length > deathTimeout { // otherwise the stop must not take longer
 			c.advances(fmt.Sprintf("process %d stopped", p.PID()))
 		}
 	}
@@ -114,7 +110,7 @@ func (s *stopping) together(length time.Duration) {
 	s.stands()
 }
 
-// stands checks that the connection of two processes gets on.
+// stands checks that the connection of two processes makes progress.
 func (s *stopping) stands() {
 	s.t.Helper()
 	last := func() (n int) {

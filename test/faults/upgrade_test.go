@@ -11,11 +11,10 @@ import (
 	"urdma/test/programtest"
 )
 
-// TestUpgrade stops urdmad and starts another under running programs, by SIGTERM
-// as a service manager does and by SIGKILL: each program's connection ends with an
-// error, and its device, if it was that urdmad's, with IBV_EVENT_DEVICE_FATAL; when
-// it opens and connects again it works on. Connections within the other urdmad
-// notice nothing.
+// TestUpgrade stops urdmad and starts another under running programs, by SIGTERM as a service manager does, and by
+// SIGKILL. Each program's connection ends with an error, and its device, if it was that urdmad's, with
+// IBV_EVENT_DEVICE_FATAL. When the program opens and connects again, it works. Connections within the other urdmad
+// are not affected.
 func TestUpgrade(t *testing.T) {
 	reopen := programtest.Compile(t, filepath.Join(t.TempDir(), "reopen"), "testdata/reopen.c", "-lrdmacm", "-libverbs")
 	for name, stop := range map[string]func(*lab.Node) error{
@@ -47,7 +46,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// install copies a program to where users of the node can run it.
+// install copies a program to a place where users of the node can run it.
 func install(n *lab.Node, from, name string) (to string, err error) {
 	to = filepath.Join(filepath.Dir(n.Directory()), name)
 	return to, exec.Command("install", "-m", "755", from, to).Run()
@@ -83,7 +82,7 @@ func (u *upgrade) replace(n *lab.Node) {
 	own := u.servers
 	if n == u.b {
 		own = u.clients
-		u.beside.over = true // its urdmad goes
+		u.beside.over = true // its urdmad ends
 		defer func() { u.beside = pair(u.t, u.b, u.b) }()
 	}
 	fatal, connected := u.count(own, "device fatal"), u.count(u.clients, "connected")
@@ -92,7 +91,7 @@ func (u *upgrade) replace(n *lab.Node) {
 	}
 	for i, p := range own {
 		u.await(p, "device fatal", fatal[i])
-		if i == 0 && !strings.Contains(p.Output(), "urdmad has ended") { // the C program's library
+		if i == 0 && !strings.Contains(p.Output(), "urdmad has ended") { // printed by the C program's library
 			u.t.Errorf("the library does not tell of it:\n%s", lab.Tail(p.Output(), 20))
 		}
 	}
@@ -105,7 +104,7 @@ func (u *upgrade) replace(n *lab.Node) {
 		u.t.Fatal(err)
 	}
 	for i, c := range u.clients {
-		u.await(c, "connected", connected[i]) // only then have both ends devices that can tell of their end
+		u.await(c, "connected", connected[i]) // only then both ends have devices that can report their end
 	}
 	u.work("after urdmad of " + n.Name + " was replaced")
 	if n == u.a {
@@ -132,7 +131,7 @@ func (u *upgrade) count(programs []*lab.Process, what string) (n []int) {
 	return n
 }
 
-// await waits until a program has said something once more than before.
+// await waits until a program has printed a text once more than before.
 func (u *upgrade) await(p *lab.Process, what string, before int) {
 	u.t.Helper()
 	awaits(u.t, what+", once more:\n"+lab.Tail(p.Output(), 5), 2*patience, func() bool {

@@ -19,10 +19,10 @@ func TestDemoIsTheFirstCommand(t *testing.T) {
 	}
 }
 
-// TestMPI: test/mpi finds all it needs where .ci/deps has installed that.
+// TestMPI: test/mpi has everything that it needs after .ci/deps has run.
 func TestMPI(t *testing.T) { inFresh(t, "./mpi.sh", "bookworm") }
 
-// inFresh runs a script that installs a fresh Debian, in long runs.
+// inFresh runs a script that installs a fresh Debian, in long runs only.
 func inFresh(t *testing.T, script ...string) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("SKIPPED: a fresh Debian takes minutes: URDMA_LONG=1 runs it")
@@ -39,7 +39,7 @@ func inFresh(t *testing.T, script ...string) {
 	}
 }
 
-// TestMounts: in a plain chroot make test says what to mount, in place of tests that fail.
+// TestMounts: in a plain chroot make test prints which mounts are needed, instead of failing tests.
 func TestMounts(t *testing.T) {
 	root := t.TempDir()
 	lacks := func(want ...string) {
@@ -67,7 +67,7 @@ func TestMounts(t *testing.T) {
 	lacks("/dev/shm", "/dev/pts")
 }
 
-// machine is a directory of commands that make up a machine for .ci/deps.
+// machine makes a directory with commands that simulate a machine for .ci/deps.
 func machine(t *testing.T, commands map[string]string) (path string) {
 	t.Helper()
 	path = t.TempDir()
@@ -89,8 +89,8 @@ func machine(t *testing.T, commands map[string]string) (path string) {
 	return path
 }
 
-// TestDepsSpeaksToThePackageManager: without root it prints the one command, in
-// the words of the package manager there is, and nothing that is installed.
+// TestDepsSpeaksToThePackageManager: without root it prints a single command, for the machine's package manager, and
+// names no installed package.
 func TestDepsSpeaksToThePackageManager(t *testing.T) {
 	user := "echo 1000"
 	for _, c := range []struct {

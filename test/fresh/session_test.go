@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestSession: Ctrl-C ends what a command under .ci/session started, in a session or process group of
-// its own too, and removes its temporary files; its own end does so as well, and keeps its status.
+// TestSession: Ctrl-C ends everything that a command under .ci/session started, even in its own session or process
+// group, and removes its temporary files. The command's own end does the same, and keeps its exit status.
 func TestSession(t *testing.T) {
 	const starts = `sleep 1000 & echo $!; setsid sleep 1000 & echo $!; (setsid sleep 1000 & echo $!)
 		mktemp "$TMPDIR/XXXXXX"; echo begun; `
@@ -60,7 +60,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// runs tells whether a process has not ended; its parent may not have heard of that yet.
+// runs reports whether a process has not ended; its parent may not know that yet.
 func runs(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")

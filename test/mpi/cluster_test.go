@@ -15,16 +15,15 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// cluster is hosts joined by a wire, and what MPI needs to start ranks there.
+// cluster is hosts joined by a wire, with everything that MPI needs to start ranks there.
 type cluster struct {
 	lab           *lab.Lab
 	hosts         []*lab.Node
 	check, launch string
 }
 
-// launchAgent stands in ssh's place. A rank starts, as there, with next to nothing
-// in its environment, a host name and a directory for temporary files of its own.
-// Beside it lies a file for each host, which says how to get there.
+// launchAgent replaces ssh. As with ssh, a rank starts with an almost empty environment, its own host name and its
+// own directory for temporary files. Next to the agent is a file for each host with the command to get there.
 const launchAgent = `#!/bin/sh
 while case $1 in -*) true ;; *) false ;; esac; do shift; done # MPICH's -x, for X11
 host=$1
@@ -86,7 +85,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// compile builds the programs of testdata with a compiler that finds an MPI.
+// compile builds the programs of testdata with the compiler of an MPI.
 func (c *cluster) compile(t *testing.T, compiler, name string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(c.lab.Dir, name)
@@ -106,8 +105,8 @@ func (c *cluster) write(t *testing.T, file, text string) {
 	}
 }
 
-// arguments are mpirun's: ranks spread over the hosts, on a machine with few cores
-// and whatever interfaces, started by the agent where there are several hosts.
+// arguments returns mpirun's arguments: ranks are spread over the hosts, on machines with few cores and any
+// interfaces, and with several hosts the agent starts them.
 func (c *cluster) arguments(ranks int, parameters []string) []string {
 	argv := []string{"mpirun", "--bind-to", "none", "--oversubscribe", "-n", fmt.Sprint(ranks)}
 	inside := "lo"
@@ -140,8 +139,8 @@ func (c *cluster) run(ranks int, w way, limit time.Duration, program ...string) 
 	return c.wait(limit, append(argv, program...))
 }
 
-// wait runs mpirun on the first host to its end: as that host's user, or, where the
-// agent has to enter other hosts' namespaces, as whom the lab runs as.
+// wait runs mpirun on the first host to its end: as that host's user, or, if the agent must enter other hosts'
+// namespaces, as the lab's user.
 func (c *cluster) wait(limit time.Duration, argv []string) (string, error) {
 	h := c.hosts[0]
 	start := h.Start
@@ -161,7 +160,7 @@ func (c *cluster) wait(limit time.Duration, argv []string) (string, error) {
 	return p.Output(), err
 }
 
-// queuePairs is how each host's queue pairs stand, for the report on a job that hangs.
+// queuePairs returns the state of each host's queue pairs, for the report on a job that hangs.
 func (c *cluster) queuePairs() (all string) {
 	for _, h := range c.hosts {
 		out, err := h.Urdma("show", "qp", "--json")
@@ -170,7 +169,8 @@ func (c *cluster) queuePairs() (all string) {
 	return all
 }
 
-// sent is how many bytes each host's urdmad has sent for its programs; nothing if urdmad can't be asked.
+// sent returns the number of bytes that each host's urdmad has sent for its programs; nothing if urdmad can't be
+// asked.
 func (c *cluster) sent(t *testing.T) (bytes []uint64) {
 	t.Helper()
 	if lab.Core() {
@@ -196,7 +196,7 @@ func (c *cluster) sent(t *testing.T) (bytes []uint64) {
 	return bytes
 }
 
-// carried asserts that each urdmad has sent at least that many bytes since before.
+// carried checks that each urdmad has sent at least that many bytes since before.
 func (c *cluster) carried(t *testing.T, what string, before []uint64, least uint64) {
 	t.Helper()
 	for i, n := range c.sent(t) {
@@ -206,8 +206,8 @@ func (c *cluster) carried(t *testing.T, what string, before []uint64, least uint
 	}
 }
 
-// left waits until no program of the cluster is a client any more; if urdmad can't be asked, until it
-// maps no memory of one.
+// left waits until no program of the cluster is a client any more; if urdmad can't be asked, until it maps no
+// client's memory.
 func (c *cluster) left(t *testing.T) {
 	t.Helper()
 	if lab.Core() {
@@ -233,8 +233,7 @@ func (c *cluster) left(t *testing.T) {
 	}
 }
 
-// givenBack waits until no urdmad maps memory of a client: it does so a moment longer
-// than it shows the client.
+// givenBack waits until no urdmad maps memory of a client, which it does a moment longer than it lists the client.
 func (c *cluster) givenBack(t *testing.T) {
 	t.Helper()
 	for _, h := range c.hosts {

@@ -10,11 +10,10 @@ import (
 	"urdma/test/lab"
 )
 
-// lines are those of a page that start a job over openib.
+// lines returns the lines of a page that start a job over openib.
 var lines = regexp.MustCompile(`(?m)^ *(mpirun .*openib.* exec -- \S+|urdma run -- mpirun .*openib.* APP)`)
 
-// TestDocumentedLines types what docs/MPI.md tells to: on one host, or, where a line
-// names two, between two.
+// TestDocumentedLines runs the command lines of docs/MPI.md: on one host, or, if a line names two hosts, between two.
 func TestDocumentedLines(t *testing.T) {
 	needOpenib(t)
 	one, two := newCluster(t, lab.Loopback), newCluster(t, lab.Memif)
@@ -36,9 +35,8 @@ func TestDocumentedLines(t *testing.T) {
 	}
 }
 
-// typed runs a line with a shell of the first host, the programs where they are, and
-// in the environment what the lab needs: ssh's place taken, and as many ranks as the
-// line wants on any number of processors.
+// typed runs a line in a shell of the first host, with the paths of the programs. The environment has the lab's
+// settings: the replacement of ssh, and as many ranks as the line wants on any number of processors.
 func (c *cluster) typed(t *testing.T, line string) {
 	t.Helper()
 	before := c.sent(t)
@@ -51,7 +49,7 @@ func (c *cluster) typed(t *testing.T, line string) {
 	if err != nil || !strings.Contains(out, "OK: flood, 2 ranks") {
 		t.Errorf("%s: %v\n%s", line, err, lab.Tail(out, 40))
 	}
-	if !strings.HasPrefix(line, "urdma run ") { // that has a urdmad of its own
+	if !strings.HasPrefix(line, "urdma run ") { // these lines have a urdmad of their own
 		c.carried(t, line, before, 1<<20)
 	}
 }

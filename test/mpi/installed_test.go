@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// components are those of the Open MPI that is installed, as in "btl:openib"; none if there is no Open MPI. Open MPI
-// 5, of Debian 13, has neither openib nor pt2pt.
+// components are the components of the installed Open MPI, such as "btl:openib"; none without Open MPI. Open MPI 5,
+// of Debian 13, has neither openib nor pt2pt.
 var components = sync.OnceValue(func() map[string]bool {
 	found := map[string]bool{}
 	out, _ := exec.Command("ompi_info", "--parsable").Output()
@@ -21,7 +21,7 @@ var components = sync.OnceValue(func() map[string]bool {
 	return found
 })
 
-// missing is the first component that a way names and that is not installed; "" if there is none.
+// missing returns the first component that a way names and that is not installed; "" if there is none.
 func (w *way) missing() string {
 	for pair := range slices.Chunk(w.parameters, 2) {
 		if !slices.Contains([]string{"pml", "btl", "mtl", "osc"}, pair[0]) {
@@ -36,7 +36,7 @@ func (w *way) missing() string {
 	return ""
 }
 
-// orLibfabric is the way, or libfabric in its place where this Open MPI lacks a component.
+// orLibfabric returns the way, or libfabric if this Open MPI lacks a component.
 func (w way) orLibfabric() way {
 	if w.missing() == "" {
 		return w
@@ -44,7 +44,7 @@ func (w way) orLibfabric() way {
 	return libfabric()
 }
 
-// libfabric leaves the choice for one-sided operations to an Open MPI that lacks pt2pt.
+// libfabric lets Open MPI choose a component for one-sided operations if it lacks pt2pt.
 func libfabric() way {
 	parameters := []string{"pml", "cm", "mtl", "ofi", "mtl_ofi_provider_include", "verbs;ofi_rxm", "btl", "self"}
 	if components()["osc:pt2pt"] {

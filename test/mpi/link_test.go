@@ -11,15 +11,15 @@ import (
 	"urdma/test/lab"
 )
 
-// silent is what openib prints of the first failed completion that it polls: RETRY EXCEEDED,
-// or what was flushed with it.
+// silent is openib's message about the first failed completion that it polls: RETRY EXCEEDED, or one that was flushed
+// with it.
 var silent = regexp.MustCompile("vendor error +1282 ") // 0x0502
 
-// TestLink: a scenario file takes a link down for 200 ms in the midst of a job, which goes on;
-// one that leaves it down ends the job. Both do so again with the same seed, in long runs.
+// TestLink: a scenario file takes a link down for 200 ms during a job, which continues; a scenario that leaves the
+// link down ends the job. In long runs both happen again with the same seed.
 func TestLink(t *testing.T) {
 	needOpenib(t)
-	w := private // timeout 14, 67 ms: openib's own is 20, and the end would take two minutes
+	w := private // timeout 14 is 67 ms; with openib's own 20 the end would take two minutes
 	w.parameters = append(slices.Clone(w.parameters), "btl_openib_ib_timeout", "14")
 	times := 1
 	if long {
@@ -49,7 +49,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// scenario has a scenario file begin at the last host.
+// scenario starts a scenario file at the last host.
 func (c *cluster) scenario(t *testing.T, text string) {
 	t.Helper()
 	file := filepath.Join(c.hosts[len(c.hosts)-1].Directory(), "scenario")

@@ -10,11 +10,10 @@ import (
 	"urdma/test/lab"
 )
 
-// long tells whether the long tests were asked for.
+// long reports whether the long tests were requested.
 var long = os.Getenv("URDMA_LONG") != ""
 
-// way is how Open MPI reaches verbs: its parameters, name and value in turn, and
-// variables for the ranks.
+// way is one way from Open MPI to verbs: its parameters, alternately name and value, and variables for the ranks.
 type way struct {
 	name        string
 	parameters  []string
@@ -36,8 +35,7 @@ var (
 	}
 )
 
-// pass runs tests that have to succeed, and to send at least that many bytes
-// through each urdmad.
+// pass runs tests that must succeed and send at least that many bytes through each urdmad.
 func pass(t *testing.T, c *cluster, ranks int, w way, least uint64, tests ...string) {
 	t.Helper()
 	installed(t, w)
@@ -54,9 +52,9 @@ func pass(t *testing.T, c *cluster, ranks int, w way, least uint64, tests ...str
 	c.carried(t, fmt.Sprint(w.name, tests), before, least)
 }
 
-// TestWays: every way, within a urdmad and between two. The largest messages go by
-// openib without shared receive queues everywhere, by the others in long runs. What
-// TestStrict runs within a urdmad as well is left to it, but for the first way.
+// TestWays: every way, within a urdmad and between two. The largest messages use openib without shared receive queues
+// everywhere, the other ways only in long runs. Ways that TestStrict tests within a urdmad are left out here, except
+// the first.
 func TestWays(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif.Jumbo()} {
 		t.Run(wire.Name, func(t *testing.T) {
@@ -77,7 +75,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestMixed: of four ranks some share a urdmad and some don't.
+// TestMixed: some of four ranks share a urdmad.
 func TestMixed(t *testing.T) {
 	c := newCluster(t, lab.Memif)
 	pass(t, c, 4, shared, 1<<20, "flood", "collectives")
@@ -86,8 +84,8 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestWires: hosts joined by the kernel's UDP and TCP and by Ethernet frames, with shared
-// receive queues disabled and enabled, which in short runs is over UDP alone.
+// TestWires: hosts joined by the kernel's UDP and TCP and by Ethernet frames, with shared receive queues disabled and
+// enabled; in short runs enabled over UDP only.
 func TestWires(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.UDP, lab.TCP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
@@ -106,8 +104,7 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// TestFourHosts: a rank on each, and ranks of which two share a host with one that
-// has another.
+// TestFourHosts: a rank on each host; and two ranks on one host with one on another.
 func TestFourHosts(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.UDP, lab.TCP, lab.AFPacket} {
 		t.Run(wire.Name, func(t *testing.T) {
@@ -125,8 +122,7 @@ func TestFourHosts(t *testing.T) {
 	}
 }
 
-// TestSpawn: processes that a rank starts find urdmad when mpirun itself runs under
-// urdma exec.
+// TestSpawn: processes that a rank starts find urdmad if mpirun itself runs under urdma exec.
 func TestSpawn(t *testing.T) {
 	c := newCluster(t, lab.Loopback)
 	argv := append([]string{c.lab.Program("urdma"), "exec", "--"}, c.arguments(2, private.parameters)...)
@@ -137,8 +133,8 @@ func TestSpawn(t *testing.T) {
 	c.left(t)
 }
 
-// TestEnd: a job of which one rank gives up or is killed ends with an error, and
-// leaves nothing with urdmad. In short runs a wire of each carrier is enough: test/e2e kills over all.
+// TestEnd: if one rank gives up or is killed, the job ends with an error and leaves no objects in urdmad. In short
+// runs it uses one wire of each carrier; test/e2e kills programs on all wires.
 func TestEnd(t *testing.T) {
 	wires := []lab.Wire{lab.Loopback, lab.Memif, lab.TCP}
 	if long {
@@ -147,7 +143,8 @@ func TestEnd(t *testing.T) {
 	for _, wire := range wires {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
-			// mpirun's texts can be missing: ranks that end at once cut each other's reports.
+			// mpirun's texts may be missing: ranks that end at the same time interrupt each other's
+			// reports.
 			for test, status := range map[string]string{"abort": "exit status 3", "die": "exit status 137"} {
 				out, err := c.run(3, private, 5*time.Minute, c.check, test)
 				if err == nil || !strings.HasSuffix(err.Error(), status) {

@@ -8,7 +8,7 @@ import (
 	"urdma/test/lab"
 )
 
-// mpichWays is how Debian's MPICH, which is built on UCX, reaches verbs.
+// mpichWays are the ways from Debian's MPICH, which uses UCX, to verbs.
 var mpichWays = []way{
 	{"rc", nil, []string{"UCX_TLS=rc,ud,self"}},
 	{"ud", nil, []string{"UCX_TLS=ud_verbs,self"}},
@@ -20,7 +20,7 @@ func TestMPICH(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {
 		t.Run(wire.Name, func(t *testing.T) {
 			c := newCluster(t, wire)
-			// MPICH's header gives MPI_STATUSES_IGNORE a type that gcc warns of.
+			// gcc warns about the type of MPI_STATUSES_IGNORE in MPICH's header.
 			program := c.compile(t, "mpicc.mpich", "check.mpich", "-Wno-stringop-overflow")
 			c.passMPICH(t, mpichWays[0], program, "threads", "flood", "types", "collectives", "one_sided")
 			c.passMPICH(t, mpichWays[1], program, "flood", "types", "collectives", "one_sided")
@@ -34,12 +34,12 @@ func TestMPICH(t *testing.T) {
 	}
 }
 
-// passMPICH runs tests that have to succeed with two ranks.
+// passMPICH runs tests with two ranks, which must succeed.
 func (c *cluster) passMPICH(t *testing.T, w way, program string, tests ...string) {
 	t.Helper()
 	argv := []string{"mpiexec.mpich", "-n", "2"}
 	if len(c.hosts) > 1 {
-		// Not mpiexec's environment, which names the first host's directories.
+		// Without mpiexec's environment, which names the first host's directories.
 		argv = append(argv, "-genvnone", "-hosts", c.hosts[0].Name+","+c.hosts[1].Name, "-ppn", "1", "-launcher", "ssh",
 			"-launcher-exec", c.launch, "-iface", "lo")
 	}

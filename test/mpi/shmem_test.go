@@ -10,12 +10,12 @@ import (
 	"urdma/test/lab"
 )
 
-// openshmem is how Open MPI's OpenSHMEM reaches verbs.
+// openshmem is the way from Open MPI's OpenSHMEM to verbs.
 var openshmem = way{"OpenSHMEM", append([]string{"spml", "ucx"}, ucx...),
 	[]string{"SHMEM_SYMMETRIC_SIZE=64M", "UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=urdma0:1", "URDMA_TRANSPORT=roce"}}
 
-// TestOpenSHMEM: variables that lie in a program's data, which OpenSHMEM finds by
-// /proc/self/maps, are written from another host.
+// TestOpenSHMEM: another host writes variables in a program's data segment, which OpenSHMEM finds through
+// /proc/self/maps.
 func TestOpenSHMEM(t *testing.T) {
 	need(t, "oshcc")
 	for _, wire := range []lab.Wire{lab.Memif, lab.TCP} {

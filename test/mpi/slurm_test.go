@@ -16,15 +16,14 @@ import (
 	"urdma/test/lab"
 )
 
-// slurm is a Slurm of two nodes, a and b, on this machine: each of them a host of
-// the cluster. It runs as the first host's user, with that host's environment.
+// slurm is a Slurm with two nodes, a and b, on this machine; each node is a host of the cluster. It runs as the first
+// host's user, with that host's environment.
 type slurm struct {
 	*cluster
 	dir string
 }
 
-// slurmConf is slurm.conf of a Slurm without root: a user's own, with nodes that
-// say they have processors enough for every line.
+// slurmConf is slurm.conf for a Slurm without root, whose nodes claim to have enough processors for every line.
 const slurmConf = `ClusterName=lab
 SlurmctldHost=%[1]s(127.0.0.1)
 SlurmctldPort=%[4]d
@@ -55,7 +54,7 @@ NodeName=b NodeHostname=%[1]s NodeAddr=127.0.0.1 Port=%[6]d CPUs=4
 PartitionName=all Nodes=a,b Default=YES State=UP
 `
 
-// TestSlurm types what docs/MPI.md says for Slurm.
+// TestSlurm runs the command lines of docs/MPI.md for Slurm.
 func TestSlurm(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
 	need(t, "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch")
@@ -94,7 +93,7 @@ func newSlurm(t *testing.T, c *cluster) *slurm {
 	ports := freePorts(t, 3)
 	c.write(t, filepath.Join(c.lab.Dir, "slurm.conf"),
 		fmt.Sprintf(slurmConf, host, me.Username, s.dir, ports[0], ports[1], ports[2]))
-	// In the place of urdma: each node has an urdmad of its own.
+	// A script replaces urdma, because each node has its own urdmad.
 	c.write(t, filepath.Join(c.lab.Dir, "on-node"),
 		fmt.Sprintf("#!/bin/sh\nXDG_RUNTIME_DIR=%s/$SLURMD_NODENAME exec %s \"$@\"\n",
 			c.lab.Dir, c.lab.Program("urdma")))
@@ -102,7 +101,7 @@ func newSlurm(t *testing.T, c *cluster) *slurm {
 	return s
 }
 
-// freePorts are TCP ports that nobody listens on, below those that the kernel gives out.
+// freePorts returns TCP ports without a listener, below those that the kernel chooses.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
 	for port := 20000 + os.Getpid()%10000; len(ports) < n; port++ {
@@ -123,7 +122,7 @@ func (s *slurm) command(argv ...string) []string {
 	return append([]string{"env", "SLURM_CONF=" + filepath.Join(s.lab.Dir, "slurm.conf")}, argv...)
 }
 
-// must runs a command that takes no time.
+// must runs a command that must succeed quickly.
 func (s *slurm) must(t *testing.T, argv ...string) {
 	t.Helper()
 	if out, err := s.wait(lab.Patience, s.command(argv...)); err != nil {
@@ -143,7 +142,7 @@ func (s *slurm) daemons(t *testing.T) {
 	s.until(t, started, func() bool { _, err := os.Stat(s.dir + "/munge.sock"); return !errors.Is(err, os.ErrNotExist) })
 	started = append(started, s.daemon(t, "slurmctld", "-D", "-c"), s.daemon(t, "slurmd", "-D", "-N", "a"),
 		s.daemon(t, "slurmd", "-D", "-N", "b"))
-	t.Cleanup(func() { // what a test that failed left running, before its daemons go
+	t.Cleanup(func() { // ends programs that a failed test left running, before its daemons end
 		_, _ = s.wait(lab.Patience, s.command("scancel", "--partition=all"))
 	})
 	s.until(t, started, func() bool {
@@ -174,7 +173,7 @@ func (s *slurm) until(t *testing.T, started []*lab.Process, done func() bool) {
 	}
 }
 
-// typed runs a line with a shell of the first host, as cluster's does.
+// typed runs a line in a shell of the first host, as the cluster's method does.
 func (s *slurm) typed(t *testing.T, line string) {
 	t.Helper()
 	if strings.Contains(line, "openib") {

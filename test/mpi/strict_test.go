@@ -7,9 +7,9 @@ import (
 	"urdma/test/lab"
 )
 
-// TestStrict: Open MPI relies on nothing that works here alone, but for one thing: openib asks
-// for an rnr_retry of 0 on queue pairs with receives of their own, and counts on each of these
-// to be ready once it is posted (docs/MPI.md).
+// TestStrict: Open MPI does not rely on behaviour that only urdma has, with one exception: openib sets an rnr_retry
+// of 0 on queue pairs with receives of their own, and assumes that each of these can be used as soon as it is posted
+// (docs/MPI.md).
 func TestStrict(t *testing.T) {
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif.Jumbo()} {
 		t.Run(wire.Name, func(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 	"urdma/test/lab"
 )
 
-// TestNetPIPE: netpipe-openmpi's own check of what arrives, over the range in which
-// openib changes its protocols; in long runs over all of its sizes, and its
-// measurement as well.
+// TestNetPIPE: netpipe-openmpi's own check of the data, over the range of sizes in which openib changes its
+// protocols; in long runs over all of its sizes, with its measurement.
 func TestNetPIPE(t *testing.T) {
 	need(t, "NPopenmpi")
 	for _, wire := range []lab.Wire{lab.Loopback, lab.Memif} {
@@ -32,14 +31,13 @@ func TestNetPIPE(t *testing.T) {
 	}
 }
 
-// netpipeMost is the size up to which NetPIPE goes by itself.
+// netpipeMost is NetPIPE's own largest size.
 const netpipeMost = 8 << 20
 
-// One size: its number, bytes, how often, and what came of it.
+// One size: its number, bytes, repetitions, and the result.
 var netpipeRow = regexp.MustCompile(`(?m)^ *\d+: +(\d+) bytes +\d+ times --> +(.*)$`)
 
-// netpipe has to end well with a size of at least most, and to say nothing but good
-// of each size.
+// netpipe must succeed with a size of at least most, and report success for each size.
 func netpipe(t *testing.T, c *cluster, w way, most int, flags ...string) {
 	t.Helper()
 	before := c.sent(t)
@@ -61,8 +59,8 @@ func netpipe(t *testing.T, c *cluster, w way, most int, flags ...string) {
 	c.carried(t, w.name, before, uint64(carried))
 }
 
-// hpccInput is hpccinf.txt, in which a value's line tells what it is for: HPL on a
-// grid of two by two, the other benchmarks by what HPL takes.
+// hpccInput is hpccinf.txt, in which a value's line also says what it is for: HPL uses a grid of two by two, and the
+// other benchmarks HPL's sizes.
 const hpccInput = `HPLinpack benchmark input file
 
 HPL.out      output file name (if any)
@@ -101,9 +99,9 @@ HPL.out      output file name (if any)
 32           values of NB
 `
 
-// TestHPCC: the HPC Challenge benchmarks (HPL, PTRANS, RandomAccess, FFT, DGEMM,
-// STREAM, b_eff) find their own results right. Four ranks, two on each urdmad; in long
-// runs both with openib's receive queues and with its shared ones disabled.
+// TestHPCC: the HPC Challenge benchmarks (HPL, PTRANS, RandomAccess, FFT, DGEMM, STREAM, b_eff) find their own
+// results correct. There are four ranks, two on each urdmad; in long runs with openib's receive queues and with its
+// shared ones disabled.
 func TestHPCC(t *testing.T) {
 	need(t, "hpcc")
 	c := newCluster(t, lab.Memif)

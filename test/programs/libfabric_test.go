@@ -13,8 +13,8 @@ import (
 	"urdma/test/lab"
 )
 
-// TestLibfabric: libfabric finds a port whose address no interface of the kernel
-// has, and its endpoints of both kinds move data within a urdmad and between two.
+// TestLibfabric: libfabric finds a port whose address no interface of the kernel has, and both kinds of its endpoints
+// move data within a urdmad and between two.
 func TestLibfabric(t *testing.T) {
 	need(t, "fi_pingpong")
 	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
@@ -31,7 +31,7 @@ func TestLibfabric(t *testing.T) {
 	}
 }
 
-// pingpong runs fi_pingpong, again where a race of libfabric's decided its end.
+// pingpong runs fi_pingpong, and again if a race in libfabric ended it.
 func pingpong(t *testing.T, a, b *lab.Node, kind []string) {
 	const tries = 8
 	for try := 1; ; try++ {
@@ -47,32 +47,29 @@ func pingpong(t *testing.T, a, b *lab.Node, kind []string) {
 	}
 }
 
-// ended is what became of one side of a fi_pingpong.
+// ended is the result of one side of a fi_pingpong.
 type ended struct {
 	err    error
 	output string
 }
 
-// allSizes matches the last row of a side that sent and received what it should: 20
-// messages of 1 MiB.
+// allSizes matches the last row of a side that sent and received everything: 20 messages of 1 MiB.
 var allSizes = regexp.MustCompile(`(?m)^1m +20 +=20 `)
 
 func (e ended) well() bool { return e.err == nil && allSizes.MatchString(e.output) }
 
-// lostRace reports whether a side did all of its work, and then met this race of
-// libfabric 1.17 (rxm_process_shutdown, vrb_ep_close): once the peer has ended, a
-// thread of libfabric's own destroys the queue pair before anyone looks into the
-// completion queue again. Drivers of hardware, mlx5's among them, take a destroyed
-// queue pair's completions out of the queue, and so do we. libfabric then calls its
-// last Send flushed that was delivered, or waits for ever for the receive of the
-// peer's last message.
+// lostRace reports whether a side did all of its work, and then met this race of libfabric 1.17
+// (rxm_process_shutdown, vrb_ep_close): once the peer has ended, a thread of libfabric destroys the queue pair before
+// another one polls the completion queue again. Drivers of hardware, such as mlx5, remove a destroyed queue pair's
+// completions from the queue, and so do we. libfabric then reports its last Send, which was delivered, as flushed, or
+// waits for ever for the receive of the peer's last message.
 func (e ended) lostRace() bool {
 	return allSizes.MatchString(e.output) &&
 		(strings.Contains(e.output, "cq_readerr: Work Request Flushed Error") || errors.Is(e.err, lab.ErrTimeout))
 }
 
-// runPingpong has its peers meet over the kernel's loopback; they tell each other
-// there which address of the port they listen on.
+// runPingpong connects the peers over the kernel's loopback interface; there they exchange the port's address at
+// which they listen.
 func runPingpong(t *testing.T, a, b *lab.Node, kind []string) (server, client ended) {
 	t.Helper()
 	argv, port := append([]string{"fi_pingpong", "-I", "20", "-c"}, kind...), freePort(t)

@@ -38,8 +38,7 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// byName is a script as administrators have them: which device, port and interface
-// belong together.
+// byName is a script as administrators write it: it prints which device, port and interface belong together.
 const byName = `
 for dev in /sys/class/infiniband/*; do
 	for port in $dev/ports/*; do
@@ -50,8 +49,7 @@ for node in /sys/class/infiniband_verbs/uverbs*; do
 	test -c /dev/infiniband/${node##*/} && test -w /dev/infiniband/${node##*/} && echo "${node##*/} is $(cat $node/ibdev)"
 done`
 
-// TestSysfs: programs with /sys and /dev built in see the devices, under urdma exec
-// without privilege.
+// TestSysfs: programs that read /sys and /dev see the devices under urdma exec, without privilege.
 func TestSysfs(t *testing.T) {
 	n, _ := join(t, lab.Loopback, lab.Config{"log_level": "info"})
 	mask := "Capability mask: 0x02010848"
@@ -100,8 +98,7 @@ library.ibv_get_device_list.restype = ctypes.c_void_p
 library.ibv_get_device_list(ctypes.byref(n))
 print(n.value, "devices")`
 
-// TestDlopen: Python's ctypes loads libibverbs while it runs, and perftest is
-// linked with drivers of rdma-core.
+// TestDlopen: Python's ctypes loads libibverbs at run time; perftest is linked with drivers of rdma-core.
 func TestDlopen(t *testing.T) {
 	n, _ := join(t, lab.Loopback, nil)
 	for _, c := range [][]string{{"1 devices", "python3", "-c", loadWithPython}, {"Usage:", "ib_write_bw", "--help"},
@@ -112,15 +109,15 @@ func TestDlopen(t *testing.T) {
 			t.Errorf("%v:\n%s", c[1:], out)
 		}
 	}
-	// It fails where the kernel has no RDMA either.
+	// It fails on a machine whose kernel has no RDMA, too.
 	if out, _ := n.Run(time.Minute, "env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH",
 		"ibv_devices"); strings.Contains(out, "urdma0") {
 		t.Errorf("not undone:\n%s", out)
 	}
 }
 
-// TestLimitedAddressSpace: a program runs with less address space than urdma needs
-// to start, if the limit comes after it.
+// TestLimitedAddressSpace: a program runs with less address space than urdma needs to start, if the limit is set
+// after urdma.
 func TestLimitedAddressSpace(t *testing.T) {
 	need(t, "rping")
 	n, _ := join(t, lab.Loopback, nil)

@@ -10,8 +10,8 @@ import (
 	"urdma/test/lab"
 )
 
-// TestUCX: UCX's transports on verbs move data by each of their operations, on a port
-// shown as ib and as roce; as roce they ask a datagram which header it has.
+// TestUCX: UCX's transports on verbs move data by each of their operations, on a port shown as ib and as roce; as
+// roce they send a datagram to learn which header it has.
 func TestUCX(t *testing.T) {
 	need(t, "ucx_perftest")
 	n, _ := join(t, lab.Loopback, lab.Config{"log_level": "info"})
@@ -28,7 +28,7 @@ func perftestOfUCX(t *testing.T, n *lab.Node, transport, layer, test string) {
 	port := freePort(t)
 	argv := []string{"ucx_perftest", "-p", strconv.Itoa(port), "-d", "urdma0:1", "-x", layer, "-t", test, "-n", "100", "-w",
 		"5"}
-	// Debian 13's would use MPI where it finds no terminal; Debian 12's has no such option.
+	// Debian 13's would use MPI without a terminal; Debian 12's has no such option.
 	if help, _ := exec.Command("ucx_perftest", "-h").CombinedOutput(); strings.Contains(string(help), " -P <0|1>") {
 		argv = append(argv, "-P", "0")
 	}

@@ -13,43 +13,42 @@ import (
 	"urdma/test/lab"
 )
 
-// suite is where Debian has rdma-core's tests.
+// suite is the place of rdma-core's tests in Debian.
 const suite = "/usr/share/doc/rdma-core/tests"
 
-// foreign are the tests of other devices than a port of ours can be.
+// foreign are tests for devices that a port of ours can't be.
 var foreign = regexp.MustCompile(`^test_(mlx5|efa|cuda)`)
 
-// skips are why a test may leave itself out: what none of our ports has, or what
-// the machine lacks. Any other reason is a feature that programs would miss.
+// skips are accepted reasons for skipping a test: a feature that none of our ports has, or something that the machine
+// lacks. Any other reason would be a feature that programs miss.
 var skips = regexp.MustCompile(strings.Join([]string{
-	`^ODP is not supported`,                       // a device of ours has no page faults
+	`^ODP is not supported`,                       // our devices have no page faults
 	`^Allocating dmabuf is not supported`,         // needs a GPU
 	`[Hh]uge pages`,                               // none reserved here
 	`^Device /dev/dri/`,                           // needs a GPU
 	`IBV_ACCESS_FLUSH_GLOBAL`,                     // no flush operation
 	`^Create (QP type 8|Raw Packet QP)`,           // raw packets: the kernel's sockets have those
 	`^All gid indices populated`,                  // nothing to try
-	`^Link layer of port=`,                        // of another personality
+	`^Link layer of port=`,                        // of another transport
 	`on Ethernet link layer`,                      // raw packets and flow steering: the kernel's sockets have those
-	`^Extended CQ is not supported`,               // asked for with tag matching, which is mlx5's
+	`^Extended CQ is not supported`,               // requested with tag matching, which only mlx5 has
 	`doesn't have net interface`,                  // loopback has none below it
 	`^Multicast is not supported`,                 // see docs/VERBS.md
 	`^Some object imports are not supported`,      // a context is a socket to urdmad with one owner
 	`^Importing a device is not supported`,        // likewise
-	`^Parent Domain is not supported`,             // with allocators of the program's own
-	`^(Create )?(UC|Extended) QP.* not supported`, // iwarp has reliable connections alone
+	`^Parent Domain is not supported`,             // with the program's own allocators
+	`^(Create )?(UC|Extended) QP.* not supported`, // only reliable connections as iwarp
 }, "|"))
 
-// known are the tests that fail, and why that stays so.
+// known are tests that fail, with the reason for which that can't change.
 var known = map[string]string{
 	"iwarp/tests.test_rdmacm.CMTestCase.test_rdmacm_async_traffic_external_qp": "iWARP has no response that a program answers, and the test waits for one",
 }
 
-// least is how many tests pass at least, so that an empty run is no success.
+// least is the minimum number of passing tests, so that an empty run fails.
 const least = 80
 
-// The tests of rdma_cm run where the kernel holds the port's address, as it does
-// below a port of UDP sockets.
+// The tests of rdma_cm run if the kernel has the port's address, as with a port of UDP sockets.
 func TestLoopback(t *testing.T) { suiteOver(t, lab.Loopback) }
 func TestUDP(t *testing.T)      { suiteOver(t, lab.UDP) }
 
@@ -84,8 +83,8 @@ func suiteOver(t *testing.T, w lab.Wire) {
 	}
 }
 
-// noKernelDevices stands in for rdma(8), which the tests of rdma-core 56 ask for the network interface of a
-// device: it fails without the kernel's RDMA, and each test with it.
+// noKernelDevices replaces rdma(8), which the tests of rdma-core 56 ask for the network interface of a device. The
+// real one fails without the kernel's RDMA, and every test with it.
 func noKernelDevices(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "rdma"), []byte("#!/bin/sh\necho '[]'\n"), 0o755); err != nil {
@@ -93,7 +92,7 @@ func noKernelDevices(t *testing.T, dir string) {
 	}
 }
 
-// copySuite unpacks rdma-core's tests of what is not one vendor's.
+// copySuite unpacks rdma-core's tests, except those of a single vendor.
 func copySuite(t *testing.T, to string) {
 	t.Helper()
 	if err := os.Mkdir(to, 0o755); err != nil {
@@ -135,7 +134,7 @@ func read(t *testing.T, path string) []byte {
 }
 
 func run(t *testing.T, n *lab.Node, urdma, tests, transport string) {
-	// Debian's Python, whose modules the package is made for.
+	// Debian's Python, for which the package is made.
 	p, err := n.Start(urdma, "exec", "--transport", transport, "--", "env", "PATH="+tests+":"+os.Getenv("PATH"),
 		"/usr/bin/python3", filepath.Join(tests, "run_tests.py"), "-v")
 	if err != nil {
@@ -162,10 +161,10 @@ func run(t *testing.T, n *lab.Node, urdma, tests, transport string) {
 	}
 }
 
-// result is what became of a test.
+// result is the result of a test.
 type result struct {
 	verdict string // ok, skipped, FAIL or ERROR
-	why     string // of one that is skipped
+	why     string // reason of a skipped test
 }
 
 var (
@@ -173,8 +172,8 @@ var (
 	verdictOf = regexp.MustCompile(`\.\.\. .*?(?:(ok|FAIL|ERROR)|(skipped) ["'](.*)["'])$`)
 )
 
-// parse reads unittest's verbose output: a test's name, on that line or the next
-// its description, and then what became of it.
+// parse reads unittest's verbose output: a test's name, on that line or the next its description, and then its
+// result.
 func parse(out string) map[string]result {
 	results := map[string]result{}
 	name := ""

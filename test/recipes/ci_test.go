@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// steps are the commands of an example for continuous integration, but for those
-// that fetch, build and install: what this checkout has built stands for the package.
+// steps returns the commands of an example for continuous integration, except those that fetch, build and install:
+// this checkout's build replaces the package.
 func steps(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

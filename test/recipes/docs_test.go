@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDocs makes the web site; a link that leads nowhere would fail it.
+// TestDocs makes the web site, which fails for a wrong link.
 func TestDocs(t *testing.T) {
 	need(t, []string{"mkdocs", "mandoc"})
 	build := t.TempDir()

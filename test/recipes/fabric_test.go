@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFabric types docs/fabric.md's lesson, once what its first block installs is there.
+// TestFabric executes the blocks of docs/fabric.md, after the packages of its first block are installed.
 func TestFabric(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"ibnetdiscover", "ibtracert", "smpquery"})
@@ -27,7 +27,7 @@ func TestFabric(t *testing.T) {
 	}
 	text := strings.NewReplacer("/tmp/fabric", t.TempDir(), "sleep 1\n",
 		"until build/urdma status; do sleep 0.1; done >/dev/null 2>&1\n").Replace(strings.Join(commands, ""))
-	// Tools give up soon, and the machine may be busy.
+	// The tools have short time-outs, and the machine may be busy.
 	text = regexp.MustCompile(`exec -- (ibswitches|ibhosts|sminfo|ibnetdiscover|ibtracert|ibroute|smpquery|ibportstate|perfquery|ibqueryerrors)`).ReplaceAllString(text, "exec -- $1 -t 50000")
 	out := typed(t, dir, nil, text+"kill %1 %2\n")
 	for _, want := range []string{": correct\n", `Base lid: 257`, `"switch4"`, "SMINFO_MASTER", "\n34\n", `0x0202 036 `,

@@ -12,7 +12,7 @@ import (
 	"urdma/test/lab"
 )
 
-// TestProfiling types docs/profiling.md, while ib_write_bw keeps a urdmad busy.
+// TestProfiling executes docs/profiling.md while ib_write_bw keeps a urdmad busy.
 func TestProfiling(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"perf", "ib_write_bw"})
@@ -59,8 +59,8 @@ func TestProfiling(t *testing.T) {
 	}
 }
 
-// worked waits until a process has taken half a second of a processor from now
-// on: until then there is nothing to see in it.
+// worked waits until a process has used half a second of processor time from now on; before that there is nothing to
+// see.
 func worked(t *testing.T, p *lab.Process) {
 	t.Helper()
 	first, err := p.ProcessorTime()
@@ -73,7 +73,7 @@ func worked(t *testing.T, p *lab.Process) {
 	t.Fatalf("it does nothing: %v\n%s", err, lab.Tail(p.Output(), 20))
 }
 
-// into lets the files that a block names lie in a directory of the test's.
+// into puts the files that a block names into a directory of the test.
 func into(dir, text string) string {
 	for _, file := range []string{"urdmad.data", "program.data", "urdmad.folded", "engine.pprof", "engine.test"} {
 		text = strings.ReplaceAll(text, file, filepath.Join(dir, file))

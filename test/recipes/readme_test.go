@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReadme types README.md's first lines of use, at a human's pace.
+// TestReadme executes README.md's first lines of use, at a human's pace.
 func TestReadme(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"ibv_devinfo", "rping"})
@@ -31,10 +31,9 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// patiently types a text as somebody does who looks at what the last line
-// brought: a program only once a urdmad is there, a client once its server
-// listens. Own and peer are the sockets of this machine's urdmad and of the one
-// that servers run on.
+// patiently executes a text like a person who looks at the result of the last line: it starts a program only once a
+// urdmad runs, and a client once its server listens. own and peer are the sockets of this machine's urdmad and of the
+// one on which servers run.
 func patiently(text, own, peer string) string {
 	urdma := func(socket, rest string) string {
 		return "until URDMA_SOCKET=" + socket + " build/urdma " + rest + "; do sleep 0.1; done\n"

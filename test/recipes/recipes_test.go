@@ -17,9 +17,8 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// recipe is a section of docs/recipes.md: what it takes, where the server of each of
-// its blocks listens (a program with an rdma_cm id, a TCP port, or nothing), and what
-// the block prints.
+// recipe is a section of docs/recipes.md: its requirements, the place where the server of each block listens (a
+// program with an rdma_cm id, a TCP port, or nothing), and the block's output.
 var recipe = map[string]struct {
 	programs []string
 	listens  []string
@@ -42,9 +41,8 @@ var recipe = map[string]struct {
 	"Three hosts for teaching": {[]string{"rping", "ip"}, []string{"rping"}, []string{"3 reads, 3 answered"}},
 }
 
-// sleep is a sleep(1) that waits, in place of the whole seconds that the page gives a
-// server, until that listens: a busy machine may take longer to start it. In the lab of
-// three hosts it is the first that has the server.
+// sleep replaces sleep(1): instead of the whole seconds that the page gives a server, it waits until the server
+// listens, because a busy machine may take longer. In the lab with three hosts the server is on the first.
 const sleep = `#!/bin/sh
 case $1 in
 1 | 2) ;;
@@ -62,7 +60,7 @@ until listens; do /bin/sleep 0.1; done
 
 var block = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 
-// sections are the recipes and their blocks.
+// sections returns the recipes and their blocks.
 func sections(t *testing.T, page string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -79,7 +77,7 @@ func sections(t *testing.T, page string) map[string][]string {
 	return all
 }
 
-// top is the top of the checkout, with what was built.
+// top is the top of the checkout.
 func top(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -107,11 +105,10 @@ func need(t *testing.T, programs []string) {
 	}
 }
 
-// limit is how long a block may take: what hangs takes longer.
+// limit is the longest time for a block that does not hang.
 const limit = 5 * time.Minute
 
-// typed runs a block as a shell does, and all that it leaves behind ends with
-// it.
+// typed runs a block in a shell, and ends everything that it leaves behind.
 func typed(t *testing.T, dir string, env []string, text string) string {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -127,8 +124,8 @@ func typed(t *testing.T, dir string, env []string, text string) string {
 	}
 }
 
-// awaitNoListener waits until urdmad has taken back the listener of the last server, or
-// sleep would take it for that of the next, which may have the same name.
+// awaitNoListener waits until urdmad has removed the listener of the last server. Otherwise sleep would take it for
+// the next server's, which may have the same name.
 func awaitNoListener(t *testing.T, n *lab.Node) {
 	t.Helper()
 	for end := time.Now().Add(lab.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -142,8 +139,8 @@ func awaitNoListener(t *testing.T, n *lab.Node) {
 	}
 }
 
-// alone has a block run in a network namespace of its own, if it may: its servers have TCP
-// port numbers that others on the machine may have (18515 is perftest's and the pingpongs').
+// alone runs a block in its own network namespace, if allowed: its servers have TCP port numbers that other programs
+// on the machine may use (18515 is perftest's and the pingpongs').
 func alone(text string) string {
 	if os.Getuid() != 0 || exec.Command("unshare", "--net", "true").Run() != nil {
 		return text
@@ -166,14 +163,14 @@ func shell(t *testing.T, dir string, env []string, text string) (string, error) 
 	end := time.AfterFunc(limit, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
 	err := c.Wait()
 	end.Stop()
-	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // ESRCH where nothing is left
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // ESRCH if nothing is left
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
 	return out.String(), err
 }
 
-// TestRecipes: each block of the page works as it stands.
+// TestRecipes: each block of the page works as written.
 func TestRecipes(t *testing.T) {
 	dir := top(t)
 	all := sections(t, "../../docs/recipes.md")
@@ -222,7 +219,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestTwoMachines types docs/two-machines.md on two hosts with one cable.
+// TestTwoMachines executes docs/two-machines.md on two hosts with one cable.
 func TestTwoMachines(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"rping", "ip", "nsenter"})
@@ -262,8 +259,7 @@ func TestTwoMachines(t *testing.T) {
 
 const oneMachine = "Both on one machine"
 
-// TestOneMachine types what docs/two-machines.md has for one machine, and in the two shells
-// its lines for UDP.
+// TestOneMachine executes the block for one machine in docs/two-machines.md, and in the two shells its lines for UDP.
 func TestOneMachine(t *testing.T) {
 	dir := top(t)
 	need(t, []string{"rping", "ip", "unshare"})
@@ -297,7 +293,7 @@ func TestOneMachine(t *testing.T) {
 	}
 }
 
-// machine is a host, and where its urdmad has its socket.
+// machine is a host, with its urdmad's socket.
 type machine struct {
 	*lab.Namespace
 	home string
@@ -305,7 +301,7 @@ type machine struct {
 
 func (m machine) socket() string { return filepath.Join(m.home, "urdma", "urdmad.sock") }
 
-// twoMachines are namespaces joined by interfaces eth0, each with its address.
+// twoMachines makes namespaces joined by interfaces eth0, each with its address.
 func twoMachines(t *testing.T, l *lab.Lab) (machines [2]machine) {
 	t.Helper()
 	for i := range machines {
@@ -339,8 +335,7 @@ func twoMachines(t *testing.T, l *lab.Lab) (machines [2]machine) {
 	return machines
 }
 
-// onMachine types a block on a machine, in a directory of its own. What begins
-// last waits until the other side has.
+// onMachine runs a block on a machine, in its own directory. Its last command waits until the other side is ready.
 func onMachine(t *testing.T, dir string, m, peer machine, text string) string {
 	home := m.home
 	if err := os.Symlink(filepath.Join(dir, "build"), filepath.Join(home, "build")); err != nil {

@@ -22,7 +22,7 @@ func must(t *testing.T, dir string, argv ...string) string {
 	return string(out)
 }
 
-// made is build/release of a clone in dir.
+// made returns build/release of a clone in dir.
 func made(t *testing.T, dir string) (release, sums string) {
 	t.Helper()
 	must(t, "../..", "git", "-c", "safe.directory=*", "clone", "-q", "--no-hardlinks", ".", dir)
@@ -35,8 +35,8 @@ func made(t *testing.T, dir string) (release, sums string) {
 	return release, string(text)
 }
 
-// TestRelease makes a release twice, in directories of different names and lengths, and
-// runs the programs of its image for arm64.
+// TestRelease makes a release twice, in directories with names of different lengths, and runs the programs of its
+// image for arm64.
 func TestRelease(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("SKIPPED: builds a release twice; a long test (URDMA_LONG=1)")
@@ -67,8 +67,7 @@ func TestRelease(t *testing.T) {
 	t.Log(must(t, first, append([]string{"lintian", "--allow-root", "--fail-on", "error"}, debs...)...))
 }
 
-// checkSBOM: the SBOM has the modules of the programs and the packages of both images,
-// each once.
+// checkSBOM: the SBOM lists the modules of the programs and the packages of both images, each once.
 func checkSBOM(t *testing.T, release string) {
 	files, err := filepath.Glob(filepath.Join(release, "*.sbom.json"))
 	if err != nil || len(files) != 1 {
@@ -105,8 +104,7 @@ func checkSBOM(t *testing.T, release string) {
 
 const emulator = "qemu-aarch64-static"
 
-// programs has Debian's rping of arm64 verify data by way of the urdmad and the library
-// of the image.
+// programs runs Debian's rping for arm64, which verifies data, on the urdmad and the library of the image.
 func programs(t *testing.T, release string) {
 	dir := t.TempDir()
 	images, err := filepath.Glob(filepath.Join(release, "*-arm64.oci.tar"))

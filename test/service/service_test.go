@@ -15,7 +15,7 @@ import (
 // skipped is the exit status of a script that can't run here.
 const skipped = 77
 
-// build is where make build put things.
+// build is the directory of make build.
 func build(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("URDMA_BUILD")
@@ -28,14 +28,14 @@ func build(t *testing.T) string {
 	return dir
 }
 
-// TestUserService runs the whole life of the service of an ordinary user.
+// TestUserService runs the whole life of an ordinary user's service.
 func TestUserService(t *testing.T) { run(t, "./service.sh", build(t)) }
 
-// links to files, without the places in them.
+// links to files, without anchors
 var links = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 
-// TestInstalledDocumentation: the pages are installed so that the links of README.md and of
-// each page work and are taken away again.
+// TestInstalledDocumentation: the links of README.md and of each page work after installation, and uninstalling
+// removes the pages.
 func TestInstalledDocumentation(t *testing.T) {
 	bin, root := t.TempDir(), t.TempDir()
 	for _, name := range []string{"urdmad", "urdma"} {
@@ -84,7 +84,7 @@ func TestInstalledDocumentation(t *testing.T) {
 	}
 }
 
-// TestPackage installs the Debian package in a fresh system and boots that.
+// TestPackage installs the Debian package in a fresh system and boots it.
 func TestPackage(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("a fresh Debian takes minutes: URDMA_LONG=1 runs it")

@@ -1,8 +1,7 @@
-// Command manifests holds files against the schemas of those who read them:
-// Kubernetes' own types, strictly; the Compose specification; GitHub's workflows
-// (actionlint); and, since GitLab's own schema is in no package, what its
-// reference says of jobs (gitlab-ci.schema.json). It is a module of its own, so
-// that urdma does not depend on them.
+// Command manifests checks files against the schemas of the tools that read them: Kubernetes' own types, strictly;
+// the Compose specification; GitHub's workflows (actionlint); and for GitLab, whose schema is in no package, the
+// rules for jobs in its reference (gitlab-ci.schema.json). It is a module of its own, so that urdma does not depend
+// on these packages.
 package main
 
 import (
