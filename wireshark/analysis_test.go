@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// talk writes down a conversation between R and A.
+// talk records packets between R and A.
 type talk struct {
 	packets []packet
 }
@@ -40,8 +40,7 @@ func send(msn wire.MSN, mo uint32, last bool) []byte {
 	return segment(wire.DDP{Op: wire.OpSend, Last: last, MSN: msn, MO: mo}, make([]byte, 100))
 }
 
-// session is a connection to which about everything happens. R's PSNs wrap
-// after two segments.
+// session is a connection in which nearly everything happens. R's PSNs wrap after two segments.
 func session() []packet {
 	h := handshake()
 	c := talk{packets: []packet{h[0], h[0], h[1], h[1]}}
@@ -60,8 +59,7 @@ func session() []packet {
 	c.r(4, 2, segment(wire.DDP{Op: wire.OpImmediate, Last: true, MSN: 2}, body(&wire.Immediate{0, 0, 0, 42}, 8)))
 	c.r(5, 2, segment(wire.DDP{Op: wire.OpSendSEInv, Last: true, MSN: 3, STag: 0x1234}, []byte("hi")))
 
-	// Of six Writes one is overtaken, one is lost and sent again; of the acks
-	// one comes twice.
+	// Of six Writes one is overtaken, one is lost and sent again; one of the acknowledgements arrives twice.
 	c.r(6, 2, write(0, false))
 	c.r(8, 2, write(2048, false))
 	c.r(7, 2, write(1024, false))
@@ -95,7 +93,7 @@ var analysisFields = []string{
 	"trp.analysis.retransmission_of", "trp.analysis.request_in", "trp.analysis.answer_in",
 }
 
-// TestSession: what one reads in Wireshark, held to testdata/session.txt.
+// TestSession: Wireshark's display is as in testdata/session.txt.
 func TestSession(t *testing.T) {
 	var b strings.Builder
 	for _, row := range columns(t, writeCapture(t, byAnother, session()), analysisFields, "-2") {
@@ -121,8 +119,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSummary: the list of packets, for which nobody asks for fields, with a
-// filter that does and without.
+// TestSummary: the list of packets, for which no fields are requested, with a filter that needs fields and without.
 func TestSummary(t *testing.T) {
 	path := writeCapture(t, byAnother, session())
 	for _, passes := range [][]string{nil, {"-2"}} {
@@ -137,7 +134,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestMarks: each kind of news can be filtered on.
+// TestMarks: a filter can select each mark.
 func TestMarks(t *testing.T) {
 	path := writeCapture(t, byAnother, session())
 	for filter, want := range map[string]string{
@@ -166,8 +163,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestPasses: one pass, two passes, and two with a filter show the same of what
-// earlier packets say.
+// TestPasses: one pass, two passes, and two with a filter show the same conclusions from earlier packets.
 func TestPasses(t *testing.T) {
 	fields := []string{
 		"frame.number", "_ws.col.Info", "trp.psn_rel", "trp.ack_rel", "trp.analysis.acks", "trp.analysis.ack_rtt",
@@ -188,7 +184,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSecondConnection: the same ports again are a connection of their own.
+// TestSecondConnection: a later connection with the same ports is another connection.
 func TestSecondConnection(t *testing.T) {
 	first, second := talk{packets: handshake()}, talk{packets: handshake()}
 	first.r(0, 0, write(0, true))

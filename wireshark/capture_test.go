@@ -20,7 +20,7 @@ import (
 	"urdma/wire"
 )
 
-// Interface descriptions of captures: urdma's own, and anybody's.
+// Interface descriptions of captures: urdma's, and another.
 const (
 	byUrdma   = "urdma: test"
 	byAnother = "eth0"
@@ -43,14 +43,14 @@ var (
 type packet struct {
 	from, to end
 	payload  []byte
-	cut      int // bytes of payload that the capture holds, if below the length
+	cut      int // bytes of payload in the capture, if fewer than the length
 }
 
 func whole(from, to end, payload []byte) packet {
 	return packet{from, to, payload, len(payload)}
 }
 
-// frame is the packet as Ethernet has it.
+// frame returns the packet as an Ethernet frame.
 func (p packet) frame() []byte {
 	var h wire.UDPHeader
 	h.Init(wire.MAC{2, 0, 0, 0, 0, 1}, wire.MAC{2, 0, 0, 0, 0, 2}, p.from.ip, p.to.ip, p.from.port, p.to.port)
@@ -63,7 +63,7 @@ func (p packet) frame() []byte {
 // step is the time between two packets of a capture.
 const step = time.Millisecond
 
-// writeCapture writes the packets, a step apart, and answers the file's path.
+// writeCapture writes the packets, a step apart, and returns the file's path.
 func writeCapture(t *testing.T, description string, packets []packet) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.pcapng")
@@ -94,8 +94,8 @@ func writeCapture(t *testing.T, description string, packets []packet) string {
 	return path
 }
 
-// command is tshark in a home without settings or plugins, its own plugins left
-// out too where it lets us: it doesn't for root.
+// command returns tshark with a home directory without settings or plugins, and without its own plugins if possible:
+// root can't disable them.
 func command(home string, args ...string) *exec.Cmd {
 	cmd := exec.Command("tshark", args...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "WIRESHARK_PLUGIN_DIR="+home, "TZ=UTC",
@@ -103,7 +103,7 @@ func command(home string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// unusable says why there is no testing with tshark, or nothing.
+// unusable returns the reason why tshark can't be used in tests, or "".
 var unusable = sync.OnceValue(func() string {
 	if _, err := exec.LookPath("tshark"); err != nil {
 		return "tshark is not installed"
@@ -118,8 +118,8 @@ var unusable = sync.OnceValue(func() string {
 	return ""
 })
 
-// tshark reads a capture with the dissector. What goes wrong in the script and
-// shows in the output ends the test; see complain.
+// tshark reads a capture with the dissector. Errors of the script that appear in the output end the test; see
+// complain.
 func tshark(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	if why := unusable(); why != "" {
@@ -141,14 +141,13 @@ func tshark(t *testing.T, path string, args ...string) string {
 	return stdout.String()
 }
 
-// complain ends the test if the script goes wrong in a way that summaries don't
-// show.
+// complain ends the test after an error of the script that summaries don't show.
 func complain(t *testing.T, path string, args ...string) {
 	t.Helper()
 	tshark(t, path, append(args, "-q", "-z", "expert")...)
 }
 
-// info is the Info column of each packet; other protocols' is their name.
+// info returns the Info column of each packet; for other protocols their name.
 func info(t *testing.T, path string, args ...string) []string {
 	t.Helper()
 	rows := columns(t, path, []string{"_ws.col.Protocol", "_ws.col.Info"}, args...)
@@ -163,8 +162,7 @@ func info(t *testing.T, path string, args ...string) []string {
 	return lines
 }
 
-// columns are the fields of each packet as text; one that occurs more often has
-// commas.
+// columns returns the fields of each packet as text; a field that occurs several times has commas.
 func columns(t *testing.T, path string, fields []string, args ...string) [][]string {
 	t.Helper()
 	args = append(args, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=,")
@@ -186,7 +184,7 @@ func columns(t *testing.T, path string, fields []string, args ...string) [][]str
 	return rows
 }
 
-// numeric gives truth values the form that Wireshark 4.0 prints.
+// numeric converts truth values to the form that Wireshark 4.0 prints.
 func numeric(s string) string {
 	switch s {
 	case "True":
@@ -197,7 +195,7 @@ func numeric(s string) string {
 	return s
 }
 
-// header writes a TRP header with a body behind it.
+// header writes a TRP header and a body.
 func header(h wire.TRP, body []byte) []byte {
 	b := make([]byte, wire.TRPExtLen+len(body))
 	n := h.Put(b)
@@ -236,7 +234,7 @@ func runs(r ...wire.SackRun) []byte {
 	return b
 }
 
-// newRand is the one source of randomness of a test. URDMA_SEED repeats a run.
+// newRand is the only source of randomness in a test. URDMA_SEED repeats a run.
 func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(1)

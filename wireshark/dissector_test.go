@@ -13,11 +13,11 @@ import (
 
 // Numbers of the connection in most tests.
 const (
-	isnR, isnA       = wire.PSN(0xfffffffe), wire.PSN(1000) // R's wraps soon
+	isnR, isnA       = wire.PSN(0xfffffffe), wire.PSN(1000) // R's PSN wraps soon
 	cookieR, cookieA = 0x11112222, 0xaaaabbbb
 )
 
-// handshake is the setting up of a connection.
+// handshake sets up a connection.
 func handshake() []packet {
 	request := wire.TRPConnect{IRD: 16, ORD: 8, PrivateData: []byte("hello"), HasExt: true,
 		Ext: wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256, Capabilities: 0}}
@@ -29,8 +29,8 @@ func handshake() []packet {
 	}
 }
 
-// kind is one kind of packet from R to A, and what tshark must say about it.
-// Fields that begin with iwarp are those of Wireshark's own reader.
+// kind is one kind of packet from R to A, with tshark's expected output. Fields that begin with iwarp come from
+// Wireshark's own dissector.
 type kind struct {
 	name string
 	trp  wire.TRP
@@ -38,7 +38,7 @@ type kind struct {
 	want map[string]string
 }
 
-// ddpOf adds what every segment must show, by both readers.
+// ddpOf adds the fields of every segment, from both dissectors.
 func ddpOf(d wire.DDP, length int, more map[string]string) map[string]string {
 	want := map[string]string{
 		"trp.ddp.op": fmt.Sprint(uint8(d.Op)), "trp.ddp.tagged": truth(d.Tagged), "trp.ddp.last": truth(d.Last),
@@ -74,7 +74,7 @@ func segmentKind(name string, d wire.DDP, body []byte, more map[string]string) k
 	return kind{name: name, body: segment(d, body), want: ddpOf(d, len(body), more)}
 }
 
-// keptFromReader is the kind without what Wireshark's reader would show.
+// keptFromReader returns the kind without the fields of Wireshark's own dissector.
 func (k kind) keptFromReader() kind {
 	for name := range k.want {
 		if strings.HasPrefix(name, "iwarp") {
@@ -157,8 +157,8 @@ func atomicKinds() []kind {
 	}
 }
 
-// terminateKind is a Terminate for a refused segment; misread says that
-// Wireshark's reader takes its headers for longer or shorter than they are.
+// terminateKind is a Terminate for a refused segment; misread means that Wireshark's own dissector assumes a wrong
+// length of its headers.
 func terminateKind(name string, code wire.TermCode, refused wire.DDP, read *wire.ReadRequest,
 	more map[string]string) kind {
 	m := wire.Terminate{Code: code, HasDDPLen: true, SegmentLen: 46, DDPHeader: segment(refused, nil)}
@@ -197,7 +197,7 @@ func terminateKinds() []kind {
 			map[string]string{"trp.term.read.sink_stag": "0x00000077", "trp.term.read.sink_to": "0x0000000000008899",
 				"trp.term.read.len":      "4096",
 				"trp.term.read.src_stag": "0xabcdef01", "trp.term.read.src_to": "0x00007fff12345678", "trp.reader": "1"}),
-		// Wireshark's reader would want four bytes more than there are.
+		// Wireshark's own dissector needs four more bytes than there are.
 		terminateKind("Terminate of a Write, as unexpected", wire.TermOperationOpcode, write, nil,
 			map[string]string{"trp.reader": "1"}),
 	}
@@ -207,7 +207,7 @@ func terminateKinds() []kind {
 		map[string]string{"trp.term.cause": "RDMAP local catastrophic error", "trp.term.seglen": "", "trp.term.ddp.op": ""}))
 }
 
-// emptyKinds are those without a segment.
+// emptyKinds are the kinds without a segment.
 func emptyKinds() []kind {
 	kinds := []kind{
 		{name: "ack", want: map[string]string{"trp.ddp.op": "", "iwarp_rdma.opcode": ""}},
@@ -220,8 +220,7 @@ func emptyKinds() []kind {
 			want: map[string]string{"trp.sack.count": "2", "trp.sack.first": "1012,1006", "trp.sack.end": "1015,1007"}})
 }
 
-// allKinds is every kind of packet of an established connection, segments in
-// the order of their PSN.
+// allKinds returns every kind of packet of an established connection, with segments in the order of their PSN.
 func allKinds() []kind {
 	kinds := slices.Concat(sendKinds(), taggedKinds(), atomicKinds(), terminateKinds(), emptyKinds())
 	psn := isnR
@@ -236,7 +235,7 @@ func allKinds() []kind {
 	return kinds
 }
 
-// addHeader adds what the TRP header must show.
+// addHeader adds the fields of the TRP header.
 func (k *kind) addHeader() {
 	k.want["trp.psn"], k.want["trp.ack"] = fmt.Sprint(uint32(k.trp.PSN)), fmt.Sprint(uint32(k.trp.Ack))
 	k.want["trp.psn_rel"] = fmt.Sprint(k.trp.PSN.Sub(isnR))
@@ -251,8 +250,8 @@ func (k *kind) packet() packet {
 	return whole(endR, endA, header(k.trp, k.body))
 }
 
-// TestFields: every field of every kind of packet is what was put in, with and
-// without the handshake before it.
+// TestFields: every field of every kind of packet has the value that was written, with and without the handshake
+// before it.
 func TestFields(t *testing.T) {
 	kinds := allKinds()
 	t.Run("handshake", func(t *testing.T) { checkKinds(t, handshake(), kinds) })
@@ -333,8 +332,7 @@ func handshakeNames(want []map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// TestRetry: the answer that asks for proof of an address, and the request that
-// brings it.
+// TestRetry: the retry, which asks for proof of an address, and the request with the proof.
 func TestRetry(t *testing.T) {
 	ext := wire.TRPExtension{Cookie: cookieR, QPN: 0x12, MaxSegment: 1400, RecvWindow: 256}
 	request := whole(endR, endL, connect(wire.TRP{PSN: isnR, Op: wire.OpRequest},
@@ -359,8 +357,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestLongerBlock: a longer block of version 1 is read for what is known, and
-// what stands behind it is named.
+// TestLongerBlock: the known fields of a longer block of version 1 are shown, and the rest is named.
 func TestLongerBlock(t *testing.T) {
 	c := wire.TRPConnect{IRD: 1, ORD: 1, HasExt: true,
 		Ext: wire.TRPExtension{Cookie: 5, QPN: 6, MaxSegment: 1400, RecvWindow: 7}}
@@ -386,7 +383,7 @@ func TestNumberBlock(t *testing.T) {
 	}
 }
 
-// TestCauses: a Terminate's cause is called what package wire calls it.
+// TestCauses: the causes of Terminates have the names of package wire.
 func TestCauses(t *testing.T) {
 	var packets []packet
 	var want []string
@@ -411,7 +408,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestOpcodeNames: opcodes are called what package wire calls them.
+// TestOpcodeNames: the opcodes have the names of package wire.
 func TestOpcodeNames(t *testing.T) {
 	script, err := os.ReadFile("trp.lua")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"urdma/wire"
 )
 
-// TestEmptyPackets: an acknowledgement alone is TRP in a capture of urdma's,
-// behind a handshake or a segment, and where the user says so.
+// TestEmptyPackets: an acknowledgement is recognized in a capture of urdma, after a handshake or a segment, and if
+// the user chooses TRP.
 func TestEmptyPackets(t *testing.T) {
 	c := talk{}
 	c.a(0, 5, nil)
@@ -43,8 +43,8 @@ func TestEmptyPackets(t *testing.T) {
 	}
 }
 
-// TestForeignPort: a conversation that was recognized by its handshake is TRP
-// even on a port number that Wireshark gives to another protocol.
+// TestForeignPort: a conversation that was recognized by its handshake is TRP even on a port number that Wireshark
+// assigns to another protocol.
 func TestForeignPort(t *testing.T) {
 	at := func(e end) end {
 		if e == endR {
@@ -64,7 +64,7 @@ func TestForeignPort(t *testing.T) {
 	}
 }
 
-// layer is what gopacket writes of other protocols.
+// layer is gopacket's interface for writing other protocols.
 func layer(l gopacket.SerializableLayer) []byte {
 	b := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
@@ -92,11 +92,11 @@ func dns(response bool, id uint16) []byte {
 	return layer(m)
 }
 
-// foreign are datagrams of other protocols, with their port.
+// foreign returns datagrams of other protocols, with their ports.
 func foreign() map[string]packet {
 	from := end{wire.IPv4{192, 0, 2, 7}, 54320}
 	to := func(port uint16, b []byte) packet {
-		from.port++ // a conversation for each: Wireshark remembers whose it was
+		from.port++ // each has its own conversation, since Wireshark remembers a conversation's protocol
 		return whole(from, end{wire.IPv4{192, 0, 2, 8}, port}, b)
 	}
 	inner := whole(end{wire.IPv4{10, 9, 0, 1}, 40001}, end{wire.IPv4{10, 9, 0, 2}, 50002}, make([]byte, 40))
@@ -121,7 +121,7 @@ func foreign() map[string]packet {
 		"SIP ping":   to(5060, []byte("\r\n\r\n")),
 		"RTP":        to(16384, rtp),
 		"RTCP":       to(16385, unhex("80 c9 00 01 3d cc 8b 1b 81 ca 00 02 3d cc 8b 1b 01 01 61 00")),
-		// RFC 5769, section 2.1: the head of the sample request, fingerprint left out.
+		// RFC 5769, section 2.1: the beginning of the sample request, without the fingerprint.
 		"STUN":      to(3478, unhex("00 01 00 00 21 12 a4 42 b7 e7 a7 01 bc 34 d6 86 fa 87 df ae")),
 		"TFTP":      to(69, []byte("\x00\x01boot.img\x00octet\x00")),
 		"SNMP":      to(161, unhex("30 26 02 01 01 04 06 70 75 62 6c 69 63 a0 19 02 01 01 02 01 00 02 01 00 30 0e 30 0c 06 08 2b 06 01 02 01 01 01 00 05 00")),
@@ -138,8 +138,8 @@ func foreign() map[string]packet {
 	}
 }
 
-// TestForeign: packets of other protocols are theirs, on their port numbers and
-// on others, alone and beside a TRP connection.
+// TestForeign: packets of other protocols are not taken for TRP, on their port numbers and on others, alone and next
+// to a TRP connection.
 func TestForeign(t *testing.T) {
 	packets := handshake()
 	names := []string{"request", "accept"}
@@ -158,7 +158,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestForeignRandom: of encrypted traffic, none is TRP.
+// TestForeignRandom: encrypted traffic is never taken for TRP.
 func TestForeignRandom(t *testing.T) {
 	r := newRand(t)
 	var packets []packet
@@ -171,8 +171,7 @@ func TestForeignRandom(t *testing.T) {
 	}
 }
 
-// TestStrict: one thing out of place, and a segment without handshake is not
-// ours.
+// TestStrict: without a handshake, a segment with a single wrong field is not taken for TRP.
 func TestStrict(t *testing.T) {
 	good := header(wire.TRP{PSN: 5, Ack: 6, Credits: 7, Cookie: 8}, send(1, 0, true))
 	for _, change := range []struct {
@@ -202,8 +201,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestWrongSegments: in a known connection, what its receiver refuses is shown
-// and named.
+// TestWrongSegments: in a known connection, segments that the receiver refuses are shown, with the reason.
 func TestWrongSegments(t *testing.T) {
 	c := talk{packets: handshake()}
 	cases := []struct {
@@ -230,7 +228,7 @@ func TestWrongSegments(t *testing.T) {
 	}
 }
 
-// TestWrongPackets: the same for what its receiver drops.
+// TestWrongPackets: the same for packets that the receiver drops.
 func TestWrongPackets(t *testing.T) {
 	c := talk{packets: handshake()}
 	run := runs(wire.SackRun{First: isnA.Add(9), End: isnA.Add(9)})

@@ -13,8 +13,7 @@ import (
 	"urdma/wire"
 )
 
-// views are the ways to look at a capture that must all do without an error:
-// tshark looks for those.
+// views are the ways of showing a capture. None may cause an error, for which tshark searches the output.
 var views = [][]string{{"-V"}, {"-q", "-z", "expert"}, {"-2", "-V", "-d", "udp.port==40001,trp"}}
 
 // everyPacket is a connection with every kind of packet.
@@ -26,8 +25,7 @@ func everyPacket() []packet {
 	return packets
 }
 
-// shortened is each packet at each length, as its sender left it or as the
-// capture cut it.
+// shortened returns each packet at each length: sent with it, and cut to it by the capture.
 func shortened(packets []packet, byCapture bool) []packet {
 	var all []packet
 	for _, p := range packets {
@@ -44,8 +42,8 @@ func shortened(packets []packet, byCapture bool) []packet {
 	return all
 }
 
-// TestShort: packets cut at each length, with and without the handshake, raise
-// no error; and what the capture cut is nobody's mistake.
+// TestShort: packets cut at each length, with and without the handshake, cause no error, and bytes missing in the
+// capture are not reported as the sender's mistake.
 func TestShort(t *testing.T) {
 	for _, byCapture := range []bool{true, false} {
 		packets := shortened(everyPacket(), byCapture)
@@ -62,7 +60,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestRandom: random bytes, and good packets with some changed, raise no error.
+// TestRandom: random bytes, and good packets with some bytes changed, cause no error.
 func TestRandom(t *testing.T) {
 	r := newRand(t)
 	n := 1000
@@ -80,7 +78,7 @@ func TestRandom(t *testing.T) {
 				b[r.IntN(len(b))] = byte(r.Uint32())
 			}
 		} else if len(b) > 10 && r.IntN(2) > 0 {
-			b[8] = byte(r.IntN(6))<<4 | b[8]&15 // an opcode there is
+			b[8] = byte(r.IntN(6))<<4 | b[8]&15 // an existing opcode
 		}
 		packets = append(packets, packet{p.from, p.to, b, r.IntN(200)})
 	}
@@ -90,8 +88,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestLong: a connection of many segments, acknowledged late, takes no time to
-// speak of; nor do an ACK and a sack that lie far away.
+// TestLong: a connection of many segments, acknowledged late, takes little time; so do an ACK and a sack for distant
+// PSNs.
 func TestLong(t *testing.T) {
 	c := talk{packets: handshake()}
 	for i := range uint32(5000) {
@@ -109,8 +107,7 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// TestForgedSacks: sacks of as many runs as a datagram holds cost no more than
-// others.
+// TestForgedSacks: sacks with as many runs as fit a datagram take no more time than others.
 func TestForgedSacks(t *testing.T) {
 	took := func(count int) time.Duration {
 		c := talk{packets: handshake()}
@@ -128,8 +125,8 @@ func TestForgedSacks(t *testing.T) {
 	}
 }
 
-// childrenUsed is the processor time of the children that have ended: what they wait for
-// the processor on a busy machine is not in it.
+// childrenUsed returns the processor time of the children that have ended. It does not include waiting for a busy
+// processor.
 func childrenUsed(t *testing.T) time.Duration {
 	t.Helper()
 	var r unix.Rusage
@@ -139,9 +136,8 @@ func childrenUsed(t *testing.T) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// TestForgedFarSacks: nor do runs that are as long as credits can make them, between
-// segments that lie as far apart: the runs of one packet are looked at as far as any
-// window reaches, all together.
+// TestForgedFarSacks: the same holds for runs as long as credits allow, between segments as far apart: for all runs
+// of one packet together, PSNs are examined only as far as a window reaches.
 func TestForgedFarSacks(t *testing.T) {
 	c := talk{packets: handshake()}
 	for _, at := range []uint32{0, 10, 1 << 19, 1 << 20} {

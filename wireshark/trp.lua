@@ -58,9 +58,8 @@ local packet_names = {
   [RESOLVE] = "Resolve", [RESOLVED] = "Resolved",
 }
 
--- RDMAP opcodes (RFC 5040, RFC 7306) and what each fixes about its segments:
--- the queue of an untagged one, whether the message is one segment, and the
--- exact or least length of its body.
+-- RDMAP opcodes (RFC 5040, RFC 7306), with the properties of their segments: the queue of an untagged one, whether
+-- the message is one segment, and the exact or least length of its body.
 local TERMINATE = 7
 local operations = {
   [0] = { name = "RDMA Write", tagged = true },
@@ -84,7 +83,7 @@ local READ_REQUEST = 28
 
 local atomic_names = { [0] = "FetchAdd", [1] = "Swap", [2] = "CmpSwap" }
 
--- Layer, type and code of a Terminate as the one number they are on the wire.
+-- Layer, type and code of a Terminate as one number, as on the wire.
 local causes = {
   [0x0000] = "RDMAP local catastrophic error",
   [0x0100] = "remote protection: invalid STag",
@@ -260,8 +259,8 @@ for _, info in pairs(experts) do table.insert(trp.experts, info) end
 
 ---------------------------------------------------------------- safe reading
 
--- Packets may be cut at any byte, by their sender or by the capture. These are
--- the only functions that read one; what isn't there is nil.
+-- Packets may be cut at any byte, by their sender or by the capture. Only these functions read a packet; missing
+-- bytes give nil.
 
 local function has(tvb, offset, length)
   return offset + length <= tvb:captured_len()
@@ -285,9 +284,8 @@ end
 local function hex32(n) return n and string.format("0x%08x", n) or "?" end
 local function decimal(n) return n and string.format("%d", n) or "?" end
 
--- Whether anyone will look at fields. Nobody does while Wireshark loads a file,
--- and making them takes most of our time; the parent stands in for those that
--- aren't made.
+-- Whether fields are requested. While Wireshark loads a file they are not, and making them takes most of the time;
+-- then the parent replaces the fields that are not made.
 local wanted
 
 -- Adds the field if its bytes are there.
@@ -296,19 +294,19 @@ local function add(tree, field, tvb, offset, length)
   return wanted and tree:add(field, tvb:range(offset, length)) or tree
 end
 
--- Adds a field whose value is not all in its bytes.
+-- Adds a field whose value is not completely in its bytes.
 local function add_value(tree, field, range, value)
   if wanted then tree:add(field, range, value) end
 end
 
--- Adds what is there of a stretch of bytes.
+-- Adds the existing part of a range of bytes.
 local function add_rest(tree, field, tvb, offset, length)
   length = math.min(length, tvb:captured_len() - offset)
   if length <= 0 then return nil end
   return wanted and tree:add(field, tvb:range(offset, length)) or tree
 end
 
--- Adds what stands in no byte of the packet.
+-- Adds a value that is in no byte of the packet.
 local function add_generated(tree, field, ...)
   if wanted then tree:add(field, ...):set_generated() end
 end
@@ -335,11 +333,10 @@ end
 
 local function is_handshake(op) return op >= REQUEST and op <= REJECT or op == RETRY or op == RESOLVE or op == RESOLVED end
 
--- Whether a packet of the handshake is one that another answers.
+-- Whether a handshake packet is one that needs an answer.
 local function asks(op) return op == REQUEST or op == RESOLVE end
 
--- The rest of the header, and where the body lies. body_len is as sent, of
--- which the capture may hold less.
+-- The rest of the header, and the position of the body. body_len is the length as sent; the capture may have less.
 local function read_rest(packet, tvb)
   local full = not is_handshake(packet.op)
   packet.body = full and FULL or BASE
@@ -352,7 +349,7 @@ local function read_rest(packet, tvb)
   packet.segment = packet.op == DATA and packet.body_len > 0
 end
 
--- A DDP header, or nil where the capture doesn't hold all of it.
+-- A DDP header, or nil if the capture lacks a part of it.
 local function read_ddp(tvb, offset)
   local tagged = bits(tvb, offset, 0, 1) == 1
   local d = { offset = offset, tagged = tagged, len = tagged and TAGGED or UNTAGGED }
@@ -368,8 +365,7 @@ local function read_ddp(tvb, offset)
   return d
 end
 
--- The extension block at the offset, into c. What a block may be cut to is
--- told apart from what its sender got wrong.
+-- Reads the extension block at the offset into c. A block that the capture has cut is distinguished from a wrong one.
 local function read_block(c, tvb, offset, room)
   c.cut = room >= BLOCK and not has(tvb, offset, BLOCK)
   if room < 4 or u16(tvb, offset) ~= MAGIC or u8(tvb, offset + 2) ~= VERSION then return end
@@ -404,17 +400,16 @@ end
 
 ------------------------------------------------ what TRP can't be told from
 
--- In a packet of no known connection everything that is fixed must be right.
+-- A packet of no known connection is TRP only if all fixed values are right.
 
--- The version bits of both protocols, with all that is reserved 0.
+-- The version bits of both protocols; all reserved bits must be 0.
 local CONTROL = 0x01 * 16 + 0x4
 
 local function right_length(operation, length)
   return length >= (operation.least or 0) and length == (operation.body or length)
 end
 
--- Real addresses leave the top 16 bits of an offset alone, and so do offsets
--- that count from 0.
+-- In real addresses the top 16 bits of an offset are 0 or all ones, and so they are in offsets that count from 0.
 local function is_address(tvb, offset)
   local top = u16(tvb, offset)
   return top == 0 or top == 0xffff
@@ -444,8 +439,7 @@ local function plausible_sack(tvb, packet)
   return true
 end
 
--- Whether the packet could be TRP. Empty ones say so little
--- that they count only where there is other evidence.
+-- Whether the packet could be TRP. Empty packets have so few fixed values that they need other evidence.
 local function plausible(tvb, packet, evidence)
   read_rest(packet, tvb)
   if packet.body_len < 0 then return false end
@@ -457,8 +451,7 @@ end
 
 local MAX_READS = 0x3fff -- the most that MPA's 14 bits can say (RFC 6581)
 
--- Whether a handshake packet speaks for itself. An accept without a block has
--- too little in it.
+-- Whether a handshake packet is sufficient evidence by itself. An accept without a block is not.
 local function convincing(packet)
   local c = packet.connect
   if not c or c.wrong then return false end
@@ -468,9 +461,8 @@ local function convincing(packet)
   return packet.op == REQUEST and packet.ack == 0 and packet.psn ~= 0
 end
 
--- Whether the interface's description says that urdma captured this. There is
--- no asking where Wireshark builds no tree, so nothing may depend on it but how
--- a packet that stands for itself looks.
+-- Whether the interface's description says that urdma made this capture. The description can't be read when Wireshark
+-- builds no tree. So it may only affect how packets without other evidence look.
 local description = Field.new("frame.interface_description")
 
 local function captured_by_urdma()
@@ -480,17 +472,16 @@ end
 
 ----------------------------------------------------------- state of the file
 
--- A conversation is two addresses and ports, a way one direction of it, a side
--- what is known of one sender:
---   base    PSN that relative numbers count from
+-- A conversation is two addresses and ports, a way one direction of it, a side the facts about one sender:
+--   base    PSN from which relative numbers count
 --   lowest  lowest PSN seen
 --   next    one past the highest
---   sent    PSN to record of the latest packet that carried it
---   acked   highest ACK heard from the other side
---   cookie  what it chose in its extension block
---   end_psn, after which nothing comes: behind its Terminate, or at its fin
--- A record is what the first pass found out about one packet. Later passes read
--- records and change nothing, so all passes show the same.
+--   sent    from PSN to the record of the latest packet with it
+--   acked   highest ACK received from the other side
+--   cookie  the one in its extension block
+--   end_psn the PSN after its Terminate, or of its fin; nothing follows
+-- A record is the first pass's result for one packet. Later passes read records and change nothing, so all passes
+-- show the same.
 local ways     -- port pair to a list of ways
 local requests -- requester's port to a list of requests
 local records  -- port pair to frame number to record
@@ -518,8 +509,7 @@ local function find_way(pinfo)
   end
 end
 
--- The new way goes first in its list: a later connection of the same addresses
--- and ports hides an earlier one.
+-- The new way goes first in its list: a later connection of the same addresses and ports hides an earlier one.
 local function new_way(pinfo)
   local conversation, here, there = {}, { sent = {} }, { sent = {} }
   local out = { src = pinfo.src, dst = pinfo.dst, conversation = conversation, mine = here, theirs = there }
@@ -542,7 +532,7 @@ end
 
 --------------------------------------------------- first pass: the handshake
 
--- The request that an answer to its sender, with this ACK, can be about.
+-- The request to which a packet with this ACK may be the answer.
 local function find_request(pinfo, psn)
   for _, request in ipairs(requests[pinfo.dst_port] or {}) do
     if request.psn == psn and request.from == pinfo.dst and request.to == pinfo.src then return request end
@@ -565,8 +555,8 @@ end
 
 local function cookie_of(connect) return connect and connect.ext and connect.ext.cookie end
 
--- Starts the sides of a connection at the numbers of its handshake. Data may
--- have been seen before this copy of the accept was.
+-- Starts the sides of a connection at the numbers of its handshake. Data may have been seen before this copy of the
+-- accept.
 local function start(side, isn, connect)
   side.base = isn
   side.lowest = isn
@@ -589,7 +579,7 @@ local function note_accept(record, packet, way, request, pinfo)
   return way
 end
 
--- The record of a packet of the handshake, or nil if it isn't ours.
+-- The record of a handshake packet, or nil if it is not TRP.
 local function note_handshake(packet, way, pinfo, tvb)
   packet.connect = read_connect(tvb)
   local request = not asks(packet.op) and find_request(pinfo, packet.ack) or nil
@@ -632,14 +622,12 @@ local function mark_acked(segment, frame)
   end
 end
 
--- A capture can miss any number of packets; no gap is walked further than any
--- window reaches.
+-- A capture can lack any number of packets; no gap is followed further than a window reaches.
 local FARTHEST = 4 * 65536
 
--- Marks the segments from one PSN up to another, of those that were seen, as
--- acknowledged by this packet. The newest gives the round trip time, unless it
--- was sent twice: nobody knows which copy was answered. It walks no further than
--- most, and returns how far.
+-- Marks the seen segments from one PSN up to another as acknowledged by this packet. The newest gives the round trip
+-- time, unless it was sent twice: then it is unknown which copy was answered. At most most PSNs are examined; returns
+-- their number.
 local function acknowledge(record, side, from, past, most)
   if not side.lowest then return 0 end
   if distance(side.lowest, from) > 0 then from = side.lowest end
@@ -667,8 +655,8 @@ local function note_ack(record, packet, side)
 end
 
 local function note_sack(record, packet, side, tvb)
-  -- No more than a receiver would look at: a forged one of 64 KiB has 8,000.
-  -- All runs of a true one together are no longer than a window.
+  -- Not more runs than a receiver reads: a forged packet of 64 KiB has 8,000. All runs of a true one together are no
+  -- longer than a window.
   local body_len, left = math.min(packet.body_len, RUN * MAX_RUNS), FARTHEST
   for offset = packet.body, packet.body + body_len - RUN, RUN do
     local first, past = u32(tvb, offset), u32(tvb, offset + 4)
@@ -676,8 +664,7 @@ local function note_sack(record, packet, side, tvb)
   end
 end
 
--- The same acknowledgement again, while segments are on their way. A probe asks
--- and is none.
+-- The same acknowledgement again, while segments are under way. A probe asks for one, and doesn't count.
 local function note_duplicate(record, packet, mine, theirs)
   local said = mine.said
   local same = said and not packet.segment and packet.op == DATA and not packet.ar
@@ -708,7 +695,7 @@ local function note_data(packet, way, pinfo, tvb)
   return record
 end
 
--- The record of a packet that is ours, made when it is seen first; or nil.
+-- The record of a TRP packet, made when it is first seen; or nil.
 local function first_pass(tvb, pinfo)
   local way, packet = find_way(pinfo), read_base(tvb)
   if not packet then return way and new_record(pinfo) end
@@ -811,7 +798,7 @@ local function show_connect(tree, tvb, packet)
   return connect_info(packet, c)
 end
 
--- A number as the Info column has it: counted from its base if that is known.
+-- A number as in the Info column: relative to its base if that is known.
 local function relative(psn, base_psn)
   if not psn then return "?" end
   return decimal(base_psn and distance(psn, base_psn) or psn)
@@ -904,7 +891,7 @@ local function show_atomic_response(tree, tvb, body)
   return { "ID=" .. decimal(u32(tvb, body)), "Original=" .. hex64(tvb, body + 4) }
 end
 
--- Wireshark's reader has the fields of a Read Request; this is for Info.
+-- Wireshark's own dissector has the fields of a Read Request; this is for Info.
 local function read_request_info(_, tvb, body)
   return {
     "Size=" .. decimal(u32(tvb, body + 12)),
@@ -917,7 +904,7 @@ local function cause_of(code)
     math.floor(code / 4096), math.floor(code / 256) % 16, code % 256)
 end
 
--- Where things lie in the Terminate at this offset.
+-- The offsets of the parts of the Terminate at this offset.
 local function read_terminate(tvb, body)
   local t = {
     code = u16(tvb, body), m = bits(tvb, body + 2, 0, 1) == 1,
@@ -972,15 +959,15 @@ local bodies = {
 local reader = Dissector.get("iwarp_ddp_rdmap")
 local data = Dissector.get("data")
 
--- Where Wireshark's reader takes the headers in a Terminate to end: it knows
--- the refused DDP header's size by the error type.
+-- Where the headers in a Terminate end for Wireshark's own dissector: it derives the size of the refused DDP header
+-- from the error type.
 local function end_of_terminate(tvb, t)
   local past = t.ddp - ((t.m and not t.d) and 2 or 0)
   if t.d then past = past + (bits(tvb, t.ddp - 6, 4, 4) == 1 and TAGGED or UNTAGGED) end
   return past + (t.r and READ_REQUEST or 0)
 end
 
--- Whether Wireshark's reader can do without bytes that aren't there.
+-- Whether Wireshark's own dissector works without the missing bytes.
 local function readable(tvb, d, tree)
   local body = d.offset + d.len
   if d.op ~= TERMINATE then
@@ -995,9 +982,8 @@ local function readable(tvb, d, tree)
   return has(tvb, 0, theirs)
 end
 
--- Sends that Wireshark's reader must not get. It counts data that was sent
--- again as more data. And it shows messages without a solicited event to its
--- reader for RPC over RDMA, which looks at 16 bytes before it looks at the
+-- Sends that Wireshark's own dissector must not get. It counts data that was sent again as more data. And it passes
+-- messages without a solicited event to its dissector of RPC over RDMA, which reads 16 bytes before it checks the
 -- length, and which loses messages of several segments between the passes.
 local function is_kept(tvb, d, again)
   if d.tagged or d.op < 3 or d.op > 6 then return false end
@@ -1008,7 +994,7 @@ end
 local function hand_over(tvb, pinfo, tree, trp_tree, d, again)
   if not reader or not readable(tvb, d, trp_tree) then return end
   if not is_kept(tvb, d, again) then
-    -- It raises no error that we know of; if it does, ours is shown still.
+    -- It raises no error that we know of; if it does, our fields are shown all the same.
     pcall(reader.call, reader, tvb:range(d.offset):tvb(), pinfo, tree)
     return
   end
@@ -1018,7 +1004,7 @@ end
 
 ---------------------------------------------------------- segments, put together
 
--- What its receiver would refuse with a Terminate.
+-- Errors for which the receiver would send a Terminate.
 local function check_segment(tree, d, length)
   local operation, wrong = d.operation, nil
   if d.control % 16 ~= CONTROL % 16 and math.floor(d.control / 4) % 4 ~= 1 or math.floor(d.control / 16) % 4 ~= 1 then
@@ -1093,7 +1079,7 @@ local function show_fin(tree, packet, record)
   return { "Fin", "PSN=" .. relative(packet.psn, record.base), "Ack=" .. relative(packet.ack, record.ack_base) }
 end
 
--- Shows the body, and answers what Info says.
+-- Shows the body, and returns the text for Info.
 local function show_body(tree, tvb, packet, pinfo, root, record)
   if is_handshake(packet.op) then return show_connect(tree, tvb, packet) end
   if packet.body_len < 0 then
@@ -1108,7 +1094,7 @@ end
 
 -------------------------------------------------------------- the analysis
 
--- What other packets say about this one; and the marks in front of Info.
+-- Conclusions from other packets about this one, and the marks at the beginning of Info.
 local marks = {
   { flag = "resent", expert = experts.retransmission, text = "[Retransmission]" },
   { flag = "out_of_order", expert = experts.out_of_order, text = "[Out of order]" },
@@ -1122,7 +1108,7 @@ local function time_of(seconds)
   return NSTime.new(whole, math.floor((seconds - whole) * 1e9 + 0.5))
 end
 
--- A subtree that is there once something is put in.
+-- A subtree that is made when its first item is added.
 local function analysis_of(tree)
   local analysis
   return function()
@@ -1178,7 +1164,7 @@ local function is_wanted(root)
   return root:referenced(ourselves)
 end
 
--- A packet of a known connection whose header the capture cut.
+-- A packet of a known connection whose header was cut by the capture.
 local function show_stump(tree, tvb, pinfo)
   add(tree, fields.psn, tvb, 0, 4)
   add(tree, fields.ack, tvb, 4, 4)
@@ -1210,10 +1196,9 @@ local function looks_right(tvb, packet)
   return c ~= nil and not c.wrong
 end
 
--- The record of a packet that is ours: what the first pass found or, where
--- there is other evidence that this is TRP, an empty one. In later passes only
--- the interface is evidence: we are asked about packets from before a
--- conversation was recognized, too.
+-- The record of a TRP packet: the first pass's result, or an empty one if there is other evidence. In later passes
+-- only the interface is evidence, because Wireshark then also asks us about packets before a conversation was
+-- recognized.
 local function recognize(tvb, pinfo, chosen)
   local record = find_record(pinfo)
   if not record and not pinfo.visited then record = first_pass(tvb, pinfo) end
@@ -1232,7 +1217,7 @@ local function unconnected(tvb, pinfo)
   return op
 end
 
--- Adds what a bit of the 32 at offset says.
+-- Adds the meaning of a bit of the 32 at offset.
 local function add_bit(tree, field, tvb, offset, bit)
   local set = tvb:range(offset, 4):bitfield(bit, 1) == 1
   if wanted then tree:add(field, tvb:range(offset, 4), set) end

@@ -8,8 +8,7 @@ import (
 	"urdma/wire"
 )
 
-// unconnectedPackets are a datagram and parts of messages of type UC, and how they
-// are to be shown.
+// unconnectedPackets are a datagram and parts of messages of type UC, with their expected display.
 func unconnectedPackets() (packets []packet, info []string) {
 	from, to := end{wire.IPv4{10, 0, 0, 1}, wire.DatagramPort}, end{wire.IPv4{10, 0, 0, 2}, wire.DatagramPort}
 	imm := binary.NativeEndian.Uint32([]byte{1, 2, 3, 4})
@@ -30,8 +29,7 @@ func unconnectedPackets() (packets []packet, info []string) {
 	return packets, info
 }
 
-// TestUnconnected: messages that belong to no connection are recognized by
-// themselves.
+// TestUnconnected: messages that belong to no connection are recognized by themselves.
 func TestUnconnected(t *testing.T) {
 	packets, want := unconnectedPackets()
 	path := writeCapture(t, "", packets)
@@ -58,8 +56,8 @@ func TestUnconnected(t *testing.T) {
 	}
 }
 
-// TestResolve: what rdma_cm's port spaces for datagrams ask and answer is
-// recognized, refusals without a block by what they answer; rejects say why.
+// TestResolve: questions and answers of rdma_cm's port spaces for datagrams are recognized; answers without a block,
+// which are refusals, by their question. Rejects show the reason.
 func TestResolve(t *testing.T) {
 	from, to := end{wire.IPv4{10, 0, 0, 1}, 40000}, end{wire.IPv4{10, 0, 0, 2}, 7471}
 	build := func(from, to end, h wire.TRP, c wire.TRPConnect) packet {

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mutationStride is of how many mutations a test tries one: prime numbers above 3, so that each kind of them has its
-// turn.
+// mutationStride makes a test try only each nth mutation: a prime number above 3, so that each kind has its turn.
 func mutationStride() int {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 5
@@ -24,14 +23,14 @@ func mutationStride() int {
 	return 41
 }
 
-// number is one in a message or in shared memory.
+// number is a number in a message or in shared memory.
 type number struct {
 	name     string
 	at, size int
 }
 
-// values are those that a number may come to have: the bounds of its type and of what the numbers of a memif stand
-// for, and those beside the right one.
+// values returns new values for a number: the bounds of its type and of the memif's numbers, and the values next to
+// the right one.
 func (n number) values(b []byte) (list [][]byte) {
 	var was [8]byte
 	copy(was[:], b[n.at:][:n.size])
@@ -46,7 +45,7 @@ func (n number) values(b []byte) (list [][]byte) {
 	return list
 }
 
-// shared are the numbers of a ring in each direction: its header, and the slots that are used first.
+// shared returns the numbers of a ring in each direction: its header, and the slots that are used first.
 func (r *rawPeer) shared() (list []number) {
 	for _, ring := range []addRing{r.c2s, r.s2c} {
 		at := int(ring.offset)
@@ -61,7 +60,7 @@ func (r *rawPeer) shared() (list []number) {
 	return list
 }
 
-// fields are the numbers of a client's control messages, by kind.
+// fields has the numbers of a client's control messages, by kind.
 var fields = map[kind][]number{
 	kindInit:      {{"kind", 0, 2}, {"version", 2, 2}, {"id", 4, 4}, {"mode", 8, 1}, {"secret", 9, 8}, {"name", 33, 1}},
 	kindAddRegion: {{"kind", 0, 2}, {"index", 2, 2}, {"size", 4, 8}},
@@ -70,7 +69,7 @@ var fields = map[kind][]number{
 	kindConnect: {{"kind", 0, 2}, {"name", 2, 1}},
 }
 
-// changes has each change come in its turn, in a short test a part of them: in three ways, as when has it.
+// changes tries each change in turn, in a short test a part of them; each at one of three times, see when.
 func changes(t *testing.T, tries *int, name string, n number, b []byte, do func(t *testing.T, value []byte, when int)) {
 	for k, v := range n.values(b) {
 		for when := range 3 {
@@ -81,8 +80,8 @@ func changes(t *testing.T, tries *int, name string, n number, b []byte, do func(
 	}
 }
 
-// scribble has frames pass both ways, and changes a number before they are there, when they are, or when they have
-// passed.
+// scribble sends frames in both directions, and changes a number before they arrive, when they have arrived, or when
+// they have been processed.
 func (r *rawPeer) scribble(p tested, frames func(), n number, value []byte, when int) {
 	errors := p.Stats().RxErrors
 	for step := range 3 {
@@ -101,7 +100,7 @@ func (r *rawPeer) scribble(p tested, frames func(), n number, value []byte, when
 	}
 }
 
-// leftovers are the regions of peers that are mapped, and how many descriptors are open.
+// leftovers returns the number of mapped regions of peers, and of open descriptors.
 func leftovers(t *testing.T) [2]int {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -115,7 +114,7 @@ func leftovers(t *testing.T) [2]int {
 	return [2]int{strings.Count(string(maps), "/memfd:"), len(fds)}
 }
 
-// nothingLeft waits until no more is left than there was.
+// nothingLeft waits until no more regions and descriptors are left than before.
 func nothingLeft(t *testing.T, had [2]int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -130,8 +129,8 @@ func nothingLeft(t *testing.T, had [2]int) {
 }
 
 // TestMutations: a client changes each number that it shares with a server, and each number and descriptor of its
-// messages. A link that ends because of it is counted as an error; the next client is served, and nothing is left of
-// the one before.
+// messages. A link that ends because of that counts as an error. The next client is served, and no resources of the
+// one before remain.
 func TestMutations(t *testing.T) {
 	p, path := openServer(t)
 	stillServes(t, p, path)
@@ -179,7 +178,7 @@ func TestMutations(t *testing.T) {
 	stillServes(t, p, path)
 }
 
-// say has a client send messages, each with the descriptor that belongs to its kind, and leave.
+// say sends messages from a client, each with the descriptor of its kind, and closes the connection.
 func say(t *testing.T, p tested, path string, messages []message) {
 	r := dialRaw(t, path)
 	defer r.close()
@@ -191,7 +190,7 @@ func say(t *testing.T, p tested, path string, messages []message) {
 			fd = -1
 		}
 		if r.ctl.send(m, fd) != nil {
-			break // the server has hung up
+			break // the server has closed the connection
 		}
 	}
 	_ = r.ctl.conn.CloseWrite()
@@ -206,7 +205,7 @@ func say(t *testing.T, p tested, path string, messages []message) {
 	turnUntilDown(t, p)
 }
 
-// turnUntilDown has a port take turns until its link is down and another peer may come.
+// turnUntilDown lets a port take turns until its link is down and another peer may connect.
 func turnUntilDown(t *testing.T, p tested) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); p.Link() || p.busy.Load(); turn(p) {
@@ -216,8 +215,8 @@ func turnUntilDown(t *testing.T, p tested) {
 	}
 }
 
-// TestServerMutations: a server changes each number that it shares with a client, and each number of its messages. The
-// client goes on, or connects again.
+// TestServerMutations: a server changes each number that it shares with a client, and each number of its messages.
+// The client continues, or connects again.
 func TestServerMutations(t *testing.T) {
 	had, tries := leftovers(t), 0
 	open := func(t *testing.T) (tested, func() *rawPeer) {
