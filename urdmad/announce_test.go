@@ -11,7 +11,7 @@ import (
 // lateLink is a port whose link comes up just before it is watched.
 type lateLink struct{ *linked.Port }
 
-// Watch is port.Port's. What is sent before goes nowhere.
+// Watch implements port.Port. Frames sent before it are lost.
 func (p lateLink) Watch(f func(up bool)) {
 	for range 20 {
 		if s := p.Stats(); s.TxPackets+s.TxDropped > 0 {
@@ -23,7 +23,7 @@ func (p lateLink) Watch(f func(up bool)) {
 	p.Port.Watch(f)
 }
 
-// TestLinkComesUpDuringStart: the link hears of a port whenever it comes up.
+// TestLinkComesUpDuringStart: the link's change is noticed whenever the port comes up.
 func TestLinkComesUpDuringStart(t *testing.T) {
 	network := linked.New(1)
 	near, far := network.Pair(linked.Options{}, linked.Options{}, linked.Path{}, linked.Path{})

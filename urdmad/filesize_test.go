@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFileSizeLimit: a soft limit is raised, and a hard one is named. The limits stay
-// with a process, so urdmad is one of its own.
+// TestFileSizeLimit: a soft limit is raised, and a hard one is named in a message. Limits can't be undone in a
+// process, so urdmad runs in its own.
 func TestFileSizeLimit(t *testing.T) {
 	if file := os.Getenv("URDMA_TEST_FSIZE"); file != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -14,8 +14,7 @@ import (
 	"urdma/wire"
 )
 
-// ipv6Daemon is a urdmad of one IPv6 port on a network of the test's, which serves
-// clients at socket.
+// ipv6Daemon is a urdmad with one IPv6 port on a network of the test. It serves clients at socket.
 func ipv6Daemon(t *testing.T) (d *daemon, far *linked.Port, network *linked.Network, socket string) {
 	t.Helper()
 	network = linked.New(1)
@@ -48,7 +47,7 @@ func ipv6Daemon(t *testing.T) (d *daemon, far *linked.Port, network *linked.Netw
 	return d, far, network, socket
 }
 
-// claim is what a host says that has an address already (RFC 4861 section 7.2.6).
+// claim is the message of a host that already has an address (RFC 4861 section 7.2.6).
 func claim(address [16]byte) []byte {
 	b := make([]byte, wire.NDPFrameLen)
 	theirs := wire.MAC{2, 0, 0, 0, 0xd, 0xd}
@@ -56,8 +55,8 @@ func claim(address [16]byte) []byte {
 	return b[:a.Put(b, theirs, wire.Group6MAC(wire.AllNodes), address, wire.AllNodes)]
 }
 
-// TestAddressLost: a port whose address another host has is down for programs, in sysfs
-// and for users, and stays so when its link goes and comes.
+// TestAddressLost: a port whose address another host has is down for programs, in sysfs and for users, and stays down
+// when its link goes down and up.
 func TestAddressLost(t *testing.T) {
 	d, far, network, socket := ipv6Daemon(t)
 	client, err := verbs.Open(socket)
@@ -75,7 +74,7 @@ func TestAddressLost(t *testing.T) {
 	}
 	var ev verbs.AsyncEvent
 	for give := time.Now().Add(time.Minute); ev.Type == 0; {
-		d.Pollers[0].Engine.Do(d.Pollers[0].Engine.Announce) // asks for a second whether somebody has the address
+		d.Pollers[0].Engine.Do(d.Pollers[0].Engine.Announce) // asks for a second whether another host has the address
 		d.Pollers[0].Worker.Wake()
 		far.Inject(claim(d.Config.Ports[0].Address.Addr().As16()))
 		network.Advance(network.Now() + 1)

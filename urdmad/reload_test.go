@@ -10,7 +10,7 @@ import (
 	"urdma/config"
 )
 
-// read gives the settings of a file with these contents.
+// read returns the settings of a file with these contents.
 func read(t *testing.T, text string) []config.Setting {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "urdma.json")
@@ -29,7 +29,7 @@ func TestDiff(t *testing.T) {
 	const second = `{"vdev":"loopback","ipv4_address":"198.18.1.1/24"}`
 	for _, x := range []struct {
 		name, before, after string
-		want                []string // "path from>to", with "live " in front of what needs no restart
+		want                []string // "path from>to", with "live " in front if it needs no restart
 	}{
 		{"nothing", `{"ports":[` + port + `]}`, `{"$comment":"new", "ports": [ ` + port + ` ], "log_level":"info"}`, nil},
 		{"live ones", `{"ports":[` + port + `]}`,
@@ -73,7 +73,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestChangesInWords: the user who asked for a reload learns what the log says.
+// TestChangesInWords: the user who requests a reload gets the same text as the log.
 func TestChangesInWords(t *testing.T) {
 	got := changesInWords("urdma.json", []change{{path: "log_level", from: `"info"`, to: `"debug"`, live: true}},
 		[]string{"unknown property"})
@@ -83,7 +83,7 @@ func TestChangesInWords(t *testing.T) {
 	}
 }
 
-// TestLiveSettingsExist: a setting that was renamed would never be applied.
+// TestLiveSettingsExist: a renamed setting would never be applied.
 func TestLiveSettingsExist(t *testing.T) {
 	known := config.Default().Settings
 	for _, l := range live {

@@ -14,8 +14,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// heard waits for a message to the service manager that contains text, and
-// returns it.
+// heard waits for a message to the service manager that contains text, and returns it.
 func heard(t *testing.T, c *net.UnixConn, text string) string {
 	t.Helper()
 	var all []string
@@ -53,7 +52,7 @@ func greet(t *testing.T, socket string) (net.Conn, unix.Errno) {
 	return c, unix.Errno(abi.At[abi.Header](b, 0).Status)
 }
 
-// TestServe plays the service manager of a whole urdmad on a loopback port.
+// TestServe plays the service manager of a whole urdmad with a loopback port.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
@@ -124,8 +123,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestCountsThatAreZeroAreThere: who watches for an error sees its count before
-// the first.
+// TestCountsThatAreZeroAreThere: metrics show the count of an error before the first one.
 func TestCountsThatAreZeroAreThere(t *testing.T) {
 	d := begin(t, "", "")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -12,9 +12,8 @@ import (
 	"urdma/verbs/probe"
 )
 
-// effects says for each setting another value than the default, and where in a
-// urdmad it shows. Settings of devices that a test can't open show in what the
-// driver is asked for.
+// effects has for each setting a value that is not the default, and where it shows in a urdmad. Settings of devices
+// that a test can't open show in the driver's arguments.
 var effects = map[string]struct {
 	value string
 	shows func(d *daemon) any
@@ -81,7 +80,7 @@ func mode(path string) any {
 	return fi.Mode()
 }
 
-// leaves are the settings that hold a value.
+// leaves returns the settings that have a value.
 func leaves() (out []string) {
 	for _, p := range schema.Properties() {
 		container := p.Path == "ports" || p.Path == "workers" || p.Path == "polling" || p.Path == "limits"
@@ -92,8 +91,7 @@ func leaves() (out []string) {
 	return out
 }
 
-// TestEachSettingHasAnEffect: none is read and forgotten. The limits show in
-// control's copy of them.
+// TestEachSettingHasAnEffect: each setting is used. Limits show in control's copy of them.
 func TestEachSettingHasAnEffect(t *testing.T) {
 	plain := begin(t, "", "")
 	for _, path := range leaves() {
@@ -120,8 +118,8 @@ func TestEachSettingHasAnEffect(t *testing.T) {
 	}
 }
 
-// begin starts a urdmad with one setting that is not the default. Where the
-// machine lacks the device, or the address, nothing is started.
+// begin starts a urdmad with one setting that is not the default. If the machine lacks the device, or the address,
+// nothing is started.
 func begin(t *testing.T, path, value string) *daemon {
 	t.Helper()
 	dir := t.TempDir()

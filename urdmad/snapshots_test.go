@@ -7,7 +7,7 @@ import (
 	"urdma/urdmad/core/worker"
 )
 
-// TestSchedulingIsShown: a snapshot says what was measured, and what follows from it.
+// TestSchedulingIsShown: a snapshot has the measurements and the settings derived from them.
 func TestSchedulingIsShown(t *testing.T) {
 	src := written(t, t.TempDir(), ``)
 	cfg, _, err := src.load()

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSocketRemoved: a urdmad whose socket, directory or tree is removed makes them anew,
-// as often as that happens.
+// TestSocketRemoved: if its socket, directory or tree is removed, urdmad makes it again, every time.
 func TestSocketRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -22,7 +21,7 @@ func TestSocketRemoved(t *testing.T) {
 	stop := served(t, src)
 	socket, tree := filepath.Join(dir, "urdmad.sock"), filepath.Join(dir, "urdmad.sysfs", "class", "infiniband", "urdma0")
 	for _, gone := range []string{socket, socket, dir, socket} {
-		if err := os.RemoveAll(gone); err != nil && !errors.Is(err, unix.ENOTEMPTY) { // where urdmad was faster
+		if err := os.RemoveAll(gone); err != nil && !errors.Is(err, unix.ENOTEMPTY) { // urdmad was faster
 			t.Fatal(err)
 		}
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -49,7 +48,7 @@ func TestSocketRemoved(t *testing.T) {
 	}
 }
 
-// TestSocketCannotBeMade: a urdmad that cannot make its removed socket anew tries again.
+// TestSocketCannotBeMade: a urdmad that can't make its removed socket again keeps trying.
 func TestSocketCannotBeMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -66,7 +65,7 @@ func TestSocketCannotBeMade(t *testing.T) {
 	if err := os.RemoveAll(obstacle); err != nil { // the directory
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // urdmad has tried in vain
+	time.Sleep(200 * time.Millisecond) // urdmad has failed at least once
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +82,7 @@ func TestSocketCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestSocketReplaced: a urdmad leaves alone what another process has put in its socket's
-// place.
+// TestSocketReplaced: a urdmad does not touch a file that another process has put in its socket's place.
 func TestSocketReplaced(t *testing.T) {
 	dir := t.TempDir()
 	stop := served(t, written(t, dir, ""))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSockets: --udp and --tcp are configurations of one port, each in place of a file.
+// TestSockets: --udp and --tcp are configurations of one port, instead of a file.
 func TestSockets(t *testing.T) {
 	for _, c := range []struct{ udp, tcp, vdev string }{{"30035", "", "udp"}, {"", "30035", "tcp"},
 		{"7", "", "udp,port=7"}, {"", "65535", "tcp,port=65535"}} {
@@ -35,7 +35,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestFileThatIsNotRead: a urdmad without --config warns of the file that its unit would read.
+// TestFileThatIsNotRead: a urdmad without --config warns about the file that its unit would read.
 func TestFileThatIsNotRead(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)

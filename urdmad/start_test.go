@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// written makes a configuration of one loopback port with more settings.
+// written makes a configuration with one loopback port and more settings.
 func written(t *testing.T, dir, more string) source {
 	t.Helper()
 	file := filepath.Join(dir, "urdma.json")
@@ -25,8 +25,7 @@ func written(t *testing.T, dir, more string) source {
 	return source{file: file}
 }
 
-// served runs a urdmad until the test ends and returns when it serves clients, which
-// comes last.
+// served runs a urdmad until the test ends, and returns when it serves clients, the last step of its start.
 func served(t *testing.T, src source) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +43,7 @@ func served(t *testing.T, src source) (stop func() error) {
 	t.Cleanup(func() { _ = stop() })
 	socket := filepath.Join(filepath.Dir(src.file), "urdmad.sock")
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if c, err := net.Dial("unixpacket", socket); err == nil { // it is there before it listens
+		if c, err := net.Dial("unixpacket", socket); err == nil { // the file exists before urdmad listens
 			c.Close()
 			break
 		}
@@ -57,7 +56,7 @@ func served(t *testing.T, src source) (stop func() error) {
 	return stop
 }
 
-// TestResponderOption: it stands in place of the configuration's.
+// TestResponderOption: the option replaces the configuration's value.
 func TestResponderOption(t *testing.T) {
 	src := written(t, t.TempDir(), `,"responder":"off"`)
 	src.responder = "ping"
@@ -72,8 +71,8 @@ func TestResponderOption(t *testing.T) {
 	}
 }
 
-// TestCoreThatIsNotThere: urdmad refuses to start, with the setting, the cores
-// there are, and a configuration's exit status.
+// TestCoreThatIsNotThere: urdmad refuses to start; the error has the setting and the existing cores, and the exit
+// status is that of a wrong configuration.
 func TestCoreThatIsNotThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -85,7 +84,7 @@ func TestCoreThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestArgumentsForNoEAL: arguments that nobody would look at are refused.
+// TestArgumentsForNoEAL: arguments that would not be used are refused.
 func TestArgumentsForNoEAL(t *testing.T) {
 	src := written(t, t.TempDir(), "")
 	src.ealArgs = []string{"--bogus"}
@@ -96,7 +95,7 @@ func TestArgumentsForNoEAL(t *testing.T) {
 	}
 }
 
-// TestArgumentsWithoutDashes: a configuration's name alone is none of DPDK's arguments.
+// TestArgumentsWithoutDashes: a configuration's file name without an option is not taken for an argument for DPDK.
 func TestArgumentsWithoutDashes(t *testing.T) {
 	c := command()
 	c.SetArgs([]string{"urdma.json"})
@@ -108,7 +107,7 @@ func TestArgumentsWithoutDashes(t *testing.T) {
 	}
 }
 
-// TestSecondUrdmad: it names the first one and leaves its files alone.
+// TestSecondUrdmad: its error names the first one, whose files it does not touch.
 func TestSecondUrdmad(t *testing.T) {
 	dir := t.TempDir()
 	src := written(t, dir, "")
@@ -128,9 +127,8 @@ func TestSecondUrdmad(t *testing.T) {
 	}
 }
 
-// TestFailedPortLeavesNothing: a port that can't be opened is an error of the
-// configuration, and the EAL's directory goes with it. The EAL can't be started
-// twice in a process, so urdmad is one of its own.
+// TestFailedPortLeavesNothing: a port that can't be opened is an error of the configuration, and the EAL's directory
+// is removed. The EAL can be started only once in a process, so urdmad runs in its own.
 func TestFailedPortLeavesNothing(t *testing.T) {
 	if file := os.Getenv("URDMA_TEST_CONFIG"); file != "" {
 		err := runDaemon(context.Background(), source{file: file})
@@ -164,7 +162,7 @@ func TestFailedPortLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestWorkerEnds: a poll loop that ends takes urdmad with it.
+// TestWorkerEnds: if a poll loop ends, urdmad ends.
 func TestWorkerEnds(t *testing.T) {
 	src := written(t, t.TempDir(), "")
 	cfg, _, err := src.load()
@@ -192,7 +190,7 @@ func TestWorkerEnds(t *testing.T) {
 	}
 }
 
-// freePort is a TCP port number that nobody listens on.
+// freePort returns a TCP port number without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -207,11 +205,10 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// TestMetricsReaderThatReadsNothing: it does not keep clients from their
-// hang-up, nor urdmad from its end.
+// TestMetricsReaderThatReadsNothing: such a reader delays neither the notification of clients nor urdmad's end.
 func TestMetricsReaderThatReadsNothing(t *testing.T) {
 	var took time.Duration
-	for range 5 { // a machine may be that slow by itself, but not always
+	for range 5 { // a slow machine may fail sometimes, but not always
 		if took = endBesideReader(t); took < 4*time.Second {
 			return
 		}
@@ -219,8 +216,7 @@ func TestMetricsReaderThatReadsNothing(t *testing.T) {
 	t.Errorf("urdmad took %v to end, as if it waited for the request", took)
 }
 
-// endBesideReader is how long a urdmad takes to end that a request has begun to arrive
-// at; it is given 5 s to do so.
+// endBesideReader returns how long a urdmad takes to end while a request to it has arrived in part; it has 5 s.
 func endBesideReader(t *testing.T) time.Duration {
 	t.Helper()
 	address := "127.0.0.1:" + freePort(t)
@@ -233,7 +229,7 @@ func endBesideReader(t *testing.T) time.Duration {
 	if _, err := c.Write([]byte("GET /metrics HTTP/1.1\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // for the server to take it up
+	time.Sleep(50 * time.Millisecond) // for the server to accept it
 	begun := time.Now()
 	if err := stop(); err != nil {
 		t.Error(err)

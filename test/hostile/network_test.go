@@ -349,7 +349,7 @@ func (a *attacker) neighbour() {
 	a.put(b[:at+r.Put(b[at:])])
 }
 
-// garbage returns random bytes after an Ethernet header.
+// garbage sends random bytes after an Ethernet header.
 func (a *attacker) garbage() {
 	b := make([]byte, wire.EthernetLen+a.r.IntN(1400))
 	for i := 0; i+8 <= len(b); i += 8 {

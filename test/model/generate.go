@@ -166,7 +166,7 @@ func (g *generator) request(side, qp int) Send {
 func ownPart(qp int) int   { return inStart + (2*qp+1)*partBytes }
 func peersPart(qp int) int { return inStart + 2*qp*partBytes }
 
-// source returns memory that nobody writes, or memory that the queue pair's Reads wrote; then the send is fenced, as
+// source gives a send memory that nobody writes, or memory that the queue pair's Reads wrote; then the send is fenced, as
 // the Reads may not be finished.
 func (g *generator) source(qp int, w *Send) {
 	size := g.size()
@@ -181,7 +181,7 @@ func (g *generator) source(qp int, w *Send) {
 	}
 }
 
-// target returns memory of the peer.
+// target gives a send memory of the peer.
 func (g *generator) target(side, qp int, w *Send) {
 	v := &g.windows[1-side][g.IntN(2)]
 	switch {

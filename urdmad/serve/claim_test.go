@@ -15,7 +15,7 @@ import (
 	"urdma/dpdk/port"
 )
 
-// TestClaimAddress: an address on an interface is one urdmad's, which the second is told.
+// TestClaimAddress: an address on an interface belongs to one urdmad; a second one gets an error.
 func TestClaimAddress(t *testing.T) {
 	a, b := netip.MustParseAddr("198.18.77.1"), netip.MustParseAddr("fd00::77")
 	first, _, err := claimAddress(1<<30, a)
@@ -46,7 +46,7 @@ func TestClaimAddress(t *testing.T) {
 	again.Close()
 }
 
-// onInterface is a port of a network interface's name.
+// onInterface makes a port on a network interface with this name.
 type onInterface struct {
 	port.Port
 	name string

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestAddressLostAtStart: another host may answer for a port's address at once, while there is no
-// control server yet.
+// TestAddressLostAtStart: another host may claim a port's address at once, before there is a control server.
 func TestAddressLostAtStart(t *testing.T) {
 	c := &Core{}
 	c.Links.core, c.Links.down = c, make([]atomic.Uint32, 1)

@@ -12,8 +12,8 @@ import (
 	"urdma/config"
 )
 
-// inNamespace runs the calling test in a child process with its own network namespace
-// and answers true; in that child it answers false, and the test goes on.
+// inNamespace runs the calling test in a child process with its own network namespace and returns true. In that child
+// it returns false, and the test continues.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("URDMA_TEST_NETNS") == t.Name() {
@@ -36,8 +36,8 @@ func inNamespace(t *testing.T) bool {
 	return true
 }
 
-// TestPlaceNotTemporary: a port for which the kernel chooses an address has one that
-// lasts, also where programs are to have temporary ones (RFC 8981).
+// TestPlaceNotTemporary: if the kernel chooses a port's address, it is one that lasts, even if programs normally get
+// temporary ones (RFC 8981).
 func TestPlaceNotTemporary(t *testing.T) {
 	if inNamespace(t) {
 		return
@@ -67,8 +67,8 @@ ip route add default via fe80::1 dev v0`
 	}
 }
 
-// TestPlaceWithoutRoute: two machines on a cable need no default route; where there are
-// several addresses, the error names them and what to write.
+// TestPlaceWithoutRoute: two machines on a cable need no default route. If there are several addresses, the error
+// lists them and says what to write.
 func TestPlaceWithoutRoute(t *testing.T) {
 	if inNamespace(t) {
 		return
@@ -92,7 +92,7 @@ func TestPlaceWithoutRoute(t *testing.T) {
 	}
 }
 
-// usual is the address from which the kernel has programs send.
+// usual returns the address from which the kernel lets programs send.
 func usual(t *testing.T) netip.Addr {
 	t.Helper()
 	c, err := net.Dial("udp6", anyHost6)

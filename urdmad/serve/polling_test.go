@@ -13,8 +13,8 @@ import (
 	"urdma/urdmad/core/worker"
 )
 
-// TestPolicyOnSlowMachine: a default follows what was measured; what the
-// configuration says, the default's own value too, stands.
+// TestPolicyOnSlowMachine: a default follows the measurement; a configured value, even if equal to the default,
+// stays.
 func TestPolicyOnSlowMachine(t *testing.T) {
 	slow := worker.Machine{Yield: 3 * clock.Microsecond, Sleep: 100 * clock.Microsecond}
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestPolicyOnSlowMachine(t *testing.T) {
 	}
 }
 
-// queues is a port that has so many.
+// queues is a port with this number of queues.
 type queues struct {
 	port.Port
 	n int
@@ -53,8 +53,8 @@ type queues struct {
 
 func (q queues) Queues() int { return q.n }
 
-// TestAutoWorkers: where "auto" allows several workers, they are as many if any port has a
-// queue for each, and else one; those that are named stay.
+// TestAutoWorkers: "auto" makes several workers if at least one port has a queue for each, otherwise one. Listed
+// workers stay.
 func TestAutoWorkers(t *testing.T) {
 	for _, c := range []struct {
 		auto   bool

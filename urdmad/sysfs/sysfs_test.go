@@ -96,7 +96,7 @@ func expectState(t *testing.T, dir string, up bool) {
 	}
 }
 
-// TestForeign: a directory that somebody named by mistake is left alone.
+// TestForeign: a directory that was named by mistake is not touched.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")
@@ -114,8 +114,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestEmptyDirectory: a full disk leaves one, as a directory takes no room there. The
-// next start replaces it; a regular file is nobody's tree.
+// TestEmptyDirectory: a full disk leaves an empty directory, as a directory needs no room. The next start replaces
+// it; a regular file belongs to no tree.
 func TestEmptyDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -135,7 +135,7 @@ func TestEmptyDirectory(t *testing.T) {
 	}
 }
 
-// TestFailedWrite: what it made goes with it.
+// TestFailedWrite: files made before a failure are removed.
 func TestFailedWrite(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
@@ -163,7 +163,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// TestLinkIsNeverTorn: who reads the state while it changes gets one or the other.
+// TestLinkIsNeverTorn: a program that reads the state while it changes gets the old or the new one.
 func TestLinkIsNeverTorn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
 	d := Device{Port: Port{"urdma0", 1}, Personality: personality.Named("iwarp"),
@@ -199,8 +199,8 @@ func TestLinkIsNeverTorn(t *testing.T) {
 	}
 }
 
-// TestTransports: besides the configured one there is a tree for each transport
-// that a program may choose, with the same counters and link.
+// TestTransports: in addition to the configured one there is a tree for each transport that a program may choose,
+// with the same counters and link.
 func TestTransports(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
 	d := Device{Port: Port{"urdma0", 1}, Driver: "memif", Personality: personality.Named("iwarp"),
@@ -251,8 +251,8 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// TestInterface: a port over a network interface names it where programs look
-// (ibdev2netdev, show_gids), and one without has none.
+// TestInterface: a port on a network interface names it where programs look (ibdev2netdev, show_gids); a port without
+// an interface names none.
 func TestInterface(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sys")
 	d := Device{Port: Port{"urdma0", 1}, Driver: "udp", Interface: "eth7", Personality: personality.Named("roce"),

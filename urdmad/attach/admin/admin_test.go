@@ -15,7 +15,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// administer is urdma end and the like.
+// administer sends an administrative request, such as urdma end's.
 func administer(t *testing.T, socket string, op uint32, object uint64) (string, error) {
 	t.Helper()
 	s, err := inspect.Open(socket)
@@ -26,7 +26,7 @@ func administer(t *testing.T, socket string, op uint32, object uint64) (string, 
 	return s.Administer(op, object, "")
 }
 
-// shown is urdmad's snapshot.
+// shown returns urdmad's snapshot.
 func shown(t *testing.T, socket string) *inspect.Snapshot {
 	t.Helper()
 	s, err := inspect.Open(socket)
@@ -41,14 +41,13 @@ func shown(t *testing.T, socket string) *inspect.Snapshot {
 	return now
 }
 
-// attached attaches administration, and snapshots, which show what it did.
+// attached attaches administration, and snapshots, which show its effects.
 func attached(r *controltest.Running) {
 	admin.Attach(r.Server, admin.Config{})
 	snapshot.Attach(r.Server, snapshot.Config{})
 }
 
-// TestEndPair: a queue pair that is ended is in the error state; one that is not there is
-// ENOENT, whatever its number.
+// TestEndPair: an ended queue pair is in the error state; for an unknown number the answer is ENOENT.
 func TestEndPair(t *testing.T) {
 	r, c := controltest.StartEquipped(t, attached)
 	defer c.Close()
@@ -67,8 +66,7 @@ func TestEndPair(t *testing.T) {
 	}
 }
 
-// TestEndClient: a client that is ended loses its connection and all that it made, also
-// one that ends itself.
+// TestEndClient: an ended client loses its connection and all its objects, also if it ends itself.
 func TestEndClient(t *testing.T) {
 	for _, itself := range []bool{false, true} {
 		r, c := controltest.StartEquipped(t, attached)
@@ -77,7 +75,7 @@ func TestEndClient(t *testing.T) {
 			t.Errorf("another client: %v, expected ENOENT", err)
 		}
 		if itself {
-			// the answer may not come any more
+			// the answer may not arrive any more
 			_, _ = controltest.Call[abi.AdminRequest, abi.InspectResponse](c, abi.Admin,
 				abi.AdminRequest{Op: abi.AdminEndClient, Object: id})
 		} else if _, err := administer(t, r.Socket, abi.AdminEndClient, id); err != nil {
@@ -96,8 +94,7 @@ func TestEndClient(t *testing.T) {
 	}
 }
 
-// TestAdministration: what the daemon says comes back, refusals too; an operation that
-// nobody knows is EOPNOTSUPP.
+// TestAdministration: the daemon's answer arrives at the client, a refusal, too; an unknown operation is EOPNOTSUPP.
 func TestAdministration(t *testing.T) {
 	failing := errors.New("there is no file")
 	r := controltest.Start(t, func(r *controltest.Running) {

@@ -14,7 +14,7 @@ import (
 	"urdma/topology"
 )
 
-// three is a subnet of three ports.
+// three makes a subnet of three ports.
 func three(t testing.TB) (*Subnet, []Port) {
 	t.Helper()
 	ports := []Port{
@@ -48,7 +48,7 @@ func smp(method byte, attribute uint16, modifier uint32) MAD {
 	return m
 }
 
-// along makes a directed-route SMP of it.
+// along makes a directed-route SMP from an SMP.
 func (m MAD) along(path ...byte) MAD {
 	m[1], m[offHops] = ClassDirected, byte(len(path))
 	copy(m[initialPath+1:], path)
@@ -57,7 +57,7 @@ func (m MAD) along(path ...byte) MAD {
 	return m
 }
 
-// one sends a MAD and returns what comes back to its sender.
+// one sends a MAD and returns the answer to its sender.
 func one(t testing.TB, s *Subnet, device int, dlid uint16, m MAD) MAD {
 	t.Helper()
 	got := s.Send(device, Packet{DLID: dlid, MAD: m})
@@ -74,7 +74,7 @@ func TestAttributes(t *testing.T) {
 		name string
 		dlid uint16
 		m    MAD
-		head string // the first 16 bytes
+		head string // first 16 bytes
 		want string // from the attribute on
 	}{
 		{"NodeInfo of the own port", permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(),
@@ -119,7 +119,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// A return path has the ports by which the MAD came in, and a path that leads nowhere loses it.
+// The return path has the ports at which the MAD arrived; a MAD whose path leads nowhere is lost.
 func TestDirectedRoute(t *testing.T) {
 	s, ports := three(t)
 	got := one(t, s, 0, permissiveLID, smp(MethodGet, attrNodeInfo, 0).along(1, 3))
@@ -145,7 +145,7 @@ func TestDirectedRoute(t *testing.T) {
 	}
 }
 
-// devicesOf is a subnet of a device of three ports and one of one.
+// devicesOf makes a subnet with a device of three ports and one of one.
 func devicesOf(t testing.TB) (*Subnet, []Port) {
 	t.Helper()
 	ports := []Port{
@@ -161,8 +161,8 @@ func devicesOf(t testing.TB) (*Subnet, []Port) {
 	return s, ports
 }
 
-// TestDeviceOfSeveralPorts: it is one node, each port of which has a LID, a GUID, a link and counters, and a way to the
-// others through the switch.
+// TestDeviceOfSeveralPorts: a device is one node. Each of its ports has a LID, a GUID, a link and counters, and a
+// route to the others through the switch.
 func TestDeviceOfSeveralPorts(t *testing.T) {
 	s, _ := devicesOf(t)
 	if names := s.Nodes(); len(names) != 3 || names[1] != "host hca0" || names[2] != "host urdma3" {
@@ -197,7 +197,7 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 	}
 }
 
-// TestDeviceInTopology: it takes a channel adapter with as many ports, each linked to a switch.
+// TestDeviceInTopology: a device takes the place of a channel adapter with as many ports, each linked to a switch.
 func TestDeviceInTopology(t *testing.T) {
 	_, ports := devicesOf(t)
 	const switches = "Switch 4 \"a\"\nSwitch 4 \"b\"\n"
@@ -223,7 +223,7 @@ func TestDeviceInTopology(t *testing.T) {
 	}
 }
 
-// Two ports that are to have one LID get two; and the switch one that is free.
+// Two ports with one LID in the configuration get two; the switch gets a free one.
 func TestLIDs(t *testing.T) {
 	s, err := New("host", []Port{{GUID: 1, LID: 0x10, Up: true}, {GUID: 2, LID: 0x10, Up: true}, {GUID: 3, Up: true},
 		{GUID: 4, LID: 0xc000, Up: true}}, nil)
@@ -237,7 +237,7 @@ func TestLIDs(t *testing.T) {
 	}
 }
 
-// A link that goes down takes both ends along, and what comes up again is active.
+// If a link goes down, both of its ends are down; when it comes up again they are active.
 func TestLinks(t *testing.T) {
 	s, ports := three(t)
 	ports[1].Up = false
@@ -258,7 +258,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// setPort sends Set(PortInfo) with what Get answers, changed.
+// setPort changes Get's answer and sends it as Set(PortInfo).
 func setPort(t *testing.T, s *Subnet, dlid uint16, num uint32, change func(p *portInfo)) status {
 	t.Helper()
 	m := smp(MethodSet, attrPortInfo, num)
@@ -269,13 +269,13 @@ func setPort(t *testing.T, s *Subnet, dlid uint16, num uint32, change func(p *po
 	return status(binary.BigEndian.Uint16(one(t, s, 0, dlid, m)[4:]))
 }
 
-// Whoever disables a port takes its link down until it is enabled.
+// A program that disables a port takes its link down until the port is enabled.
 func TestDisable(t *testing.T) {
 	s, ports := three(t)
 	if st := setPort(t, s, 1, 2, func(p *portInfo) { p.setState(stateDown, physicalDisabled) }); st != statusOK {
 		t.Fatalf("status %#x", st)
 	}
-	s.Update(ports) // the cable is all right
+	s.Update(ports) // the cable itself is fine
 	if got := s.Shown(1); got.State != stateDown || got.Phys != physicalPolling || !got.Disabled {
 		t.Errorf("%+v at the other end of a disabled port", got)
 	}
@@ -290,7 +290,7 @@ func TestDisable(t *testing.T) {
 	}
 }
 
-// What a port can't be is refused and changes nothing.
+// A Set of an impossible value is refused and changes nothing.
 func TestRefusedSet(t *testing.T) {
 	for name, change := range map[string]func(*portInfo){
 		"LID 0":           func(p *portInfo) { copy(p[offLID:], []byte{0, 0}) },
@@ -315,8 +315,8 @@ func TestRefusedSet(t *testing.T) {
 	}
 }
 
-// Where another subnet manager runs, ours does nothing and says so; what the other one
-// sets stays, and ours is there again when it ends.
+// If another subnet manager runs, ours does nothing and reports that. The other one's settings stay, and ours is
+// active again when it ends.
 func TestAnotherManager(t *testing.T) {
 	s, ports := three(t)
 	s.Claim(1)
@@ -354,7 +354,7 @@ func TestAnotherManager(t *testing.T) {
 		copy(m[smpData:], p[:])
 		one(t, s, 1, permissiveLID, m)
 	}
-	// A request for its subnet administration, and one for its SMInfo, are its own.
+	// Requests for its subnet administration and its SMInfo are passed to it.
 	for _, m := range []MAD{admin(MethodGetTable, attrNodeRecord, 0), smp(MethodGet, attrSMInfo, 0)} {
 		got := s.Send(0, Packet{DLID: 0x20, MAD: m})
 		if len(got) != 1 || got[0].Device != 1 || got[0].SLID != 0x10 || got[0].MAD.Response() {
@@ -399,7 +399,7 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%s:\n%x, expected\n%x", c.name, got[perfData:perfData+len(want)], want)
 		}
 	}
-	// Those that are selected are cleared, in one attribute alone; they count on.
+	// Selected counters are cleared, in one attribute only; then they continue to count.
 	one(t, s, 0, 0x10, perf(MethodSet, attrPortCounters, 1, 1<<12))
 	ports[0].Counters.TxBytes += 40
 	ports[0].Counters.RxErrors = math.MaxUint32
@@ -419,7 +419,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// admin makes a request to the subnet administration.
+// admin sends a request to the subnet administration.
 func admin(method byte, attribute uint16, mask uint64) MAD {
 	m := smp(method, attribute, 0)
 	m[1], m[2] = ClassAdmin, adminVersion
@@ -436,7 +436,7 @@ func TestRecords(t *testing.T) {
 		name  string
 		m     MAD
 		count int
-		want  string // the first record's beginning
+		want  string // the beginning of the first record
 	}{
 		{"all nodes", admin(MethodGetTable, attrNodeRecord, 0), 4, "0001 0000 01 01 02 03 016c0afffe090001"},
 		{"a node by LID", with(admin(MethodGetTable, attrNodeRecord, 1), 0, "0020"), 1,
@@ -502,7 +502,7 @@ func TestOneRecord(t *testing.T) {
 	}
 }
 
-// TestTrap: another subnet manager is told by which switch a link went down or came up.
+// TestTrap: another subnet manager gets a trap that names the switch whose link went down or came up.
 func TestTrap(t *testing.T) {
 	s, ports := three(t)
 	for _, claimed := range []bool{false, true} {
@@ -525,8 +525,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// What no agent of the subnet's takes arrives at the device's port; where there is none it
-// is refused.
+// A MAD for which the subnet has no agent arrives at the device's port; if the port has none, either, it is refused.
 func TestVendors(t *testing.T) {
 	s, _ := three(t)
 	m := smp(MethodGet, 0, 0)
@@ -565,8 +564,8 @@ func TestTooManyPorts(t *testing.T) {
 	}
 }
 
-// Each of urdmad's ports is in a topology where its GUID or name is, or else at the next switch;
-// LIDs of the file are kept where they can be, and what no link leads to is not known.
+// Each of urdmad's ports is in the place of the node with its GUID or name, or else at the next switch. LIDs of the
+// file are kept if possible, and nodes without a link are not known.
 func TestTopology(t *testing.T) {
 	const text = `Switch 4 "s1" # "first" lid 9
 [1] "s2"[1]
@@ -625,7 +624,7 @@ Ca 1 "c"
 	}
 }
 
-// FuzzSend: whatever a program sends, the subnet stands, and each answer is whole.
+// FuzzSend: for any MADs the subnet continues to work, and each answer is complete.
 func FuzzSend(f *testing.F) {
 	s, ports := three(f)
 	for _, m := range []MAD{smp(MethodGet, attrNodeInfo, 0).along(1, 2), smp(MethodSet, attrPortInfo, 1),

@@ -8,7 +8,7 @@ import (
 	"urdma/topology"
 )
 
-// TestErrors: a port counts what it is told to, besides what it carries; clearing clears both.
+// TestErrors: a port adds injected errors to its own counts; clearing clears both.
 func TestErrors(t *testing.T) {
 	s, _ := three(t)
 	errors := Errors{symbolErrors: 12, linkDowned: 3, vl15Dropped: 1 << 20}
@@ -35,7 +35,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestFaultNames: what a fault is for is found by device, NodeDescription or GUID, and port number.
+// TestFaultNames: the port of an injected error is found by device, NodeDescription or GUID, and port number.
 func TestFaultNames(t *testing.T) {
 	topo, err := topology.Parse("file", []byte("Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1]\nswitchguid=0x7700\nSwitch 4 \"r\" # \"twice\"\nCa 1 \"a\" # \"twice\"\nCa 1 \"b\" # \"one/2\"\n"))
 	if err != nil {

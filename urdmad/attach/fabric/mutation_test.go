@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// mutationStride is of how many mutations a short test tries one; a prime number, so that each kind of them has its
-// turn.
+// mutationStride makes a short test try only each nth mutation: a prime number, so that each kind has its turn.
 const mutationStride = 31
 
 // requests are MADs of every kind that a program can send.
@@ -40,7 +39,7 @@ func requests() []Packet {
 		to(0x20, portInfo, smp(MethodSet, attrPKeyTable, 0), perf(MethodGet, attrExtended, 1, 0)))
 }
 
-// mutations are changes to each field of a MAD, to its length, and to where it goes.
+// mutations are changes to each field of a MAD, to its length, and to its destination.
 func mutations(p Packet) (list []Packet) {
 	add := func(change func(m MAD)) {
 		m := slices.Clone(p.MAD)
@@ -71,7 +70,7 @@ func mutations(p Packet) (list []Packet) {
 	return append(list, Packet{DLID: p.DLID, MAD: append(slices.Clone(p.MAD), make([]byte, 5000)...)}, p)
 }
 
-// state is all that requests can set.
+// state is everything that requests can set.
 func (s *Subnet) state() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -94,16 +93,16 @@ func (s *Subnet) state() uint64 {
 
 var seed = maphash.MakeSeed()
 
-// subnets are the states that a request may come in.
+// subnets are the states of the subnet in which requests are sent.
 var subnets = map[string]func(s *Subnet, ports []Port){
 	"as ever":         func(*Subnet, []Port) {},
 	"another manager": func(s *Subnet, _ []Port) { s.Claim(1) },
 	"a link is down":  func(s *Subnet, ports []Port) { ports[1].Up = false; s.Update(ports) },
 }
 
-// TestMutations changes each field of each kind of MAD. Whatever a program sends, only a Set that succeeds changes
-// anything; what comes back to the program answers its MAD; both ends of a link agree whether it is up; and its own
-// port goes on answering.
+// TestMutations changes each field of each kind of MAD. Only a Set that succeeds may change anything. Each MAD that
+// returns to the program must be the answer to its own, both ends of a link must agree whether it is up, and the
+// program's port must still answer.
 func TestMutations(t *testing.T) {
 	tries := 0
 	for name, prepare := range subnets {
@@ -123,7 +122,7 @@ func TestMutations(t *testing.T) {
 	t.Logf("%d changes", tries)
 }
 
-// mutate has device 0 send a MAD, and returns what goes wrong.
+// mutate sends a MAD from device 0, and returns the error found.
 func (s *Subnet) mutate(ports []Port, p Packet) string {
 	before, sets := s.state(), len(p.MAD) >= Size && p.MAD.Method() == MethodSet
 	sent := slices.Clone(p.MAD)
@@ -133,7 +132,7 @@ func (s *Subnet) mutate(ports []Port, p Packet) string {
 			return fmt.Sprintf("%d bytes for device %d", len(m), d.Device)
 		}
 		if !p.MAD.Response() && m.Response() {
-			misled := p.MAD.Method() == MethodSet || p.MAD.directed() && p.MAD.drSLID() != permissiveLID // to another's LID
+			misled := p.MAD.Method() == MethodSet || p.MAD.directed() && p.MAD.drSLID() != permissiveLID // to another node's LID
 			if d.Device != 0 && !misled || m.Class() != p.MAD.Class() || m.Transaction() != p.MAD.Transaction() ||
 				m.attribute() != p.MAD.attribute() {
 				return fmt.Sprintf("device %d has an answer: %x", d.Device, m[:24])

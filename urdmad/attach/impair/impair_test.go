@@ -14,7 +14,7 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// line is two ports, the first with our queue, on a wire that does nothing by itself.
+// line is two ports, the first with our queue, on a wire without faults of its own.
 type line struct {
 	t     *testing.T
 	net   *linked.Network
@@ -54,7 +54,7 @@ func (l *line) send(q port.Queue, from, n int) {
 	q.Flush()
 }
 
-// pass lets time pass, until t.
+// pass lets the time pass until t.
 func (l *line) pass(t time.Duration) {
 	l.clock.Now = clock.Time(t)
 	l.net.Advance(int64(t))
@@ -62,7 +62,7 @@ func (l *line) pass(t time.Duration) {
 	l.net.Advance(int64(t))
 }
 
-// numbers takes what has arrived; spoilt ones are negative.
+// numbers receives frames and returns their numbers; those of damaged ones are negative.
 func (l *line) numbers(q port.Queue) (all []int) {
 	for {
 		p := make([]port.Packet, 16)
@@ -81,7 +81,7 @@ func (l *line) numbers(q port.Queue) (all []int) {
 	}
 }
 
-// run sends frames one way, at once, and returns what has arrived at each time.
+// run sends frames in one direction, at once, and returns the frames that arrived at each time.
 func run(t *testing.T, w inject.Wire, seed uint64, out bool, n int, times ...time.Duration) (arrived [][]int,
 	s *Stage) {
 	l := newLine(t)
@@ -93,7 +93,7 @@ func run(t *testing.T, w inject.Wire, seed uint64, out bool, n int, times ...tim
 	}
 	l.send(from, 1, n)
 	l.pass(0)
-	now := l.numbers(to) // what arrives meets its fate when it is taken
+	now := l.numbers(to) // the fate of an arriving frame is decided when it is received
 	for _, at := range times {
 		l.pass(at)
 		arrived = append(arrived, append(now, l.numbers(to)...))
@@ -108,7 +108,7 @@ func run(t *testing.T, w inject.Wire, seed uint64, out bool, n int, times ...tim
 
 func both(w inject.Wire) inject.Wire { w.In, w.Out = true, true; return w }
 
-// TestFates: what arrives, and when, either way.
+// TestFates: the frames that arrive, and when, in either direction.
 func TestFates(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestFates(t *testing.T) {
 		{"corruption", both(inject.Wire{Corrupt: 1}), []time.Duration{0}, "[[-1 -2 -3]]"},
 		{"delay", both(inject.Wire{Delay: 2 * ms}), []time.Duration{ms, 2 * ms}, "[[] [1 2 3]]"},
 		{"reordering", both(inject.Wire{Reorder: 1, Late: 2 * ms}), []time.Duration{ms, 2 * ms}, "[[] [1 2 3]]"},
-		// one a millisecond
+		// one per millisecond
 		{"rate", both(inject.Wire{Rate: frameLen * 8 * 1000}), []time.Duration{0, ms, 2 * ms, 3 * ms}, "[[] [1] [2] [3]]"},
 		{"jitter keeps the order", both(inject.Wire{Jitter: ms}), []time.Duration{ms}, "[[1 2 3]]"},
 	} {
@@ -144,8 +144,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestSeed: the same seed meets the same packets with the same fate, another does not, and
-// losses come in bursts.
+// TestSeed: the same seed treats the same packets in the same way, another seed does not, and losses occur in bursts.
 func TestSeed(t *testing.T) {
 	w := both(inject.Wire{Loss: 0.02, Burst: 5, Duplicate: 0.05, Reorder: 0.1})
 	arrive := func(seed uint64) []int {

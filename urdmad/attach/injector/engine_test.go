@@ -13,7 +13,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// breaks has a rule concern a client of a simulated network.
+// breaks applies a rule to a client of a simulated network.
 func breaks(t *testing.T, e *enginetest.Client, text string) (*client, *rule) {
 	t.Helper()
 	statements, err := inject.Parse(text)
@@ -29,8 +29,8 @@ func breaks(t *testing.T, e *enginetest.Client, text string) (*client, *rule) {
 	return c, i
 }
 
-// TestOneLateEvent: of a queue one completion event is kept back at a time, however often its
-// program arms, and none of a queue that is gone.
+// TestOneLateEvent: at most one completion event of a queue is delayed at a time, however often its program arms, and
+// none of a queue that was destroyed.
 func TestOneLateEvent(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 61})
 	a, b := w.Pair(false, nil)
@@ -59,8 +59,7 @@ func TestOneLateEvent(t *testing.T) {
 	}
 }
 
-// TestWritesAreAskedOnce: each RDMA Write counts once, however many pieces it has and however
-// it ends.
+// TestWritesAreAskedOnce: each RDMA Write counts once, regardless of its pieces and its end.
 func TestWritesAreAskedOnce(t *testing.T) {
 	for name, o := range map[string]enginetest.Options{"TRP": {}, "RoCEv2": {RoCE: true}} {
 		n := enginetest.ConnectedPairIn(enginetest.New(t, o), false, 7)
@@ -80,8 +79,8 @@ func TestWritesAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestWriteOfAnEarlierConnection: a Write that broke off with its connection is not taken for the
-// first of the next.
+// TestWriteOfAnEarlierConnection: a Write that was interrupted by its connection's end is not taken for the first
+// Write of the next connection.
 func TestWriteOfAnEarlierConnection(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{})
 	_, b := w.Pair(false, nil)
@@ -94,7 +93,7 @@ func TestWriteOfAnEarlierConnection(t *testing.T) {
 	}
 }
 
-// posts notes how many Reads are under way with each send that is posted.
+// posts records how many Reads are outstanding at each posted send.
 type posts struct {
 	*client
 	reads []uint32
@@ -102,8 +101,8 @@ type posts struct {
 
 func (p *posts) Posted(q *qp.QP, i, _ uint32) { p.reads = append(p.reads, readsWith(q, i)) }
 
-// TestReadsUnderWay: however many Reads are posted, no more are counted with each than the queue
-// pair has under way at once.
+// TestReadsUnderWay: with any number of posted Reads, each counts at most as many as the queue pair has outstanding
+// at once.
 func TestReadsUnderWay(t *testing.T) {
 	n := enginetest.ConnectedPairIn(enginetest.New(t, enginetest.Options{}), false, 7)
 	c, _ := breaks(t, n.QA.Client, "strict attributes")

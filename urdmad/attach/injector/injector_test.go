@@ -24,14 +24,14 @@ import (
 	"urdma/verbs/abi"
 )
 
-// breakable is a worker with programs of two users, and who asks for faults.
+// breakable is a worker with programs of two users, and a client that injects errors.
 type breakable struct {
 	*worker
 	mine, theirs *client
 	scripts
 }
 
-// scripts are those that go on, when run is called: there is one thread.
+// scripts are the functions with which scripts continue when run is called: the test has one thread.
 type scripts []func()
 
 func (s *scripts) add(fn func()) { *s = append(*s, fn) }
@@ -44,7 +44,7 @@ func (s *scripts) run() {
 	}
 }
 
-// newWorker makes a worker that does at once what it is to do.
+// newWorker makes a worker that executes calls at once.
 func newWorker() *control.Worker {
 	e := engine.New(engine.Config{})
 	e.AddPort(loopback.Open("urdma0", [6]byte{2, 0, 0, 0, 0, 1}, 1500, netip.Addr{}),
@@ -66,7 +66,7 @@ func newBreakable() *breakable {
 	return b
 }
 
-// comes has a client come.
+// comes adds a client.
 func (w *worker) comes(uid, pid int) *client {
 	x := &control.Session{}
 	x.Owner.UID, x.Owner.PID = uid, pid
@@ -75,7 +75,7 @@ func (w *worker) comes(uid, pid int) *client {
 	return c
 }
 
-// says has a client ask for faults.
+// says lets a client inject errors.
 func (b *breakable) says(c *client, own bool, text string) error {
 	statements, err := inject.Parse(text)
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *breakable) says(c *client, own bool, text string) error {
 	return b.n.script(c.x.Owner.Identity(), only, statements).begin()
 }
 
-// sends has so many sends of a client taken, and returns the statuses that they fail with.
+// sends carries out n sends of a client, and returns the statuses of those that fail.
 func (b *breakable) sends(c *client, n int) (failed []uint32) {
 	for range n {
 		if c.qp.Interceptor != nil {
@@ -101,13 +101,13 @@ func (b *breakable) sends(c *client, n int) (failed []uint32) {
 	return failed
 }
 
-// goesOn has timers run, and what waits for them.
+// goesOn runs timers, and the scripts that wait for them.
 func (b *breakable) goesOn() {
 	b.Engine.Clock.Run(b.Engine.Clock.Now)
 	b.scripts.run()
 }
 
-// TestInjectOwners: who breaks whose.
+// TestInjectOwners: which user may inject errors into whose programs.
 func TestInjectOwners(t *testing.T) {
 	const rule = "send status=FATAL_ERR count=all"
 	for _, c := range []struct {
@@ -115,9 +115,9 @@ func TestInjectOwners(t *testing.T) {
 		own          bool
 		text         string
 		admin        error
-		mine, theirs int // failed sends of those two if an admin asks
+		mine, theirs int // failed sends of those two if an administrator injects
 		user         error
-		byUser       int // failed sends of theirs if their user asks; mine never fail
+		byUser       int // failed sends of theirs if their user injects; mine never fail
 	}{
 		{name: "all", text: rule, mine: 2, theirs: 2, byUser: 2},
 		{name: "own", own: true, text: rule, mine: 2, byUser: 2},
@@ -157,8 +157,8 @@ func TestInjectOwners(t *testing.T) {
 	}
 }
 
-// TestInjectTCPLink: what goes over the kernel's TCP is not said to be down while it goes on;
-// programs may still be told so.
+// TestInjectTCPLink: a link over the kernel's TCP is not reported as down while its data passes; programs may get the
+// event all the same.
 func TestInjectTCPLink(t *testing.T) {
 	b := newBreakable()
 	b.mine.x.Owner.Admin = true
@@ -172,8 +172,8 @@ func TestInjectTCPLink(t *testing.T) {
 	}
 }
 
-// TestInjectEnds: a rule ends by its count, its time, its process's end and by hand, and
-// then nobody is asked.
+// TestInjectEnds: a rule ends by its count, its time, its process's end and by hand; then no client has an
+// Interceptor.
 func TestInjectEnds(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -210,14 +210,14 @@ func TestInjectEnds(t *testing.T) {
 	}
 }
 
-// TestScenario: statements behind after and wait happen in their turn.
+// TestScenario: statements after "after" and "wait" are executed in their turn.
 func TestScenario(t *testing.T) {
 	b := newBreakable()
 	const text = "after send nth=3; send status=FATAL_ERR; wait 1s; send status=GENERAL_ERR"
 	if err := b.says(b.mine, true, text); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.sends(b.mine, 3); got != nil { // the third lets the next statement happen
+	if got := b.sends(b.mine, 3); got != nil { // the third send triggers the next statement
 		t.Errorf("before its time: %v", got)
 	}
 	if got := fmt.Sprint(b.sends(b.mine, 2)); got != "[19]" {
@@ -230,8 +230,8 @@ func TestScenario(t *testing.T) {
 	}
 }
 
-// TestScenarioEnds: a scenario that waits is a rule like others: it is shown, and ends by hand
-// and with its own process, and then the rest of it does not happen.
+// TestScenarioEnds: a waiting scenario is treated like a rule: it is listed, and ends by hand and with its own
+// process. Then the rest of it is not executed.
 func TestScenarioEnds(t *testing.T) {
 	for _, c := range []struct {
 		name, waits string
@@ -290,8 +290,8 @@ func TestScenarioClearedAsItGoesOn(t *testing.T) {
 	}
 }
 
-// TestInjectConcerns: whom no rule can meet is asked nothing, whatever others have asked for,
-// before the client came and after.
+// TestInjectConcerns: a client to which no rule can apply has no Interceptor, whether the rules came before the
+// client or after.
 func TestInjectConcerns(t *testing.T) {
 	b := newBreakable()
 	for _, text := range []string{
@@ -314,8 +314,7 @@ func TestInjectConcerns(t *testing.T) {
 	}
 }
 
-// TestLateEvents: of the events that are kept back on purpose there are not more than so many,
-// and none is lost or overtaken.
+// TestLateEvents: the number of delayed events is limited, and none is lost or overtaken.
 func TestLateEvents(t *testing.T) {
 	b := newBreakable()
 	if err := b.says(b.mine, true, "cm delay=1m count=all"); err != nil {
@@ -361,7 +360,7 @@ func TestLateEvents(t *testing.T) {
 	}
 }
 
-// TestInjectRoom: one user can't have rules, or scenarios that wait, without end.
+// TestInjectRoom: one user can't have any number of rules, or of waiting scenarios.
 func TestInjectRoom(t *testing.T) {
 	for _, text := range []string{"send status=FATAL_ERR", "wait 24h; clear", "after send; clear"} {
 		b := newBreakable()
@@ -377,8 +376,8 @@ func TestInjectRoom(t *testing.T) {
 	}
 }
 
-// TestScenarioOfAnyWorker: a scenario that a client of either worker lets go on takes the port
-// down, and up again, at both, once.
+// TestScenarioOfAnyWorker: a scenario triggered by a client of either worker takes the port down, and up again, on
+// both workers, once.
 func TestScenarioOfAnyWorker(t *testing.T) {
 	for i := range 2 {
 		var changes []string

@@ -15,9 +15,9 @@ import (
 	"urdma/wire"
 )
 
-// TestInterface: it is as its port, and frames pass both ways.
+// TestInterface: the interface has its port's properties, and frames pass in both directions.
 func TestInterface(t *testing.T) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with the test, and its namespace
+	runtime.LockOSThread() // never unlocked: the thread ends with the test, and with it its namespace
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("a network namespace: %v", err)
 	}
@@ -73,7 +73,7 @@ func TestInterface(t *testing.T) {
 		bytes.Repeat([]byte{0xab}, c.MTU)...)
 	sent := make(chan []byte, 1)
 	i.Run(func(b []byte, done func()) {
-		if len(b) > 13 && b[12] == private>>8 && b[13] == private&0xff { // the kernel has some to say as well
+		if len(b) > 13 && b[12] == private>>8 && b[13] == private&0xff { // the kernel sends frames, too
 			sent <- bytes.Clone(b)
 		}
 		done()
@@ -88,7 +88,7 @@ func TestInterface(t *testing.T) {
 	if n, _, err := unix.Recvfrom(fd, got, 0); err != nil || !bytes.Equal(got[:n], frame) {
 		t.Errorf("the kernel received %d bytes: %v", n, err)
 	}
-	for range 3 * inFrames { // more than are out at a time
+	for range 3 * inFrames { // more than can be outstanding
 		if err := unix.Sendto(fd, frame, 0, kernel); err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +108,8 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// takesUnfinished: the kernel has datagrams whose checksum their sender left to a card, if it
-// is told so, and none whose checksum is wrong.
+// takesUnfinished: the kernel accepts datagrams whose checksum their sender left to a network card, if it is told so,
+// and none with a wrong checksum.
 func takesUnfinished(t *testing.T, i *Interface, c *Config) {
 	t.Helper()
 	s, err := net.ListenUDP("udp4", &net.UDPAddr{IP: c.Address.Addr().AsSlice()})

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestDashboard: docs/grafana asks for nothing that urdmad doesn't serve, with
-// labels it has.
+// TestDashboard: docs/grafana uses only metrics and labels that urdmad serves.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/grafana/urdmad.json")
 	if err != nil {

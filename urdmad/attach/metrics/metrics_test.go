@@ -21,7 +21,7 @@ import (
 	"urdma/inspect"
 )
 
-// sample is the snapshot that package report prints as well.
+// sample is the snapshot that package report's test prints.
 func sample(t *testing.T) *inspect.Snapshot {
 	t.Helper()
 	text, err := os.ReadFile("../../../urdma/report/testdata/snapshot.json")
@@ -76,8 +76,7 @@ func TestEveryFamilyHasAValue(t *testing.T) {
 	}
 }
 
-// TestEveryCountIsDescribed: a count of the snapshot has a metric, with help, or
-// says that it has none.
+// TestEveryCountIsDescribed: a count in the snapshot has a metric with help, or is marked as having none.
 func TestEveryCountIsDescribed(t *testing.T) {
 	for _, kind := range []reflect.Type{reflect.TypeFor[inspect.Port](), reflect.TypeFor[inspect.Traffic](),
 		reflect.TypeFor[inspect.Work](),
@@ -135,8 +134,8 @@ urdma_slowest_round_trip_seconds{port="urdma1"} 0
 	}
 }
 
-// TestCountersNeverFall: a queue pair that is removed while a snapshot is
-// gathered is in neither half of the sums.
+// TestCountersNeverFall: a queue pair that is removed while a snapshot is gathered is missing in both halves of the
+// sums.
 func TestCountersNeverFall(t *testing.T) {
 	s := sample(t)
 	c := NewCollector(func(context.Context) (*inspect.Snapshot, error) {

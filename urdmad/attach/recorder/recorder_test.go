@@ -11,8 +11,7 @@ import (
 
 func wall(t clock.Time) int64 { return int64(t) }
 
-// TestBounded: the newest events stay, in their order, and a reason outlives any number
-// of other events.
+// TestBounded: the newest events stay, in their order, and other events don't displace a reason.
 func TestBounded(t *testing.T) {
 	var r Recorder
 	r.Reason(1, &abi.TraceEvent{Code: 7}, strings.Repeat("x", 2*maxText))
@@ -36,7 +35,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestWarned: warnings alone, the last, in their order.
+// TestWarned: Warned returns only warnings, the last ones, in their order.
 func TestWarned(t *testing.T) {
 	var r Recorder
 	r.Reason(1, &abi.TraceEvent{}, "")
@@ -55,7 +54,7 @@ func TestWarned(t *testing.T) {
 	}
 }
 
-// TestNoteAllocatesNothing: once its ring is full.
+// TestNoteAllocatesNothing: once the ring is full, recording an event allocates nothing.
 func TestNoteAllocatesNothing(t *testing.T) {
 	var r Recorder
 	e := abi.TraceEvent{Kind: abi.TraceResent}
@@ -67,8 +66,7 @@ func TestNoteAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestMemory: a full recorder takes no more than the documentation says
-// (docs/debugging.md), whatever was noted.
+// TestMemory: a full recorder takes no more memory than docs/debugging.md says, for any events.
 func TestMemory(t *testing.T) {
 	const most = 80 << 10
 	var r Recorder

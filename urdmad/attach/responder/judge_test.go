@@ -9,7 +9,7 @@ import (
 	"urdma/verbs/probe"
 )
 
-// TestJudge: whom the configuration lets in, link-local addresses with a zone among them.
+// TestJudge: which addresses the configuration accepts, including link-local addresses with a zone.
 func TestJudge(t *testing.T) {
 	own := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fe80::1")}
 	allow := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fe80::/64")}

@@ -9,8 +9,8 @@ import (
 	"urdma/urdmad/control/controltest"
 )
 
-// TestOneLooksAtATime: a snapshot may be a thousand times as long as its request, so that a
-// user gets one after the other, however many ask at once.
+// TestOneLooksAtATime: a user gets one snapshot after the other, since a snapshot may be a thousand times as long as
+// its request.
 func TestOneLooksAtATime(t *testing.T) {
 	var now, most atomic.Int32
 	first, on := make(chan struct{}, 1), make(chan struct{})
@@ -36,7 +36,7 @@ func TestOneLooksAtATime(t *testing.T) {
 		}()
 	}
 	<-first
-	time.Sleep(50 * time.Millisecond) // the others would come in
+	time.Sleep(50 * time.Millisecond) // time for the others to begin
 	close(on)
 	for range looking {
 		if err := <-ended; err != nil {

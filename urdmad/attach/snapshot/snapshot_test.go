@@ -20,10 +20,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// strangerUID is an ordinary user's.
+// strangerUID is an ordinary user.
 const strangerUID = 65534
 
-// TestMain also is the stranger: it uses and looks into the urdmad it is told.
+// TestMain also runs the stranger, who uses and inspects the given urdmad.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv("URDMA_TEST_LOOK"); socket != "" {
 		os.Exit(look(socket))
@@ -51,7 +51,8 @@ func look(socket string) int {
 	return 0
 }
 
-// mayNot tries what only urdmad's user may, and to end the first client, which is another's.
+// mayNot tries operations that only urdmad's user may do, and tries to end the first client, which belongs to another
+// user.
 func mayNot(socket string) error {
 	s, err := inspect.Open(socket)
 	if err != nil {
@@ -76,7 +77,7 @@ func fetch(socket string) ([]byte, error) {
 	return s.FetchJSON()
 }
 
-// shown is the snapshot that urdmad answers with.
+// shown returns the snapshot of urdmad's answer.
 func shown(t *testing.T, socket string) *inspect.Snapshot {
 	t.Helper()
 	text, err := fetch(socket)
@@ -99,7 +100,7 @@ func attached(r *controltest.Running) {
 func TestInspectShowsEveryObject(t *testing.T) {
 	r, c := controltest.StartEquipped(t, attached)
 	s := shown(t, r.Socket)
-	for range 30000 { // the command line comes a little later
+	for range 30000 { // the command line appears a little later
 		if len(s.Clients) == 0 || s.Clients[0].Line != "" {
 			break
 		}
@@ -172,7 +173,7 @@ func TestStatisticsAreSums(t *testing.T) {
 	}
 }
 
-// TestInspectIsPrivate has another user look: it sees its own objects alone.
+// TestInspectIsPrivate: another user sees only that user's objects.
 func TestInspectIsPrivate(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root, to become another user")
@@ -186,7 +187,7 @@ func TestInspectIsPrivate(t *testing.T) {
 	if err := mine.MakeObjects(); err != nil {
 		t.Fatal(err)
 	}
-	self := filepath.Join(filepath.Dir(r.Socket), "test") // the test binary's own directory may be closed
+	self := filepath.Join(filepath.Dir(r.Socket), "test") // others may not read the test's directory
 	text, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -228,8 +229,7 @@ func TestInspectIsPrivate(t *testing.T) {
 	}
 }
 
-// TestContainerRoot: root of another PID or user namespace is a stranger, to
-// urdmad and to every other root.
+// TestContainerRoot: root of another PID or user namespace is a stranger for urdmad and for every other root.
 func TestContainerRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: makes namespaces")
@@ -283,8 +283,8 @@ func owners[T any](list []T, of func(T) inspect.Object) (out []inspect.Object) {
 	return out
 }
 
-// TestInspectWhileObjectsComeAndGo has slices meet a client that makes and
-// drops objects, and one that dies.
+// TestInspectWhileObjectsComeAndGo takes snapshots while a client makes and destroys objects, and another client
+// ends.
 func TestInspectWhileObjectsComeAndGo(t *testing.T) {
 	r := controltest.Start(t, attached)
 	stop := make(chan struct{})

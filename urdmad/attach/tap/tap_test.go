@@ -25,8 +25,8 @@ type recorder struct {
 
 func record(t testing.TB, h *enginetest.Host) *recorder { return &recorder{enginetest.Record(t, h), t} }
 
-// TestTapSeesBothDirections: what one side's tap saw leave, the other's saw
-// come, byte for byte and in order; whose each frame is is right.
+// TestTapSeesBothDirections: frames that one side's tap saw leave are those that the other's saw arrive, byte for
+// byte and in order; each frame has the right owner.
 func TestTapSeesBothDirections(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 60})
 	a, b := record(t, w.A), record(t, w.B)
@@ -57,7 +57,7 @@ func TestTapSeesBothDirections(t *testing.T) {
 	}
 }
 
-// TestTapNotes: a frame that is not simply taken says why, or which counters it has changed.
+// TestTapNotes: a frame that is not simply accepted has a note: the reason, or the counters that it has changed.
 func TestTapNotes(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 61})
 	r := record(t, w.A)
@@ -113,8 +113,8 @@ func TestTapNotes(t *testing.T) {
 	}
 }
 
-// TestTapOfALocalConnection: the frames made up for a connection within one
-// urdmad carry just what a wire carried for the same workload.
+// TestTapOfALocalConnection: the synthesized frames of a connection within one urdmad carry the same as a wire does
+// for the same workload.
 func TestTapOfALocalConnection(t *testing.T) {
 	for seed := uint64(1); seed <= enginetest.Seeds(5); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { compareWithWire(t, seed) })
@@ -133,7 +133,7 @@ func compareWithWire(t *testing.T, seed uint64) {
 	}
 	for side, name := range [2]string{"our", "the peer's"} {
 		wire, local := carried[false][side], carried[true][side]
-		slices.Sort(wire) // requests and read responses take turns by time
+		slices.Sort(wire) // the order of requests and read responses depends on time
 		slices.Sort(local)
 		if len(wire) < 100 || !slices.Equal(wire, local) {
 			t.Errorf("%d of %s segments on the wire, %d made up, or they differ:\n%.2000s\n%.2000s", len(wire), name, len(local),
@@ -142,9 +142,8 @@ func compareWithWire(t *testing.T, seed uint64) {
 	}
 }
 
-// segments describes every segment of a connection, ours and the peer's, STags
-// and addresses left out; it checks that sequence numbers leave no gap and
-// acknowledgements no doubt.
+// segments describes every segment of a connection, ours and the peer's, without STags and addresses. It checks that
+// sequence numbers have no gap, and that acknowledgements are possible.
 func (r *recorder) segments(ours *qp.Connection) (sides [2][]string) {
 	t := r.t
 	var next [2]wire.PSN
@@ -211,7 +210,7 @@ func describe(t testing.TB, segment []byte) string {
 		payload[:min(len(payload), 16)])
 }
 
-// TestTapOfPrivateMemory: messages of memory that urdmad can't map are shown whole.
+// TestTapOfPrivateMemory: messages from memory that urdmad can't map are shown completely.
 func TestTapOfPrivateMemory(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 63})
 	r := record(t, w.A)
@@ -234,8 +233,8 @@ func TestTapOfPrivateMemory(t *testing.T) {
 	}
 }
 
-// TestTapOfTruncatedFile: a client whose file was truncated behind an access of urdmad's is not blamed for what only
-// a capture reads.
+// TestTapOfTruncatedFile: if a client's file is truncated after urdmad's access, the client is not ended because a
+// capture reads the file.
 func TestTapOfTruncatedFile(t *testing.T) {
 	outcome := func(turn int, tapped bool) string {
 		w := enginetest.New(t, enginetest.Options{Seed: 65, NoCapture: true})
@@ -263,8 +262,8 @@ func TestTapOfTruncatedFile(t *testing.T) {
 	}
 }
 
-// TestTapOfRefusal: of messages that a connection's end flushes nothing is shown, only the refused one and
-// the Terminate.
+// TestTapOfRefusal: when a connection ends, captures show the refused message and the Terminate, but no flushed
+// messages.
 func TestTapOfRefusal(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 64})
 	r := record(t, w.A)
@@ -282,9 +281,8 @@ func TestTapOfRefusal(t *testing.T) {
 	}
 }
 
-// TestTapOfOtherFamily: a connection within one urdmad to the loopback address of
-// the family that its port does not have is shown whole, on ports of frames and of
-// datagrams of any MTU.
+// TestTapOfOtherFamily: a connection within one urdmad to the loopback address of the family that its port does not
+// have is shown completely, on ports of frames and of datagrams with any MTU.
 func TestTapOfOtherFamily(t *testing.T) {
 	for _, c := range []struct {
 		v6       bool
@@ -314,9 +312,8 @@ func TestTapOfOtherFamily(t *testing.T) {
 	}
 }
 
-// TestTapOfDatagramsBetweenFamilies: a message of type UD to a port of this urdmad
-// with an address of the other family is shown whole, though it has no room in an
-// IPv6 packet of its own port's MTU.
+// TestTapOfDatagramsBetweenFamilies: a message of type UD to a port of this urdmad with an address of the other
+// family is shown completely, though it does not fit into an IPv6 packet of its own port's MTU.
 func TestTapOfDatagramsBetweenFamilies(t *testing.T) {
 	const mtu = 4096 + 20 + wire.UDPLen + wire.EncapLen + wire.DatagramLen
 	u := enginetest.NewUDPair(t, true, enginetest.Options{MTU: mtu})
@@ -330,9 +327,8 @@ func TestTapOfDatagramsBetweenFamilies(t *testing.T) {
 	}
 }
 
-// TestTapOfLocalDatagrams: the frames made up for messages of queue pairs of types
-// UD and UC within one engine carry what those of a wire do, in as many packets.
-// Where nobody looks nothing is made up.
+// TestTapOfLocalDatagrams: the synthesized frames of messages of queue pairs of types UD and UC within one engine
+// carry the same as those on a wire, in as many packets. Without a capture none are made.
 func TestTapOfLocalDatagrams(t *testing.T) {
 	for name, build := range map[string]func(t *testing.T, local bool,
 		o enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
@@ -357,7 +353,7 @@ func TestTapOfLocalDatagrams(t *testing.T) {
 	}
 }
 
-// say sends messages, the last of which nobody takes.
+// say sends messages, the last of which has no receiver.
 func say(u *enginetest.DatagramPair, kind string) {
 	u.T.Helper()
 	send := func(w abi.SQE, from, n int) {
@@ -388,8 +384,7 @@ func say(u *enginetest.DatagramPair, kind string) {
 	u.Pass(time.Second)
 }
 
-// messages describes the packets without a connection that from has sent: what of
-// them does not depend on chance.
+// messages describes the packets without a connection that from has sent, leaving out random values.
 func (r *recorder) messages(local bool, from *qp.QP) (list []string) {
 	for _, f := range r.Frames {
 		if f.Local != local || !local && !f.Out {
@@ -419,9 +414,8 @@ func (r *recorder) messages(local bool, from *qp.QP) (list []string) {
 	return list
 }
 
-// TestOverrunWhileTapped: a local Send that overruns the receiver's completion
-// queue ends both queue pairs while it is being carried out; who captures must
-// not be shown what is gone.
+// TestOverrunWhileTapped: a local Send that overruns the receiver's completion queue ends both queue pairs while it
+// is being carried out. Captures must not access the removed state.
 func TestOverrunWhileTapped(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for _, size := range []int{0, 100, 5000} {
@@ -449,8 +443,7 @@ func TestOverrunWhileTapped(t *testing.T) {
 	})
 }
 
-// TestRandomTrafficWhileTapped: whoever captures sees random traffic, refusals
-// and deaths without changing any of it.
+// TestRandomTrafficWhileTapped: a capture of random traffic, refusals and deaths changes none of it.
 func TestRandomTrafficWhileTapped(t *testing.T) {
 	for seed := range enginetest.Seeds(10) {
 		enginetest.Both(t, func(t *testing.T, local bool) {
@@ -469,8 +462,8 @@ func TestRandomTrafficWhileTapped(t *testing.T) {
 	}
 }
 
-// TestIPv6Capture: frames that are made up for captures are IPv6's, with a checksum,
-// and belong to their connection.
+// TestIPv6Capture: synthesized frames of IPv6 connections are IPv6 packets with a checksum, and belong to their
+// connection.
 func TestIPv6Capture(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		w := enginetest.New(t, enginetest.Options{Seed: 8, Datagrams: true, IPv6: true})

@@ -16,8 +16,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// mutationStride is of how many mutations a short test tries one; a prime number, so that each kind of them has its
-// turn.
+// mutationStride makes a short test try only each nth mutation: a prime number, so that each kind has its turn.
 const mutationStride = 17
 
 // message is one that a program sends over its open umad: a MAD, or an ioctl with its descriptor.
@@ -28,7 +27,7 @@ type message struct {
 	ends  bool // it ends the session
 }
 
-// messages are valid ones, in the order in which a program sends them; the first registers agent 0.
+// messages are valid messages, in the order in which a program sends them; the first registers agent 0.
 func messages() []message {
 	ioctl := func(request uint32, argument []byte) message {
 		m := abi.UmadIoctl{Request: request}
@@ -114,7 +113,7 @@ func (p *program) say(m *message) {
 	}
 }
 
-// mutate has a program send its messages, number i of which has change k, in its place, before it or behind it.
+// mutate sends a program's messages, message i with change k instead of it, before it or after it.
 func mutate(t *testing.T, s *Server, witness *program, i, k, when int) {
 	p := open(t, s, 0, false)
 	list := messages()
@@ -126,7 +125,7 @@ func mutate(t *testing.T, s *Server, witness *program, i, k, when int) {
 		}
 	}
 	if !changed.ends {
-		select { // other messages don't end it
+		select { // other messages don't end the session
 		case err := <-p.done:
 			t.Fatalf("the session has ended: %v", err)
 		default:
@@ -153,7 +152,7 @@ func mutate(t *testing.T, s *Server, witness *program, i, k, when int) {
 	p.nothingFor(witness)
 }
 
-// nothingFor verifies that a program has got nothing that it did not ask for.
+// nothingFor checks that a program has received nothing that it did not request.
 func (p *program) nothingFor(other *program) {
 	p.t.Helper()
 	_ = other.conn.SetReadDeadline(time.Now().Add(-time.Second))
@@ -164,8 +163,9 @@ func (p *program) nothingFor(other *program) {
 }
 
 // TestMutations changes each field of each message that a program sends over an open umad, its length and its
-// descriptors, and has that come in the message's place, before it and behind it. The session goes on unless the
-// message can't be one of it, an ioctl is answered, another program has its answers and no others, and nothing is left.
+// descriptors. The changed message is sent instead of the message, before it and after it. The session must continue
+// unless the message is impossible, ioctls must be answered, another program must get its own answers and no others,
+// and no resources may remain.
 func TestMutations(t *testing.T) {
 	s := subnet(t)
 	witness := open(t, s, 1, false)
@@ -186,14 +186,14 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	t.Logf("%d changes", tries)
-	for end := time.Now().Add(patience); descriptors(t) > had; time.Sleep(time.Millisecond) { // the last are just closed
+	for end := time.Now().Add(patience); descriptors(t) > had; time.Sleep(time.Millisecond) { // the last are being closed
 		if time.Now().After(end) {
 			t.Fatalf("%d descriptors are open, and were %d", descriptors(t), had)
 		}
 	}
 }
 
-// descriptors is how many this process has open.
+// descriptors returns the number of open descriptors of this process.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")

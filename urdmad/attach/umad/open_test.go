@@ -8,8 +8,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestAnswerLost: what an open umad takes is given back, also when its client has gone before
-// the answer.
+// TestAnswerLost: the resources of an open umad are freed, also if its client has ended before the answer.
 func TestAnswerLost(t *testing.T) {
 	ended := make(chan struct{}, 2)
 	hooks := control.Hooks{Ended: func(*control.Session) { ended <- struct{}{} }}

@@ -16,10 +16,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// patience is for what must come; none of it is waited for where it has come.
+// patience is the longest wait for something that must happen.
 const patience = 30 * time.Second
 
-// subnet is a server of two ports.
+// subnet makes a server with two ports.
 func subnet(t *testing.T) *Server {
 	t.Helper()
 	ports := []fabric.Port{{Name: "a", GUID: 1, LID: 0x10, MTU: 1500, Up: true},
@@ -31,7 +31,7 @@ func subnet(t *testing.T) *Server {
 	return s
 }
 
-// program is one that has opened an umad.
+// program is a program that has opened a umad.
 type program struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -65,7 +65,7 @@ func unixConn(t *testing.T, fd int) *net.UnixConn {
 	return c.(*net.UnixConn)
 }
 
-// ioctl is what liburdma.so makes of one.
+// ioctl sends a program's ioctl in liburdma.so's form.
 func (p *program) ioctl(request uint32, argument []byte) syscall.Errno {
 	p.t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -95,7 +95,7 @@ func (p *program) ioctl(request uint32, argument []byte) syscall.Errno {
 	return syscall.Errno(got.Request)
 }
 
-// register is of an agent of this class, for these methods.
+// register registers an agent for a class and its methods.
 func (p *program) register(class byte, methods uint64) (id uint32, errno syscall.Errno) {
 	p.t.Helper()
 	b := make([]byte, 28)
@@ -158,8 +158,7 @@ func request(class, method byte, attribute uint16, id uint64) fabric.MAD {
 
 const nodeInfo, vendor = 0x11, 0x32
 
-// An answer comes to the agent that asked, with the lower half of its transaction id, and to
-// no other.
+// An answer reaches the agent that sent the request, with the lower half of its transaction ID, and no other.
 func TestAnswers(t *testing.T) {
 	s := subnet(t)
 	p, other := open(t, s, 0, false), open(t, s, 0, false)
@@ -185,7 +184,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Programs on two ports talk to each other in a class of vendors, as ibping does.
+// Programs on two ports exchange messages of a vendor class, as ibping does.
 func TestRequests(t *testing.T) {
 	s := subnet(t)
 	client, server := open(t, s, 0, false), open(t, s, 1, false)
@@ -203,7 +202,7 @@ func TestRequests(t *testing.T) {
 	if h, m := client.read(); h.id != c || h.lid != 0x20 || lower(m) != 5 || m.Method() != 0x81 {
 		t.Errorf("%+v %x", h, m[:24])
 	}
-	// Another vendor's, and what nobody has an agent for, the port itself refuses.
+	// The port itself refuses requests of another vendor, and those for which there is no agent.
 	m = request(vendor, fabric.MethodGet, 0, 6)
 	m[39] = 8
 	client.write(c, 0x20, 60000, m)
@@ -212,7 +211,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A request that nobody answers comes back.
+// An unanswered request returns to its sender.
 func TestTimeout(t *testing.T) {
 	p := open(t, subnet(t), 0, false)
 	p.ioctl(ioctlEnablePKey, nil)
@@ -273,8 +272,8 @@ func TestIoctls(t *testing.T) {
 
 func second(_ uint32, errno syscall.Errno) syscall.Errno { return errno }
 
-// What is no message of a umad's is lost or ends it, and nobody else's file with it; those
-// who read nothing don't hold anybody up.
+// A message that is invalid for a umad is lost or ends that file, but no other program's. Programs that don't read
+// delay nobody.
 func TestStrangers(t *testing.T) {
 	s := subnet(t)
 	good := open(t, s, 0, false)
@@ -310,8 +309,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A subnet manager's file makes its port the subnet manager's until it is closed, and the
-// change is told.
+// A subnet manager's open file makes its port the subnet manager's until it is closed, and other programs are
+// notified.
 func TestManager(t *testing.T) {
 	var mu sync.Mutex
 	var shown fabric.Shown

@@ -17,18 +17,18 @@ import (
 	"urdma/verbs/abi"
 )
 
-// addrFrom4 makes an Addr of an IPv4 address and a port number.
+// addrFrom4 makes an Addr from an IPv4 address and a port number.
 func addrFrom4(ip [4]byte, port uint16) abi.Addr {
 	a, _ := abi.AddrFrom(netip.AddrPortFrom(netip.AddrFrom4(ip), port)) // an IPv4 address has no zone to refuse
 	return a
 }
 
-// owned is what an id's connection has as its owner.
+// owned is the owner of an id's connection.
 type owned struct{ id *cm.ID }
 
 func (o owned) Owner() *cm.ID { return o.id }
 
-// TestCaptureFilter: each field of the filter alone, and what a stranger may see.
+// TestCaptureFilter: each field of the filter by itself, and the frames that a stranger may see.
 func TestCaptureFilter(t *testing.T) {
 	e := engine.New(engine.Config{})
 	us, them := [4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2}
@@ -95,8 +95,8 @@ func TestCaptureFilter(t *testing.T) {
 	}
 }
 
-// TestCaptureRoom: one user can't have all captures that there are for who does not
-// see all, and the last place is for who does.
+// TestCaptureRoom: one user who does not see everything can't have all captures, and the last place is reserved for a
+// user who does.
 func TestCaptureRoom(t *testing.T) {
 	a, b, admin := &account.Owner{UID: 1000}, &account.Owner{UID: 1001}, &account.Owner{UID: 0, Admin: true}
 	for _, c := range []struct {
@@ -124,8 +124,8 @@ func TestCaptureRoom(t *testing.T) {
 	}
 }
 
-// TestEventsAreTheirOwners: a trace has the events that its viewer may see and has
-// asked for; bookmarks pass every filter but that of the user.
+// TestEventsAreTheirOwners: a trace has the events that its viewer may see and has requested; bookmarks pass every
+// filter except the user's.
 func TestEventsAreTheirOwners(t *testing.T) {
 	mine, other, admin := &account.Owner{UID: 1000, PID: 100}, &account.Owner{UID: 1001, PID: 200},
 		&account.Owner{Admin: true}

@@ -10,7 +10,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// endedClient is a client of a user that has ended; failed: for a reason.
+// endedClient returns an ended client of a user; failed: with a reason.
 func endedClient(w *worker, uid, pid int, failed bool) *client {
 	_, c := watched(sessionOf(uid, pid), w)
 	c.recorder.Note(1, &abi.TraceEvent{Kind: abi.TraceState})
@@ -20,8 +20,7 @@ func endedClient(w *worker, uid, pid int, failed bool) *client {
 	return c
 }
 
-// TestEndedClients: those that have failed are kept, so many of a user and in all, and
-// nobody sees another user's.
+// TestEndedClients: failed clients are kept, up to limits per user and in total, and nobody sees another user's.
 func TestEndedClients(t *testing.T) {
 	s := &control.Server{Workers: []*control.Worker{{Engine: engine.New(engine.Config{})}},
 		Log: slog.New(slog.DiscardHandler)}

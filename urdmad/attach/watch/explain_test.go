@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExplainToTheTarget: a reason is worded for who asked; the side that refused is told so.
+// TestExplainToTheTarget: a reason addresses the end that asks, so the end that refused gets another text.
 func TestExplainToTheTarget(t *testing.T) {
 	for text, want := range map[string]string{
 		"RDMA Write of 64 bytes":    "queue pair 0e8176: 0x1100, the peer has no memory that the rkey of an RDMA Write names\n  RDMA Write of 64 bytes\n",

@@ -14,7 +14,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// watchAll has clients watched, who log to a handler.
+// watchAll attaches package watch to clients, which log to a handler.
 func watchAll(log slog.Handler, clients ...*enginetest.Client) {
 	for _, c := range clients {
 		w := &worker{Worker: &control.Worker{Engine: c.Host.Engine}}
@@ -22,7 +22,7 @@ func watchAll(log slog.Handler, clients ...*enginetest.Client) {
 	}
 }
 
-// reasons are what a client's recorder has of why something failed, as number: text.
+// reasons returns a client's recorded reasons, as number: text.
 func reasons(c *enginetest.Client) (out []string) {
 	events := watcherOf(&c.E.Client).recorder.Events(func(t clock.Time) int64 { return int64(t) })
 	recorder.Sort(events)
@@ -34,9 +34,8 @@ func reasons(c *enginetest.Client) (out []string) {
 	return out
 }
 
-// TestWhy: each mistake has its number in vendor_err, and the recorders of both ends
-// tell once, in the API's words, what was wrong. Of memory that the requester did not
-// name it is told nothing where the peer belongs to somebody else.
+// TestWhy: each mistake has its number in vendor_err, and the recorders of both ends have the cause once, in the
+// API's words. The requester learns nothing about memory that it did not name, if the peer belongs to another user.
 func TestWhy(t *testing.T) {
 	remote := func(at int, w func(*enginetest.Region) abi.SQE) func(*testing.T, *whyScene) {
 		return func(_ *testing.T, s *whyScene) {
@@ -127,13 +126,13 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// whyScene is two connected queue pairs and a region of each side's.
+// whyScene is two connected queue pairs, and a region on each side.
 type whyScene struct {
 	a, b         *enginetest.QP
 	mine, theirs *enginetest.Region
 }
 
-// TestWhyOfOwnUser: programs of one user on one urdmad are told of each other's memory.
+// TestWhyOfOwnUser: programs of one user on one urdmad learn of each other's memory.
 func TestWhyOfOwnUser(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 92})
 	a, b := w.Pair(true, nil)
@@ -148,8 +147,8 @@ func TestWhyOfOwnUser(t *testing.T) {
 	}
 }
 
-// TestWhyOfOthersMemory: whoever guesses, or has a peer that guesses, the key of memory of
-// another client is told no more of it than of a key of nothing.
+// TestWhyOfOthersMemory: a program that guesses the key of another client's memory, or whose peer guesses it, learns
+// no more than about a key of no region.
 func TestWhyOfOthersMemory(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		for name, post := range map[string]func(a, b *enginetest.QP, secret, mine *enginetest.Region){
@@ -195,7 +194,7 @@ func TestWhyOfOthersMemory(t *testing.T) {
 	}
 }
 
-// TestWhyOfTheOldest: of several sends whose lists are wrong the one that fails is told of.
+// TestWhyOfTheOldest: if the lists of several sends are wrong, the reason is about the one that fails.
 func TestWhyOfTheOldest(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 94})
 	a, b := w.Pair(true, nil)

@@ -16,7 +16,7 @@ import (
 	"urdma/wire"
 )
 
-// packetTo makes a frame that carries a TRP packet.
+// packetTo makes a frame with a TRP packet.
 func packetTo(src, dst netip.AddrPort, packet []byte) []byte {
 	var h wire.UDPHeader
 	h.Init(wire.MAC{2, 1}, wire.MAC{2, 2}, src.Addr().As4(), dst.Addr().As4(), src.Port(), dst.Port())
@@ -34,9 +34,8 @@ func requestPacket(e wire.TRPExtension) []byte {
 	return b
 }
 
-// TestCaptureOfNumbers: frames of UDP port number 30034 are shown to who has the
-// queue pair that they name, and to a listener on that port number only if they
-// are rdma_cm's.
+// TestCaptureOfNumbers: frames of UDP port number 30034 are shown to the owner of the queue pair that they name, and
+// to a listener on that port number only if they belong to rdma_cm.
 func TestCaptureOfNumbers(t *testing.T) {
 	e := engine.New(engine.Config{})
 	us, them := netip.MustParseAddrPort("10.9.0.1:30034"), netip.MustParseAddrPort("10.9.0.2:30034")
@@ -67,7 +66,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 		name   string
 		packet []byte
 		out    bool
-		sees   int // who sees it, 0 for nobody
+		sees   int // who sees it, 0: nobody
 	}{
 		{"datagram in", datagram(ours, theirs), false, has},
 		{"datagram out", datagram(theirs, ours), true, has},
@@ -93,7 +92,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 			}
 		}
 	}
-	for _, end := range []*qp.Connection{{QP: q}, {}} { // made up for a datagram within this urdmad
+	for _, end := range []*qp.Connection{{QP: q}, {}} { // synthesized for a datagram within this urdmad
 		s := tap.Sight{Our: us, Peer: us, Local: true, Conn: &qp.Connection{}, Other: end}
 		for _, uid := range []int{has, listens, neither} {
 			filter := &capture{w: w, viewer: &account.Owner{UID: uid},

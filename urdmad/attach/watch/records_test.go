@@ -13,7 +13,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestRecordsAreBounded: of too many files the newest stay, of too long a recorder its end.
+// TestRecordsAreBounded: of too many files the newest remain, of too long a recorder its end.
 func TestRecordsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	r := NewRecords(dir, slog.New(slog.DiscardHandler))

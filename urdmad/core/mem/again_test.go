@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// inUse counts the views that some mapping is of.
+// inUse returns the number of views that are in use.
 func (s *Space) inUse() (n int) {
 	for _, w := range s.views {
 		if w.refs > 0 {
@@ -15,8 +15,8 @@ func (s *Space) inUse() (n int) {
 	return n
 }
 
-// TestMapAgain: pages are entered once for all regions that cover them, and again
-// when none has.
+// TestMapAgain: pages are entered into page tables once for all regions that cover them, and again after none has
+// covered them.
 func TestMapAgain(t *testing.T) {
 	const n = 1 << 20
 	s := space(t, 64<<20)

@@ -2,7 +2,7 @@ package mem
 
 import "testing"
 
-// TestAtomicOp: masks as RFC 7306 section 5.1 has them.
+// TestAtomicOp: masks as in RFC 7306 section 5.1.
 func TestAtomicOp(t *testing.T) {
 	const all = ^uint64(0)
 	for _, c := range []struct {

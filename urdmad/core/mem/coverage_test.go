@@ -18,7 +18,7 @@ func (m *model) add(s span, by int) (fresh int) {
 	return fresh
 }
 
-// agree holds the runs against the model, and that there are no more than needed.
+// agree compares the runs with the model, and checks that there are no more than needed.
 func (c *coverage) agree(m *model) bool {
 	count, next, runs := 0, 0, 0
 	for at, want := range m {
@@ -80,7 +80,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestNeighboursAreOneRun: many regions side by side take no more room than one.
+// TestNeighboursAreOneRun: many adjacent regions take no more room than one.
 func TestNeighboursAreOneRun(t *testing.T) {
 	var c coverage
 	for i := range uint64(1000) {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestHugePagesFit: a file's huge pages lie in a view where the kernel can map each by one entry.
+// TestHugePagesFit: a file's huge pages are placed in a view so that the kernel can map each by one entry.
 func TestHugePagesFit(t *testing.T) {
 	s := space(t, 4*viewAlign)
 	for at := uint64(0); at < 4*viewAlign; at += viewAlign {

@@ -14,7 +14,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// memfd makes a file of n bytes with the seals given.
+// memfd makes a file of n bytes with the given seals.
 func memfd(t *testing.T, n int64, seals int) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("test", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
@@ -97,8 +97,8 @@ func TestMapRanges(t *testing.T) {
 	}
 }
 
-// TestWindowsAreShared: neighbours share a mapping, and the last region's end
-// takes it away, but not before work in progress has released it.
+// TestWindowsAreShared: neighbouring regions share a mapping. It is unmapped with the last region, but not before
+// work in progress has released it.
 func TestWindowsAreShared(t *testing.T) {
 	s := space(t, 128<<20)
 	table := NewTable(rand.NewPCG(1, 1))
@@ -132,7 +132,7 @@ func TestWindowsAreShared(t *testing.T) {
 	if len(s.views) != 1 || !last.Dead() || last.Bytes(7<<14, 4) == nil {
 		t.Fatal("a region that is held lost its pages")
 	}
-	last.Bytes(7<<14, 4)[0] = 1 // would fault if it had
+	last.Bytes(7<<14, 4)[0] = 1 // would fault if it had been unmapped
 	last.Release()
 	if s.inUse() != 0 || table.Len() != 0 {
 		t.Errorf("%d views and %d regions are left", s.inUse(), table.Len())
@@ -240,8 +240,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableGrowsInSteps: an Insert moves few regions, however many there are: the worker
-// waits for it.
+// TestTableGrowsInSteps: an Insert moves few regions, whatever the size of the table, because the worker waits for
+// it.
 func TestTableGrowsInSteps(t *testing.T) {
 	table := NewTable(rand.NewPCG(7, 8))
 	known := map[*segment]bool{table.segments[0]: true}
@@ -261,8 +261,7 @@ func TestTableGrowsInSteps(t *testing.T) {
 	}
 }
 
-// TestSTagsAreHardToGuess: every bit of an STag is as often set as not, also while
-// there are few.
+// TestSTagsAreHardToGuess: every bit of an STag is set about half of the time, also while there are few.
 func TestSTagsAreHardToGuess(t *testing.T) {
 	const n = 4000
 	var set [32]int
@@ -334,8 +333,7 @@ func TestZeroAccessAllowsReading(t *testing.T) {
 	}
 }
 
-// Replace leaves no moment in which the STag names nothing, and the old region
-// is dead for work that still holds it.
+// Replace leaves no moment in which the STag names nothing. Work that still holds the old region finds it invalid.
 func TestReplace(t *testing.T) {
 	table := NewTable(rand.NewPCG(1, 2))
 	s := NewSpace(nil)
@@ -354,7 +352,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("old dead: %v, new dead: %v", old.Dead(), r.Dead())
 	}
 	old.Release()
-	table.Remove(old) // its STag is another's now
+	table.Remove(old) // its STag names another region now
 	if table.Lookup(r.STag) != r {
 		t.Error("removing the old region took the new one's STag")
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNull: a null region has every address, reads as 0 and grants peers nothing.
+// TestNull: a null region has every address, reads as 0 and gives peers no rights.
 func TestNull(t *testing.T) {
 	r, err := NewNull(7)
 	if err != nil {

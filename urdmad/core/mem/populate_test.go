@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// faults is how often fn made this thread fault.
+// faults returns the number of faults that fn causes on this thread.
 func faults(t *testing.T, fn func()) int64 {
 	t.Helper()
 	var before, after unix.Rusage
@@ -21,8 +21,7 @@ func faults(t *testing.T, fn func()) int64 {
 	return after.Minflt + after.Majflt - before.Minflt - before.Majflt
 }
 
-// TestPopulate: pages that the client has are touched without a fault, and those
-// that it has not are left to it.
+// TestPopulate: existing pages of the client are touched without a fault; missing ones are not touched.
 func TestPopulate(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -31,7 +30,7 @@ func TestPopulate(t *testing.T) {
 	s := space(t, int64(pages*page))
 	fd := int(s.files[1].Fd())
 	if _, err := unix.Pwrite(fd, make([]byte, present*page), int64(first*page)); err != nil {
-		t.Fatal(err) // written, as a client's pages are: what is only allocated counts as a hole
+		t.Fatal(err) // written, as a client's pages are: pages that are only allocated count as holes
 	}
 	m, err := s.Map(1, page/2, pages*page-page)
 	if err != nil {
@@ -45,7 +44,7 @@ func TestPopulate(t *testing.T) {
 		for i := uint64(first); i < first+present; i++ {
 			m.Bytes[i*page]++
 		}
-	}); n > present/4 { // an emulator (test/arm64) has some of its own
+	}); n > present/4 { // an emulator (test/arm64) has some faults of its own
 		t.Errorf("%d faults in %d pages", n, present)
 	}
 	var st unix.Stat_t
@@ -54,8 +53,7 @@ func TestPopulate(t *testing.T) {
 	}
 }
 
-// TestPopulateNothing: a file that is gone, a range without bytes and one of
-// holes alone are no trouble.
+// TestPopulateNothing: a deleted file, a range without bytes and one with holes only cause no error.
 func TestPopulateNothing(t *testing.T) {
 	s := space(t, 1<<20)
 	m, err := s.Map(1, 0, 1<<20)

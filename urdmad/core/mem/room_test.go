@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNullWhenThereIsRoom: address space that was short when the first null region was
-// asked for is looked for again. The limit is a process's, so the test has one of its
-// own.
+// TestNullWhenThereIsRoom: if there was no address space for the first null region, a later request tries again. The
+// limit applies to a process, so the test has its own.
 func TestNullWhenThereIsRoom(t *testing.T) {
 	if os.Getenv("URDMA_TEST_LIMIT") == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestNullWhenThereIsRoom$", "-test.v")

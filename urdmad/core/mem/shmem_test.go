@@ -21,13 +21,13 @@ func openFile(t *testing.T, path string, flags int) *os.File {
 	return f
 }
 
-// TestShmemAlone: of a program's files those are taken whose pages make nobody wait, and
-// which the program itself may write.
+// TestShmemAlone: urdmad maps only files of a program whose pages are available without waiting, and which the
+// program itself may write.
 func TestShmemAlone(t *testing.T) {
 	shm := filepath.Join("/dev/shm", filepath.Base(t.TempDir())+t.Name())
 	good := openFile(t, shm, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
 	t.Cleanup(func() { os.Remove(shm) })
-	plain := filepath.Join("testdata", t.Name()) // a disk's, or what the checkout lies on
+	plain := filepath.Join("testdata", t.Name()) // on a disk, or the checkout's file system
 	if err := os.MkdirAll("testdata", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func idOf(t *testing.T, f *os.File) FileID {
 	return FileID{unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino}
 }
 
-// TestMapFile: regions of one file share a mapping, by whichever descriptors they come;
-// nothing of the file is kept behind the last of them.
+// TestMapFile: regions of one file share a mapping, whichever descriptors they come with. After the last region
+// nothing of the file is kept.
 func TestMapFile(t *testing.T) {
 	s := NewSpace(nil)
 	t.Cleanup(s.Close)
@@ -118,7 +118,7 @@ func TestMapFile(t *testing.T) {
 	}
 }
 
-// TestExporter: a dma-buf is of the exporter that the kernel names, whatever the buffer is called.
+// TestExporter: the exporter of a dma-buf is the one that the kernel names, whatever the buffer's name.
 func TestExporter(t *testing.T) {
 	const head = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t7\n"
 	for info, want := range map[string]string{

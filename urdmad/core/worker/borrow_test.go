@@ -9,8 +9,7 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// plainLoop counts its turns in a variable that nothing guards but that one at a
-// time runs the loop.
+// plainLoop counts its turns in an unguarded variable: only one thread at a time may run the loop.
 type plainLoop struct {
 	fakeLoop
 	n     int64
@@ -71,7 +70,7 @@ func TestWakingWorkerGoesFirst(t *testing.T) {
 						return false, clock.Never
 					})
 				})
-				time.Sleep(100 * time.Microsecond) // not needed; it has both wait
+				time.Sleep(100 * time.Microsecond) // not needed; lets both wait
 				return false, clock.Never
 			})
 		})
@@ -82,8 +81,7 @@ func TestWakingWorkerGoesFirst(t *testing.T) {
 	}
 }
 
-// TestBorrowWakes: a worker that would sleep for ever takes a turn when there is
-// work, or a deadline, that there was not when it fell asleep.
+// TestBorrowWakes: a worker that would sleep for ever takes a turn if it has new work, or a new deadline.
 func TestBorrowWakes(t *testing.T) {
 	p := DefaultPolicy()
 	p.MaxSleep = 3600 * clock.Second
@@ -103,7 +101,7 @@ func TestBorrowWakes(t *testing.T) {
 	eventually(t, "what was due is done", func() bool { return l.finished() == 2 })
 }
 
-// TestBorrowOfNobody: a worker that does not run has no place to lend.
+// TestBorrowOfNobody: a worker that does not run can't be borrowed.
 func TestBorrowOfNobody(t *testing.T) {
 	w, err := New(&fakeLoop{}, DefaultPolicy(), Hooks{})
 	if err != nil {

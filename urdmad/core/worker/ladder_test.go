@@ -32,9 +32,9 @@ func TestLadderFromWorkToSleep(t *testing.T) {
 	l := testLadder(0)
 	expect(t, l, 10*us, true, clock.Never, stepTurn, 0)
 	expect(t, l, 11*us, false, clock.Never, stepYield, 0)
-	l.yielded(11*us, 13*us) // somebody else ran
+	l.yielded(11*us, 13*us) // another thread ran
 	expect(t, l, 13*us, false, clock.Never, stepYield, 0)
-	l.yielded(13*us, 13*us+500) // nobody else
+	l.yielded(13*us, 13*us+500) // no other thread ran
 	expect(t, l, 14*us, false, clock.Never, stepTurn, 0)
 	expect(t, l, 13*us+500+2*us, false, clock.Never, stepYield, 0)
 	expect(t, l, 60*us, false, clock.Never, stepSleep, 60*us+100*ms)
@@ -43,8 +43,7 @@ func TestLadderFromWorkToSleep(t *testing.T) {
 	expect(t, l, 72*us, false, 5*ms, stepYield, 0)
 }
 
-// TestLadderSleepsLongWhileIdle: nothing but a deadline shortens the sleeps of a worker
-// that has had no work for a while.
+// TestLadderSleepsLongWhileIdle: only a deadline shortens the sleeps of a worker that has had no work for a while.
 func TestLadderSleepsLongWhileIdle(t *testing.T) {
 	l := testLadder(0)
 	l.next(0, true, clock.Never)
@@ -87,7 +86,7 @@ func TestLadderSleepsWhereItIsCrowded(t *testing.T) {
 	for range 7 {
 		l.yielded(11*us, 11*us+400)
 		l.missed(11*us + 400)
-		expect(t, l, 12*us, false, clock.Never, stepYield, 0) // at once, no spin
+		expect(t, l, 12*us, false, clock.Never, stepYield, 0) // at once, without spinning
 	}
 	l.yielded(12*us, 12*us+400)
 	l.missed(12*us + 400)
@@ -101,8 +100,8 @@ func TestLadderSleepsWhereItIsCrowded(t *testing.T) {
 	}
 }
 
-// TestLadderYieldsOnWhereOneMeets: a yield that gave the core away after some that did
-// not shows that there is somebody whom yields meet.
+// TestLadderYieldsOnWhereOneMeets: a yield that gives the core away after some that did not shows that yields do run
+// another thread.
 func TestLadderYieldsOnWhereOneMeets(t *testing.T) {
 	l := testLadder(0)
 	now := 10 * us
@@ -153,8 +152,7 @@ func TestNapDoublesAndWorkResetsIt(t *testing.T) {
 	}
 }
 
-// Whatever happens, a worker never sleeps past a deadline or the bound of sleeps, and
-// never does anything but turn while it is busy.
+// In all cases a worker never sleeps past a deadline or the bound of sleeps, and only turns while it is busy.
 func TestLadderProperties(t *testing.T) {
 	const seed = 20240611
 	t.Logf("seed %d", seed)

@@ -50,8 +50,8 @@ func TestPolicyOnMachine(t *testing.T) {
 	}
 }
 
-// TestMeasure: each of the costs is found, and the caller's thread is as before.
-// Which they are depends on the machine; a yield is only known where one was alone.
+// TestMeasure: each of the costs is found, and the caller's thread is unchanged. The values depend on the machine; a
+// yield's cost is known only if no other thread ran in it.
 func TestMeasure(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

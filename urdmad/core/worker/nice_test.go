@@ -7,19 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNiceWithoutPrivilege: a worker runs without the nice value that the kernel
-// refuses, and says so.
+// TestNiceWithoutPrivilege: a worker runs without the nice value that the kernel refuses, and logs it.
 func TestNiceWithoutPrivilege(t *testing.T) {
 	var th thread
 	result := make(chan error)
-	go func() { // its thread ends with it
+	go func() { // the thread ends with the goroutine
 		runtime.LockOSThread()
 		h, none := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 		if err := unix.Capset(&h, &none[0]); err != nil {
 			result <- err
 			return
 		}
-		own, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 less the nice value: the system call's, not libc's
+		own, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the system call returns 20 minus the nice value, unlike libc
 		if err != nil {
 			result <- err
 			return

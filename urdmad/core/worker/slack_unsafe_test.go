@@ -9,12 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTimerSlackRefused: a worker runs where a seccomp profile refuses
-// PR_SET_TIMERSLACK, and says so.
+// TestTimerSlackRefused: a worker runs under a seccomp profile that refuses PR_SET_TIMERSLACK, and logs it.
 func TestTimerSlackRefused(t *testing.T) {
 	var th thread
 	result := make(chan error)
-	go func() { // its thread, which has the filter, ends with it
+	go func() { // the thread with the filter ends with the goroutine
 		runtime.LockOSThread()
 		if err := refusePrctl(unix.PR_SET_TIMERSLACK); err != nil {
 			result <- err
@@ -31,8 +30,8 @@ func TestTimerSlackRefused(t *testing.T) {
 	}
 }
 
-// refusePrctl has the kernel answer EPERM to an option of prctl(2) on this thread
-// (seccomp(2); offsets are those of struct seccomp_data).
+// refusePrctl makes the kernel return EPERM for an option of prctl(2) on this thread (seccomp(2); offsets are those
+// of struct seccomp_data).
 func refusePrctl(option uint32) error {
 	const load, equal, answer = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
 		unix.BPF_RET | unix.BPF_K

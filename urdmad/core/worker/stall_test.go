@@ -28,7 +28,7 @@ type stallLoop struct {
 	until     Time
 	end       chan struct{}
 
-	gaps, runtimeGaps int // over a millisecond: all, and what the runtime caused
+	gaps, runtimeGaps int // over a millisecond: all, and those caused by the runtime
 	longest           Time
 	longestRuntime    Time
 	turns             int
@@ -79,11 +79,11 @@ func (l *stallLoop) settle() {
 	l.last = l.accountAt
 }
 
-// judge splits a gap: since the last account the thread ran, waited for a core,
-// or was blocked; only the last is the runtime's doing.
+// judge splits a gap: since the last account the thread ran, waited for a core, or was blocked; only the last is
+// caused by the runtime.
 func (l *stallLoop) judge(gap Time) {
 	l.gaps++
-	before, at, now := l.account, l.accountAt, Now() // before it is read what it had of its cores until then
+	before, at, now := l.account, l.accountAt, Now() // read before the new account
 	l.settle()
 	blocked := (now - at) - (l.account.ran - before.ran) - (l.account.waited - before.waited)
 	blocked = min(blocked, gap)
@@ -218,8 +218,7 @@ func prepareRuntime(t *testing.T) {
 	})
 }
 
-// A worker that sleeps in the kernel must not hold up the collector, in
-// whichever form it sleeps.
+// A sleeping worker must not delay the garbage collector, in any form of sleep.
 func TestSleepingWorkerLetsCollectorRun(t *testing.T) {
 	t.Run("letting go of the P", collectBesideSleeper)
 	t.Run("holding the P", func(t *testing.T) {
@@ -251,8 +250,8 @@ func collectBesideSleeper(t *testing.T) {
 	}
 }
 
-// A client truncates its file under a running worker while the collector works:
-// each fault ends one call and nothing else.
+// A client truncates its file under a running worker during garbage collections: each fault must end one call and
+// nothing else.
 func TestFaultsInTurnsUnderGarbageCollection(t *testing.T) {
 	defer litter(2)()
 	page := unix.Getpagesize()
@@ -285,7 +284,7 @@ func (l *faultyLoop) Turn(Time) (bool, Time) {
 func (l *faultyLoop) PrepareSleep(fds []int) ([]int, bool, bool) { return fds, false, false }
 func (l *faultyLoop) Woke()                                      {}
 
-// clientMemory is a file of some bytes, mapped, that the test can truncate.
+// clientMemory is a mapped file that the test can truncate.
 func clientMemory(t *testing.T, size int) (fd int, memory []byte) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("client", unix.MFD_CLOEXEC)

@@ -12,8 +12,8 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// fakeLoop has work whenever posts were added; like the engine it looks at them
-// again after saying that it sleeps.
+// fakeLoop has work whenever posts were added. Like the engine, it checks for them again after announcing that it
+// sleeps.
 type fakeLoop struct {
 	posts    atomic.Int64
 	sleeping atomic.Bool
@@ -219,7 +219,7 @@ func TestStopAndHooks(t *testing.T) {
 	if l.sleeping.Load() {
 		t.Error("stopped without Woke")
 	}
-	w.Wake() // after the end: nothing
+	w.Wake() // after the end: no effect
 	if err := w.Start(); !errors.Is(err, ErrStarted) {
 		t.Errorf("second start: %v, want ErrStarted", err)
 	}
