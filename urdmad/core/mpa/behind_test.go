@@ -10,8 +10,7 @@ import (
 	"urdma/wire"
 )
 
-// waiting is a queue pair of host A's with messages of a peer's that find no receive, and
-// that wait for one for ever.
+// waiting is a queue pair of host A with messages of a peer that find no receive, and wait for one without limit.
 func waiting(w *enginetest.World, messages int) (*peer, *enginetest.QP) {
 	w.T.Helper()
 	param := enginetest.Param(4, "")
@@ -27,8 +26,8 @@ func waiting(w *enginetest.World, messages int) (*peer, *enginetest.QP) {
 	return p, q
 }
 
-// TestEndBehindMessage: a peer's end is seen, and keeps no worker busy, though a message
-// in front of it waits for a receive.
+// TestEndBehindMessage: the peer's end of the stream is noticed, and keeps no worker busy, though a message in front
+// of it waits for a receive.
 func TestEndBehindMessage(t *testing.T) {
 	for name, leave := range map[string]func(p *peer){
 		"end":   func(p *peer) { _ = p.conn.CloseWrite() },

@@ -13,8 +13,8 @@ import (
 	"urdma/wire"
 )
 
-// TestSockets: every socket counts against the program whose id it is, from when the id
-// has it until it is closed, and a program that may have no more gets an error.
+// TestSockets: every socket of an id counts against the id's program until it is closed, and a program at its limit
+// gets an error.
 func TestSockets(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	a, b := w.A.NewClient(), w.B.NewClient()
@@ -69,8 +69,7 @@ func TestSockets(t *testing.T) {
 	expect(b, 0)
 }
 
-// TestGoneKeepsNothing: a peer that leaves before the program has answered takes its
-// socket along.
+// TestGoneKeepsNothing: if a peer leaves before the program has answered, its socket is closed.
 func TestGoneKeepsNothing(t *testing.T) {
 	for name, leave := range map[string]func(p *peer){"reset": (*peer).reset,
 		"end": func(p *peer) { _ = p.conn.CloseWrite() }} {
@@ -95,7 +94,7 @@ func TestGoneKeepsNothing(t *testing.T) {
 	}
 }
 
-// bigBuffers has sockets hold megabytes that nobody reads.
+// bigBuffers makes sockets that hold megabytes of unread data.
 func bigBuffers(t *testing.T) {
 	t.Helper()
 	const file = "/proc/sys/net/ipv4/tcp_rmem"
@@ -109,8 +108,8 @@ func bigBuffers(t *testing.T) {
 	t.Cleanup(func() { _ = os.WriteFile(file, was, 0) })
 }
 
-// TestTurnIsBounded: of many connections on which megabytes have come a turn takes some,
-// and the next turns take the others.
+// TestTurnIsBounded: if megabytes have arrived on many connections, a turn reads some of them and the next turns the
+// others.
 func TestTurnIsBounded(t *testing.T) {
 	if noSockets {
 		t.Skip("no network namespace")
@@ -139,7 +138,7 @@ func TestTurnIsBounded(t *testing.T) {
 			d := wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite, STag: wire.STag(dst.STag),
 				TO: dst.Base() + uint64(i*each+at)}
 			d.Put(s)
-			s[len(s)-1] = 1 // what is counted
+			s[len(s)-1] = 1 // the counted byte
 			b = append(b, p.fpdu(s)...)
 		}
 		_ = p.conn.SetWriteDeadline(time.Now().Add(5 * time.Second))

@@ -31,8 +31,7 @@ func full(w *enginetest.World, m wire.MPA) (p *peer, q *enginetest.QP, src *engi
 	return p, q, src, n
 }
 
-// TestTerminateBehindData: a Terminate goes out whole behind FPDUs that the socket had no
-// room for.
+// TestTerminateBehindData: a Terminate is sent completely after FPDUs for which the socket had no room.
 func TestTerminateBehindData(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		w := world(t, enginetest.Options{})
@@ -55,8 +54,8 @@ func TestTerminateBehindData(t *testing.T) {
 	}
 }
 
-// TestTruncatedSource: a client that truncates a file ends itself alone when a payload is copied from it, be it
-// the first of a burst or a later one.
+// TestTruncatedSource: a client that truncates a file ends only itself when a payload is copied from it, for the
+// first payload of a burst and for a later one.
 func TestTruncatedSource(t *testing.T) {
 	for _, before := range []uint64{0, 1} {
 		w := world(t, enginetest.Options{})
@@ -80,8 +79,8 @@ func TestTruncatedSource(t *testing.T) {
 	}
 }
 
-// TestMemoryChangesMeanwhile: a CRC is of the bytes that go out, though the program
-// changes them before the kernel takes them.
+// TestMemoryChangesMeanwhile: a CRC covers the bytes that are sent, though the program changes them before the kernel
+// takes them.
 func TestMemoryChangesMeanwhile(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	m := request()
@@ -91,12 +90,11 @@ func TestMemoryChangesMeanwhile(t *testing.T) {
 		src.Bytes[i] = byte(i)
 	}
 	for got := 0; got < n; {
-		got += len(p.segment()) - wire.TaggedLen // which checks the CRC
+		got += len(p.segment()) - wire.TaggedLen // segment checks the CRC
 	}
 }
 
-// TestTerminateNamesSegment: a long segment that is refused when the first of it has come
-// is named as it is.
+// TestTerminateNamesSegment: a long segment that is refused after its first part has arrived is named correctly.
 func TestTerminateNamesSegment(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	p, _, _ := connected(w, request(), enginetest.Param(4, ""))
@@ -118,8 +116,7 @@ func TestTerminateNamesSegment(t *testing.T) {
 	}
 }
 
-// TestCRCs: an FPDU that was damaged ends the connection before its message completes,
-// whether it comes whole or in pieces.
+// TestCRCs: a damaged FPDU ends the connection before its message completes, whether it arrives whole or in pieces.
 func TestCRCs(t *testing.T) {
 	for _, n := range []int{10, 3000, 60000} {
 		for _, cut := range []int{0, 2, 15, 5000, n + 16} {
@@ -163,8 +160,8 @@ func TestCRCs(t *testing.T) {
 	}
 }
 
-// TestNoReceiveForLong: a message waits for its receive for longer than a peer may be
-// silent, which it is not.
+// TestNoReceiveForLong: a message waits for its receive for longer than a peer may be silent; that does not count as
+// silence.
 func TestNoReceiveForLong(t *testing.T) {
 	w := world(t, enginetest.Options{DeathTimeout: 300 * time.Millisecond, RNRRetry: 7})
 	a, b := w.Pair(false, nil)
@@ -190,7 +187,7 @@ func TestNoReceiveForLong(t *testing.T) {
 	})
 }
 
-// TestRefusals is the Terminate for each kind of segment that is wrong.
+// TestRefusals checks the Terminate for each kind of wrong segment.
 func TestRefusals(t *testing.T) {
 	untagged := func(d wire.DDP, n int) []byte {
 		b := make([]byte, wire.UntaggedLen+n)

@@ -9,7 +9,7 @@ import (
 	"urdma/wire"
 )
 
-// talk is an engine's queue pair whose Writes a peer answers by Writes.
+// talk is an engine's queue pair whose peer answers each Write by a Write.
 type talk struct {
 	*testing.T
 	w        *enginetest.World
@@ -27,7 +27,7 @@ func newTalk(t *testing.T) *talk {
 	return &c
 }
 
-// ask posts Writes of 8 bytes, which go out.
+// ask posts and sends Writes of 8 bytes.
 func (c *talk) ask(n int) {
 	c.Helper()
 	for range n {
@@ -47,7 +47,7 @@ func (c *talk) answer() {
 	c.p.send(c.p.fpdu(b))
 }
 
-// completed checks that n Writes have completed, with success, since it was last asked.
+// completed checks that n Writes have completed successfully since the last call.
 func (c *talk) completed(n int, when string) {
 	c.Helper()
 	got := c.q.Send.Poll()
@@ -61,7 +61,7 @@ func (c *talk) completed(n int, when string) {
 	}
 }
 
-// pingPong has the peer answer until completions wait for its answers.
+// pingPong lets the peer answer until completions wait for its answers.
 func (c *talk) pingPong() {
 	c.Helper()
 	for range 5 {

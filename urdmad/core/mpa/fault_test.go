@@ -9,8 +9,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestTruncatedFile: memory that the kernel, or urdmad, can't touch ends its program's
-// connection, and no other.
+// TestTruncatedFile: memory that neither the kernel nor urdmad can access ends only its program's connection.
 func TestTruncatedFile(t *testing.T) {
 	for _, size := range []int{2000, 60000, 1 << 20} {
 		for name, operation := range map[string]func(a, b *enginetest.QP, mine, file *enginetest.Region){

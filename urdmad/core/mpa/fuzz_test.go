@@ -12,12 +12,12 @@ import (
 	"urdma/wire"
 )
 
-// The first byte of FuzzStream's data is what the rest is, and its upper bits the size of
-// the pieces in which it is sent: pieceSizes.
+// The first byte of FuzzStream's data says what follows; its upper bits give the size of the pieces in which it is
+// sent: pieceSizes.
 const (
-	fuzzSegments = 1 << iota // segments, each behind its length in two bytes; right FPDUs are made of them
-	fuzzStream               // bytes behind a right request; else the request is among them
-	fuzzCRC                  // with CRCs, of a right request
+	fuzzSegments = 1 << iota // segments, each after its length in two bytes; they are sent as right FPDUs
+	fuzzStream               // bytes after a right request; otherwise the request is among them
+	fuzzCRC                  // the right request asks for CRCs
 	fuzzShift    = 3
 )
 
@@ -26,11 +26,11 @@ var pieceSizes = [...]int{1 << 20, 1, 2, 3, 17, 100, 1000, 20000}
 // fuzzed is a program that accepts every request. Its world is used for all inputs.
 type fuzzed struct {
 	*exchange
-	child           *cm.ID // of the request that has come
+	child           *cm.ID // the request that has arrived
 	mine, forbidden *enginetest.Region
 }
 
-// unused is a port number that nobody has at any address.
+// unused returns a port number that nobody uses at any address.
 func unused(t testing.TB) uint16 {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -41,7 +41,7 @@ func unused(t testing.TB) uint16 {
 }
 
 func newFuzzed(t testing.TB) *fuzzed {
-	// the seed: STags in the corpus are as good in every process
+	// a fixed seed: STags in the corpus are valid in every process
 	w := world(t, enginetest.Options{Seed: 1, NoCapture: true})
 	z := &fuzzed{exchange: &exchange{w: w, c: w.A.NewClient()}}
 	z.send, z.recv = z.c.NewCQ(64), z.c.NewCQ(64)
@@ -64,7 +64,7 @@ func (z *fuzzed) turns() {
 	}
 }
 
-// try has a peer send data as its first byte says.
+// try sends data from a peer, as its first byte says.
 func (z *fuzzed) try(t *testing.T, data []byte) {
 	if len(data) == 0 {
 		return
@@ -110,7 +110,7 @@ func (z *fuzzed) try(t *testing.T, data []byte) {
 	}
 }
 
-// accepts has the program accept a request that has come.
+// accepts lets the program accept a request that has arrived.
 func (z *fuzzed) accepts(q *enginetest.QP) {
 	if ev, ok := z.c.Next(); ok && ev.Kind == cm.EventConnectRequest {
 		z.child = z.c.Accept(ev.Child, q, enginetest.Param(4, ""))
@@ -118,11 +118,11 @@ func (z *fuzzed) accepts(q *enginetest.QP) {
 	}
 }
 
-// leaves ends the connection: nothing of it is left.
+// leaves ends the connection and checks that nothing of it is left.
 func (z *fuzzed) leaves(t *testing.T, p *peer, q *enginetest.QP) {
 	p.reset()
 	z.turns()
-	z.accepts(q) // one that came late
+	z.accepts(q) // a late request
 	q.Destroy()
 	if z.child != nil {
 		z.c.Destroy(z.child)
@@ -137,9 +137,8 @@ func (z *fuzzed) leaves(t *testing.T, p *peer, q *enginetest.QP) {
 	z.c.DrainEvents()
 }
 
-// FuzzStream: whatever bytes a peer sends, in whatever pieces: a request and FPDUs, or
-// FPDUs behind a right request. It reaches no memory that it may not, and what it leaves
-// behind is a connection that has ended.
+// FuzzStream: a peer sends any bytes, in any pieces: a request and FPDUs, or FPDUs after a right request. It must
+// reach no memory without rights, and leave only an ended connection.
 func FuzzStream(f *testing.F) {
 	z := newFuzzed(f)
 	m := request()

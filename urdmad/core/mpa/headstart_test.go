@@ -10,8 +10,7 @@ import (
 	"urdma/wire"
 )
 
-// TestHeadStart: a peer that is no urdmad has 50 ms before the first FPDU comes, unless it
-// speaks first.
+// TestHeadStart: a peer that is no urdmad has 50 ms before the first FPDU arrives, unless it sends first.
 func TestHeadStart(t *testing.T) {
 	for _, speaks := range []bool{false, true} {
 		w := world(t, enginetest.Options{})
@@ -35,15 +34,14 @@ func TestHeadStart(t *testing.T) {
 	}
 }
 
-// TestAlwaysCRC: a port that wants CRCs asks for them and uses them, whatever the peer
-// says of them.
+// TestAlwaysCRC: a port with "crc": "always" asks for CRCs and uses them, whatever the peer asks for.
 func TestAlwaysCRC(t *testing.T) {
 	send := func(p *peer, q *enginetest.QP) {
 		p.crc = true
 		src := q.Client.Register(4096, rw)
 		q.Post(abi.SQE{WRID: 1, Opcode: abi.WRSend, Flags: abi.SendSignaled}, src.SGE(0, 4096))
 		for n := 0; n < 4096; {
-			n += len(p.segment()) - wire.UntaggedLen // which checks the CRC
+			n += len(p.segment()) - wire.UntaggedLen // segment checks the CRC
 		}
 	}
 	t.Run("passive", func(t *testing.T) {

@@ -15,10 +15,10 @@ func TestMain(m *testing.M) {
 
 var (
 	noSockets bool
-	port      = uint16(8000) // that host A listens on: another for each world, as nobody closes an engine's sockets
+	port      = uint16(8000) // of host A's listener: each world has another, since sockets stay open
 )
 
-// world is two engines that are connected over TCP.
+// world makes two engines that are connected over TCP.
 func world(t testing.TB, o enginetest.Options) *enginetest.World {
 	t.Helper()
 	if noSockets {

@@ -15,14 +15,13 @@ import (
 	"urdma/wire"
 )
 
-// mutationStride is of how many mutations a short test tries one; a prime number, so that each kind
-// of them has its turn.
+// mutationStride makes a short test try only each nth mutation: a prime number, so that each kind has its turn.
 const mutationStride = 101
 
-// mutated is a program whose peer sends segments of every kind, and one of them changed.
+// mutated is a program whose peer sends segments of every kind, one of them changed.
 type mutated struct {
 	*fuzzed
-	hidden *enginetest.Region // of the program's own, without rights for the peer
+	hidden *enginetest.Region // of the program itself, without rights for the peer
 	tried  uint64
 }
 
@@ -35,8 +34,8 @@ func newMutated(t *testing.T) *mutated {
 	return m
 }
 
-// segments are right, in this order, to a queue pair that has posted three receives and, as its
-// first work request, a Read of 5000 bytes, whose request asked for sink.
+// segments returns segments that are right, in this order, for a queue pair that has posted three receives and, as
+// its first work request, a Read of 5,000 bytes, whose request named sink.
 func (m *mutated) segments(sink wire.STag) (list [][]byte) {
 	add := func(d wire.DDP, body []byte) {
 		b := make([]byte, wire.UntaggedLen, wire.UntaggedLen+len(body))
@@ -80,7 +79,7 @@ func (m *mutated) mutations(segments [][]byte, i int) (list []func(p *peer) []by
 	}
 	change := func(do func(b []byte) []byte) {
 		changed := do(slices.Clone(segments[i]))
-		for _, all := range [][][]byte{ // in its place, before it, behind it
+		for _, all := range [][][]byte{ // instead of it, before it, after it
 			slices.Concat(segments[:i], [][]byte{changed}, segments[i+1:]),
 			slices.Concat(segments[:i], [][]byte{changed}, segments[i:]),
 			slices.Concat(segments[:i+1], [][]byte{changed}, segments[i+1:]),
@@ -132,7 +131,7 @@ func (m *mutated) mutations(segments [][]byte, i int) (list []func(p *peer) []by
 	return list
 }
 
-// run has a peer send a stream, and leave.
+// run sends a stream from a peer, and leaves.
 func (m *mutated) run(t *testing.T, crc bool, i, k int) {
 	m.w.T = t
 	p, q := dial(m.w), m.qp()
@@ -148,7 +147,7 @@ func (m *mutated) run(t *testing.T, crc bool, i, k int) {
 	p.reply(true)
 	var d wire.DDP
 	var read wire.ReadRequest
-	first := make([]byte, wire.TaggedLen) // before it nothing is sent
+	first := make([]byte, wire.TaggedLen) // nothing is sent before it
 	(&wire.DDP{Tagged: true, Last: true, Op: wire.OpWrite}).Put(first)
 	_ = p.conn.SetWriteDeadline(time.Time{})
 	if _, err := p.conn.Write(p.fpdu(first)); err != nil {
@@ -189,9 +188,9 @@ func (m *mutated) run(t *testing.T, crc bool, i, k int) {
 	}
 }
 
-// TestMutations: a peer sends segments of every kind, one of them changed in one field, in its
-// place or besides. It reaches no memory that it may not, every work request completes once, and
-// nothing is left of the connection.
+// TestMutations: a peer sends segments of every kind; in one, or in an additional copy of one, one field is changed.
+// The peer must reach no memory without rights, every work request must complete once, and nothing may be left of the
+// connection.
 func TestMutations(t *testing.T) {
 	m := newMutated(t)
 	segments := m.segments(1)

@@ -9,7 +9,7 @@ import (
 	"urdma/wire"
 )
 
-// TestOlderRevision: a peer that does not take revision 2 is asked by revision 1, once.
+// TestOlderRevision: a peer that does not accept revision 2 is asked again with revision 1, once.
 func TestOlderRevision(t *testing.T) {
 	older := wire.MPA{Reply: true, Reject: true, Revision: 1}
 	for name, refuse := range map[string]func(p *peer){
@@ -76,8 +76,7 @@ func TestRejectIsFinal(t *testing.T) {
 	}
 }
 
-// TestSlowProgram: a peer's program may take its time to answer, as long as its host is
-// there; so may ours.
+// TestSlowProgram: a program may take its time to answer as long as its host is there, the peer's and ours.
 func TestSlowProgram(t *testing.T) {
 	t.Run("the peer's", func(t *testing.T) {
 		w := world(t, enginetest.Options{})

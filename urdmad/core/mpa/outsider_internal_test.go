@@ -9,7 +9,7 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// TestTellOutsider: of peers that the list shuts out the log has one in a minute.
+// TestTellOutsider: of peers that ports[].allow excludes, at most one per minute is logged.
 func TestTellOutsider(t *testing.T) {
 	var out strings.Builder
 	c := &clock.Clock{Now: clock.Second}

@@ -21,7 +21,7 @@ import (
 type peer struct {
 	w    *enginetest.World
 	conn *net.TCPConn
-	in   []byte // what has come
+	in   []byte // received data
 	end  error  // how the stream has ended
 	crc  bool
 }
@@ -29,7 +29,7 @@ type peer struct {
 // dial connects to host A.
 func dial(w *enginetest.World) *peer {
 	w.T.Helper()
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { // a small window: the engine soon has to wait
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { // a small window: the engine has to wait
 		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 64<<10) })
 	}}
 	c, err := d.Dial("tcp", enginetest.At(w.A.Addr, port).String())
@@ -74,7 +74,7 @@ func (p *peer) read() bool {
 	return p.end == nil
 }
 
-// await reads until there are n bytes, and takes them.
+// await reads until there are n bytes, and removes them.
 func (p *peer) await(n int) []byte {
 	p.w.T.Helper()
 	p.w.Until("bytes of the engine's", time.Minute, func() bool {
@@ -89,7 +89,7 @@ func (p *peer) await(n int) []byte {
 	return b
 }
 
-// reply takes the engine's request or reply.
+// reply reads the engine's request or reply.
 func (p *peer) reply(reply bool) (m wire.MPA) {
 	p.w.T.Helper()
 	head := p.await(wire.MPALen)
@@ -104,7 +104,7 @@ func (p *peer) reply(reply bool) (m wire.MPA) {
 	return m
 }
 
-// segment takes the next FPDU, whose CRC is checked.
+// segment reads the next FPDU and checks its CRC.
 func (p *peer) segment() []byte {
 	p.w.T.Helper()
 	head := p.await(wire.FPDUHeaderLen)
@@ -121,7 +121,7 @@ func (p *peer) segment() []byte {
 	return rest[:n]
 }
 
-// fpdu makes one.
+// fpdu makes an FPDU.
 func (p *peer) fpdu(segment []byte) []byte {
 	b := binary.BigEndian.AppendUint16(nil, uint16(len(segment)))
 	b = append(b, segment...)
@@ -145,14 +145,14 @@ func (p *peer) reset() {
 	_ = p.conn.Close()
 }
 
-// requested has the engine's program hear of a request.
+// requested waits until the engine's program has got a request.
 func (p *peer) requested(c *enginetest.Client, m wire.MPA) *cm.ID {
 	p.w.T.Helper()
 	p.frame(&m)
 	return c.Event(cm.EventConnectRequest, time.Minute).Child
 }
 
-// connected is a queue pair of host A's with a connection to a peer.
+// connected is a queue pair of host A with a connection to a peer.
 func connected(w *enginetest.World, m wire.MPA, param *cm.Param) (*peer, *enginetest.QP, *cm.ID) {
 	w.T.Helper()
 	c := w.A.NewClient()
@@ -169,7 +169,7 @@ func connected(w *enginetest.World, m wire.MPA, param *cm.Param) (*peer, *engine
 	return p, q, id
 }
 
-// request is one of siw's.
+// request returns a request of siw.
 func request() wire.MPA {
 	return wire.MPA{Revision: 2, Enhanced: true, IRD: 4, ORD: 4, Long: true, PrivateData: []byte("hello")}
 }
@@ -188,8 +188,8 @@ func idle(w *enginetest.World) {
 	w.T.Error("the engine never comes to rest")
 }
 
-// TestResetBeforeAnswer: a peer that has gone before the program answers must not keep
-// the worker busy; the program hears of it when it accepts.
+// TestResetBeforeAnswer: a peer that has left before the program answers must not keep the worker busy; the program
+// learns of it when it accepts.
 func TestResetBeforeAnswer(t *testing.T) {
 	for name, leave := range map[string]func(p *peer){"reset": (*peer).reset,
 		"end": func(p *peer) { _ = p.conn.CloseWrite() }} {
@@ -210,8 +210,7 @@ func TestResetBeforeAnswer(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors: connections that can't be accepted wait in the kernel, and the
-// worker sleeps meanwhile.
+// TestNoDescriptors: connections that can't be accepted wait in the kernel, and the worker sleeps during that time.
 func TestNoDescriptors(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	c := w.A.NewClient()
@@ -231,7 +230,7 @@ func TestNoDescriptors(t *testing.T) {
 	p.requested(c, request())
 }
 
-// TestMarkersInReply: a peer that wants markers gets none of our FPDUs.
+// TestMarkersInReply: a peer that asks for markers gets no FPDUs.
 func TestMarkersInReply(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	l := listening(w)
@@ -251,7 +250,7 @@ func TestMarkersInReply(t *testing.T) {
 	}
 }
 
-// listener is a peer that connections are made to.
+// listener is a peer to which connections are made.
 type listener struct {
 	w *enginetest.World
 	*net.TCPListener
@@ -267,7 +266,7 @@ func listening(w *enginetest.World) listener {
 	return listener{w, l}
 }
 
-// accept takes the engine's next connection.
+// accept accepts the engine's next connection.
 func (l listener) accept() *peer {
 	l.w.T.Helper()
 	p := &peer{w: l.w}
@@ -330,8 +329,8 @@ func TestReadyToReceive(t *testing.T) {
 	}
 }
 
-// TestSilentPeers: peers that ask for nothing, or were refused and don't leave, are
-// bounded, leave in the end, and keep nobody out.
+// TestSilentPeers: the number of peers that send no request, or were refused and don't leave, is limited. They are
+// closed in the end, and don't keep others out.
 func TestSilentPeers(t *testing.T) {
 	refused := request()
 	refused.Markers = true
@@ -370,8 +369,8 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// TestDisconnectWhileAccepting: the program gives a connection up that it has accepted
-// and whose peer still has to say that it is a urdmad.
+// TestDisconnectWhileAccepting: the program disconnects a connection that it has accepted before the peer has shown
+// whether it is a urdmad.
 func TestDisconnectWhileAccepting(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	c := w.A.NewClient()
@@ -392,8 +391,8 @@ func TestDisconnectWhileAccepting(t *testing.T) {
 	}
 }
 
-// TestGoneWhileWaiting: of a peer that has gone while its request waited for room in a
-// listener's backlog nothing is left, and the program does not hear of it.
+// TestGoneWhileWaiting: if a peer leaves while its request waits for room in a listener's backlog, nothing of it is
+// left, and the program does not see it.
 func TestGoneWhileWaiting(t *testing.T) {
 	w := world(t, enginetest.Options{})
 	c := w.A.NewClient()

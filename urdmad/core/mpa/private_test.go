@@ -12,12 +12,12 @@ import (
 	"urdma/wire"
 )
 
-// privates are private data of every length that a frame has room for, by revision; of
-// few lengths without URDMA_LONG.
+// privates returns private data of every length that fits a frame of the revision; without URDMA_LONG only of few
+// lengths.
 func privates(revision uint8) (all [][]byte) {
 	most := wire.MaxMPAPrivate
 	if revision == 2 {
-		most -= 4 // IRD and ORD
+		most -= 4 // for IRD and ORD
 	}
 	for n := range most + 1 {
 		if os.Getenv("URDMA_LONG") == "" && n > 4 && n < most-4 && n%101 != 0 {
@@ -32,8 +32,8 @@ func privates(revision uint8) (all [][]byte) {
 	return all
 }
 
-// TestPrivateData: private data of every length comes and goes whole with requests,
-// accepts and rejects, by both revisions.
+// TestPrivateData: private data of every length arrives completely, in both directions, in requests, accepts and
+// rejects, with both revisions.
 func TestPrivateData(t *testing.T) {
 	for _, revision := range []uint8{1, 2} {
 		for _, reject := range []bool{false, true} {
@@ -55,7 +55,7 @@ func TestPrivateData(t *testing.T) {
 	}
 }
 
-// exchange is a connection that a program of host A's has with a peer, again and again.
+// exchange is a program of host A that connects with a peer again and again.
 type exchange struct {
 	w          *enginetest.World
 	c          *enginetest.Client
@@ -74,7 +74,7 @@ func (x *exchange) equal(what string, got, want []byte) {
 	}
 }
 
-// answers has the program answer with the private data that it got.
+// answers lets the program answer with the private data that it got.
 func (x *exchange) answers(b []byte) {
 	x.w.T.Helper()
 	p := dial(x.w)
@@ -98,7 +98,7 @@ func (x *exchange) answers(b []byte) {
 	x.c.Destroy(ev.Child)
 }
 
-// asks has the program ask with private data, and a peer answer with it.
+// asks lets the program send a request with private data, and a peer answer with it.
 func (x *exchange) asks(b []byte) {
 	x.w.T.Helper()
 	id, q := x.c.Resolve(x.w.B.Addr, port), x.qp()

@@ -12,7 +12,7 @@ import (
 	"urdma/wire"
 )
 
-// setMTU gives lo an MTU while a benchmark runs.
+// setMTU gives lo an MTU for the time of a benchmark.
 func setMTU(b *testing.B, mtu uint32) {
 	b.Helper()
 	if noSockets {
@@ -37,9 +37,8 @@ func setMTU(b *testing.B, mtu uint32) {
 	b.Cleanup(func() { _ = set(65536) })
 }
 
-// BenchmarkShort is Writes of 64 KiB in FPDUs of one TCP segment, to and from a peer that
-// only reads or writes its socket, all on one thread, over lo with the MTU of Ethernet.
-// BenchmarkShort/bare is the same without urdma.
+// BenchmarkShort measures Writes of 64 KiB in FPDUs of one TCP segment, to and from a peer that only reads or writes
+// its socket, all on one thread, over lo with Ethernet's MTU. BenchmarkShort/bare does the same without urdma.
 func BenchmarkShort(b *testing.B) {
 	const size = 64 << 10
 	b.Run("bare", func(b *testing.B) {
@@ -58,7 +57,7 @@ func BenchmarkShort(b *testing.B) {
 				busy, _ = p.w.A.Engine.Turn(p.w.Now())
 			}
 		}
-		for post(); ; { // how many bytes that is
+		for post(); ; { // counts the bytes
 			_ = p.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 			got, err := p.conn.Read(in)
 			if n += got; err != nil {
@@ -78,7 +77,7 @@ func BenchmarkShort(b *testing.B) {
 		setMTU(b, 1500)
 		p, q := shortPeer(b)
 		dst := q.Client.Register(size, rw)
-		const payload = 1428 // what send makes
+		const payload = 1428 // as in send
 		var stream []byte
 		for at := 0; at < size; at += payload {
 			s := make([]byte, wire.TaggedLen+min(payload, size-at))
@@ -97,7 +96,7 @@ func BenchmarkShort(b *testing.B) {
 	})
 }
 
-// shortPeer is a peer of which nobody knows that it takes FPDUs longer than a segment.
+// shortPeer is a peer of which urdmad does not know that it accepts FPDUs longer than a segment.
 func shortPeer(b *testing.B) (*peer, *enginetest.QP) {
 	m := request()
 	m.Long = false

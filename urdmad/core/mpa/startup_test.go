@@ -98,7 +98,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// FuzzExtension: no private data is taken for more than it is.
+// FuzzExtension: no private data is parsed beyond its end.
 func FuzzExtension(f *testing.F) {
 	f.Add(appendExtension([]byte("hello"), &wire.TRPExtension{MaxSegment: 65532, RecvWindow: 1}))
 	f.Add([]byte(extensionMagic))

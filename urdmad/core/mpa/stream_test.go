@@ -22,7 +22,7 @@ type script struct {
 	r      *rand.Rand
 	p      *peer
 	stream []byte
-	marks  []int // where FPDUs begin
+	marks  []int // offsets of FPDUs
 	want   []byte
 	sends  [][]byte
 }
@@ -76,7 +76,7 @@ func (s *script) send() {
 	}
 }
 
-// newScript is for a new connection, with receives for all Sends.
+// newScript makes a script for a new connection, with receives for all Sends.
 func newScript(w *enginetest.World, seed uint64) (s *script, q *enginetest.QP, dst, box *enginetest.Region) {
 	w.T.Helper()
 	m := request()
@@ -120,8 +120,7 @@ func (s *script) play() {
 	}
 }
 
-// TestPieces: whatever sizes segments have and in whatever pieces they come, the bytes
-// get to where they belong.
+// TestPieces: for any sizes of segments and any pieces of the stream, the bytes are placed correctly.
 func TestPieces(t *testing.T) {
 	for seed := uint64(1); seed <= seeds(12); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -148,8 +147,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestDamagedStreams: bytes that are changed, left out or added harm nobody but the
-// connection. With CRCs no byte of a wrong FPDU completes anything.
+// TestDamagedStreams: changed, missing or additional bytes harm only the connection. With CRCs no byte of a wrong
+// FPDU completes anything.
 func TestDamagedStreams(t *testing.T) {
 	for seed := uint64(1); seed <= seeds(40); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -182,8 +181,8 @@ func TestDamagedStreams(t *testing.T) {
 	}
 }
 
-// BenchmarkWrites is Writes from one engine to another over lo, on one thread. Beside
-// the time it tells how much of that the processor had: others take theirs.
+// BenchmarkWrites measures Writes from one engine to another over lo, on one thread. It also reports the processor
+// time, because other processes use the processor, too.
 func BenchmarkWrites(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) { benchmarkWrites(b, size) })
@@ -217,7 +216,7 @@ func benchmarkWrites(b *testing.B, size int) {
 	}
 }
 
-// processorTime is the process's so far.
+// processorTime returns the process's processor time so far.
 func processorTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -226,7 +225,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkBareTCP is as many bytes written to a socket and read from another.
+// BenchmarkBareTCP writes as many bytes to a socket and reads them from another.
 func BenchmarkBareTCP(b *testing.B) {
 	if noSockets {
 		b.Skip("no network namespace")

@@ -32,7 +32,7 @@ func TestTraffic(t *testing.T) {
 		for seed := uint64(1); seed <= seeds(3); seed++ {
 			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
 				opt := c.opt
-				opt.Seed = uint64(i)<<32 | seed // port numbers follow from it
+				opt.Seed = uint64(i)<<32 | seed // port numbers depend on it
 				w := world(t, opt)
 				a, b := w.Pair(false, nil)
 				w.NewTraffic(a, b, c.load).Run(120 * time.Second)
@@ -66,7 +66,7 @@ func TestEarlyEnds(t *testing.T) {
 	}
 }
 
-// seeds is how many seeds a randomized test takes.
+// seeds returns the number of seeds for a randomized test.
 func seeds(short int) uint64 {
 	if os.Getenv("URDMA_LONG") != "" {
 		return uint64(short) * 20
@@ -74,7 +74,7 @@ func seeds(short int) uint64 {
 	return uint64(short)
 }
 
-// TestUnready: a message that comes before any receive was posted is remembered.
+// TestUnready: a message that arrives before any receive was posted is recorded.
 func TestUnready(t *testing.T) {
 	w := world(t, enginetest.Options{RNRRetry: 7, Seed: 1<<40 | 1})
 	a, b := w.Pair(false, nil)

@@ -13,8 +13,7 @@ import (
 	"urdma/urdmad/core/engine/enginetest"
 )
 
-// polledPort counts how often it is asked for packets, before a sleep too, and how many
-// it gave.
+// polledPort counts the calls that ask it for packets, also before a sleep, and the packets returned.
 type polledPort struct {
 	dpdk.Port
 	queue polledQueue
@@ -39,12 +38,12 @@ func (q *polledQueue) ArmRx() (int, bool) {
 	return q.Queue.ArmRx()
 }
 
-// TestQuietSocket: neither a turn nor a sleep asks the socket for datagrams while the
-// kernel says, along with the state of the connections, that it has nothing. One that
-// comes is taken in the next turn, and wakes a worker that sleeps.
+// TestQuietSocket: neither a turn nor a sleep asks the socket for datagrams while the kernel reports, together with
+// the connections' state, that it has none. An arriving datagram is read in the next turn, and wakes a sleeping
+// worker.
 func TestQuietSocket(t *testing.T) {
 	ports := map[netip.Addr]*polledPort{}
-	w := world(t, enginetest.Options{Open: func(a netip.Addr) dpdk.Port { // lo's own address is A's; B has no part in this
+	w := world(t, enginetest.Options{Open: func(a netip.Addr) dpdk.Port { // lo's own address is A's; B is not used
 		p, err := udp.Open(udp.Options{Address: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"),
 			enginetest.SocketPort+uint16(len(ports)))})
 		if err != nil {
@@ -88,7 +87,7 @@ func TestQuietSocket(t *testing.T) {
 		}
 		wake := []unix.PollFd{{Fd: int32(fds[0]), Events: unix.POLLIN}}
 		n, err := unix.Poll(wake, 60_000)
-		for err == unix.EINTR { // a signal of the Go runtime's
+		for err == unix.EINTR { // a signal of the Go runtime
 			n, err = unix.Poll(wake, 60_000)
 		}
 		if n != 1 {

@@ -9,8 +9,8 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// lossy sends n packets and has each that is lost sent again until it isn't; lost
-// draws for a packet that goes with others or alone.
+// lossy sends n packets and sends each lost one again until it arrives; lost decides for a packet, sent with others
+// or alone.
 func lossy(b *batch, now clock.Time, n int, lost func(alone bool) bool) {
 	again := false
 	for sent := 0; sent < n; {
@@ -23,8 +23,7 @@ func lossy(b *batch, now clock.Time, n int, lost func(alone bool) bool) {
 	}
 }
 
-// TestBatches: datagrams go one by one where that ends heavy loss, for a while, and
-// only there.
+// TestBatches: datagrams are sent one by one, for a while, if that ends heavy loss, and only then.
 func TestBatches(t *testing.T) {
 	const rounds = 20000
 	random := rand.New(rand.NewPCG(7, 1))
@@ -63,8 +62,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestBatchesGoBack is TestBatches of senders that go back: losses here and there have nobody
-// send one by one.
+// TestBatchesGoBack is TestBatches for senders that go back to the lost packet: occasional losses never cause sending
+// one by one.
 func TestBatchesGoBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 1))
 	for _, c := range []struct {
@@ -74,7 +73,7 @@ func TestBatchesGoBack(t *testing.T) {
 		all := Batches{goBack: true}
 		b := all.to(netip.MustParseAddr("198.18.0.2"))
 		const window = 32
-		sent := 0 // packets at least once
+		sent := 0 // packets, without retransmissions
 		for acked := 0; acked < 20000; {
 			arrived, lost := acked, false
 			for i := acked; i < acked+window; i++ {
@@ -106,14 +105,14 @@ func TestAloneGoesByTime(t *testing.T) {
 		lossy(all.to(peer), now, 20000, func(alone bool) bool { n++; return !alone && n%2 != 0 })
 	}
 	spoil(0)
-	connected := all.to(peer) // as a connection has it, that goes on
+	connected := all.to(peer) // like a connection that continues
 	if n := all.Alone(aloneFor - 1); n != 1 {
 		t.Errorf("%d peers are sent to one by one, expected 1", n)
 	}
 	if n := all.Alone(aloneFor); n != 0 {
 		t.Errorf("%d peers, of one whose time is over", n)
 	}
-	all.peers = nil // as where nobody can be forgotten alone
+	all.peers = nil // as if no record could be removed by itself
 	spoil(1)
 	if n := all.Alone(2); n != 1 {
 		t.Errorf("%d peers, of one that was forgotten and blamed anew", n)
@@ -124,8 +123,8 @@ func TestAloneGoesByTime(t *testing.T) {
 	}
 }
 
-// TestStrangersMakeNobodyForget: requests that seem to come from everywhere, which are
-// answered, don't have the port forget which peer datagrams reach one by one alone.
+// TestStrangersMakeNobodyForget: answered requests from apparently many addresses don't make the port forget which
+// peer datagrams reach only one by one.
 func TestStrangersMakeNobodyForget(t *testing.T) {
 	var all Batches
 	peer := netip.MustParseAddr("198.18.0.2")

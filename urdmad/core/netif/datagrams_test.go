@@ -7,8 +7,7 @@ import (
 	"urdma/urdmad/core/engine/enginetest"
 )
 
-// TestDatagrams: traffic over ports that carry datagrams, which never hold a
-// frame's headers.
+// TestDatagrams: traffic over ports that carry datagrams, without the headers of a frame.
 func TestDatagrams(t *testing.T) {
 	for seed := uint64(1); seed <= enginetest.Seeds(5); seed++ {
 		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})

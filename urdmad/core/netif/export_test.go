@@ -1,6 +1,6 @@
 package netif
 
-// Groups is how many groups are joined.
+// Groups returns the number of joined groups.
 func (n *Interface) Groups() int {
 	some := len(n.groups.joined)
 	if n.groups.solicited != nil && n.groups.solicited.times == 0 {

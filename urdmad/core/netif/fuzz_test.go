@@ -12,8 +12,7 @@ import (
 	"urdma/wire"
 )
 
-// FuzzFrame: whatever a stranger sends does not stop the interface: a good
-// datagram after it comes up.
+// FuzzFrame: after any frame of a stranger, the interface still returns a good datagram.
 func FuzzFrame(f *testing.F) {
 	r := newRig(f, linked.Options{})
 	f.Add(r.datagram("seed"))
@@ -32,8 +31,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzFrame6 is FuzzFrame for IPv6, with an address that is in use or is still being
-// asked for.
+// FuzzFrame6 is FuzzFrame for IPv6, with an address that is in use or is still being probed.
 func FuzzFrame6(f *testing.F) {
 	r := newRig6(f)
 	f.Add(r.datagram6("seed"), false)
@@ -79,9 +77,9 @@ func decoded(t testing.TB, text string) []byte {
 	return b
 }
 
-// survives has the interface take a frame of a stranger's, as it is and with right
-// checksums, and a good datagram behind each, which comes up; unless the interface
-// has lost its address, which nothing but a claim to it can do. The tables stay small.
+// survives passes a stranger's frame to the interface, as it is and with right checksums, each followed by a good
+// datagram. The datagram must be returned, unless the interface has lost its address, which only a claim to it may
+// cause. The tables must stay small.
 func (r *rig) survives(frame, good []byte) {
 	if len(frame) < wire.EthernetLen {
 		return // no port sends such
@@ -114,7 +112,7 @@ func claims(b []byte) bool {
 		(b[f.PayloadOff] == wire.ICMPv6Solicit || b[f.PayloadOff] == wire.ICMPv6Advertise)
 }
 
-// setChecksums makes the checksums of a frame right, as far as it has any.
+// setChecksums corrects the checksums of a frame, if it has any.
 func setChecksums(b []byte) {
 	var f wire.Frame
 	if f.Parse(b, len(b)) != nil || f.Type != wire.EtherTypeIPv4 && f.Type != wire.EtherTypeIPv6 {

@@ -14,7 +14,7 @@ func group6(i int) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xff, 1: 0x15, 12: 1, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)})
 }
 
-// reported takes the MLD reports that came to the far end, and counts them.
+// reported receives the MLD reports at the far end, and counts them.
 func (r *rig) reported(count map[netip.Addr]int) {
 	for {
 		waiting, _ := r.far.Poll()
@@ -33,8 +33,8 @@ func (r *rig) reported(count map[netip.Addr]int) {
 	}
 }
 
-// TestManyGroups: a query for all groups costs a bounded look at a time, however many
-// there are and however often it comes, and each group is reported once.
+// TestManyGroups: a query for all groups costs a limited number of steps per turn, for any number of groups and
+// queries, and each group is reported once.
 func TestManyGroups(t *testing.T) {
 	const many = 3000
 	r := newRig6(t)

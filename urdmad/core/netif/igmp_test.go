@@ -10,8 +10,7 @@ import (
 	"urdma/wire"
 )
 
-// TestIGMP: the link hears of the first member and of the last one's leaving, and a
-// query is answered.
+// TestIGMP: the first member and the last one's leaving are reported on the link, and queries are answered.
 func TestIGMP(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	heard := map[wire.IGMPType]int{}
@@ -51,8 +50,8 @@ func TestIGMP(t *testing.T) {
 	}
 }
 
-// TestIGMPFlood: however many queries come, each group is reported twice a second
-// at most, and a few in a turn.
+// TestIGMPFlood: for any number of queries, each group is reported at most twice a second, and a few groups in a
+// turn.
 func TestIGMPFlood(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
 	const groups = 500

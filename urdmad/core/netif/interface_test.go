@@ -26,7 +26,7 @@ type rig struct {
 	net   *linked.Network
 	clock clock.Clock
 	n     *Interface
-	far   *Interface // a second one, where a test wants a partner
+	far   *Interface // a second one, for tests that need a partner
 }
 
 func newRig(t testing.TB, o linked.Options) *rig {
@@ -70,7 +70,7 @@ func (r *rig) raw(frame []byte) {
 	r.far.commit(copy(b, frame))
 }
 
-// datagram is a frame from the far end to us.
+// datagram makes a frame from the far end to us.
 func (r *rig) datagram(payload string) []byte {
 	p := r.far.Path(r.n.Link(), netip.AddrPortFrom(theirAddr, 1000), netip.AddrPortFrom(ourAddr, 2000))
 	frame := make([]byte, 2048)
@@ -182,8 +182,8 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// TestUnfinishedChecksum: a checksum that its sender left for a network card counts where
-// there may have been none, between interfaces of the kernel.
+// TestUnfinishedChecksum: a checksum that the sender left to a network card is accepted if it may be unfinished,
+// between interfaces of the kernel.
 func TestUnfinishedChecksum(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	b := r.datagram("unfinished")
@@ -207,8 +207,7 @@ func TestUnfinishedChecksum(t *testing.T) {
 	}
 }
 
-// TestKeep: kept datagrams stay whole while others come and go, are bounded, and
-// are given back once.
+// TestKeep: kept datagrams stay unchanged while others arrive, are limited in number, and are given back once.
 func TestKeep(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	r.n.Keepable = 8
@@ -235,7 +234,7 @@ func TestKeep(t *testing.T) {
 	if len(held) != 4 || refused != 8 {
 		t.Fatalf("kept %d of 12 where 8 can be kept, expected half of that", len(held))
 	}
-	for range 100 { // what comes later must not overwrite them
+	for range 100 { // later datagrams must not overwrite them
 		r.raw(r.datagram("later"))
 		r.pass()
 		drain(r.n)
@@ -252,8 +251,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestFaultInBurst: a datagram whose handling ends in a fault is given back, and
-// the rest of its burst is handled in the next turn.
+// TestFaultInBurst: a datagram whose handling ends in a fault is given back, and the rest of its burst is handled in
+// the next turn.
 func TestFaultInBurst(t *testing.T) {
 	missing, err := unix.Mmap(-1, 0, 4096, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -286,8 +285,8 @@ func TestFaultInBurst(t *testing.T) {
 	}
 }
 
-// TestFaultAfterKeep: the last datagram of a burst, whose handling ended in a fault
-// after it was kept, stays kept, and nothing of the next burst is given back for it.
+// TestFaultAfterKeep: if the handling of the last datagram of a burst ends in a fault after the datagram was kept, it
+// stays kept, and no datagram of the next burst is given back for it.
 func TestFaultAfterKeep(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	var account Account
@@ -303,7 +302,7 @@ func TestFaultAfterKeep(t *testing.T) {
 	if !ok {
 		t.Fatal("nothing was kept")
 	}
-	for round := range 50 { // the turns after the one that faulted there
+	for round := range 50 { // the turns after the one with the fault
 		for i := range 4 {
 			r.raw(r.datagram(string(rune('c' + i))))
 		}
@@ -318,8 +317,7 @@ func TestFaultAfterKeep(t *testing.T) {
 	r.n.Release(&account, &held)
 }
 
-// TestPathFollows: a path sends to where its next hop is now, and one that left
-// stays as it is.
+// TestPathFollows: a path sends to the present address of its next hop; a path that was left stays unchanged.
 func TestPathFollows(t *testing.T) {
 	r := newRig(t, linked.Options{})
 	local, peer := netip.AddrPortFrom(ourAddr, 1), netip.AddrPortFrom(theirAddr, 2)

@@ -17,7 +17,7 @@ var (
 	their6 = netip.MustParseAddr("fd00:9::2")
 )
 
-// newRig6 is newRig with IPv6 addresses, which have been found to be nobody else's.
+// newRig6 is newRig with IPv6 addresses, after duplicate address detection.
 func newRig6(t testing.TB) *rig {
 	r, _ := pair6(t)
 	r.far.Announce()
@@ -25,7 +25,7 @@ func newRig6(t testing.TB) *rig {
 	return r
 }
 
-// pair6 is a rig before that, and the port of the far end.
+// pair6 makes a rig before that, and the port of the far end.
 func pair6(t testing.TB) (*rig, port.Port) {
 	r := &rig{TB: t, net: linked.New(1)}
 	o := linked.Options{Buffers: 1024, RxRing: 256, TxRing: 256,
@@ -55,7 +55,7 @@ func (r *rig) settle() {
 	}
 }
 
-// datagram6 is a frame from the far end to us.
+// datagram6 makes a frame from the far end to us.
 func (r *rig) datagram6(payload string) []byte {
 	p := r.far.Path(r.n.Link(), netip.AddrPortFrom(their6, 1000), netip.AddrPortFrom(our6, 2000))
 	frame := make([]byte, 2048)
@@ -123,7 +123,7 @@ func TestNextHop6(t *testing.T) {
 	}
 }
 
-// echo6 is an echo request from the far end to an address of ours.
+// echo6 makes an echo request from the far end to an address of ours.
 func (r *rig) echo6(src, dst netip.Addr) []byte {
 	b := make([]byte, wire.EthernetLen+wire.IPv6Len+16)
 	at := wire.PutEthernet(b, r.n.MAC(), r.far.MAC(), wire.EtherTypeIPv6)
@@ -133,7 +133,7 @@ func (r *rig) echo6(src, dst netip.Addr) []byte {
 	return b
 }
 
-// checksum6 makes the checksum of an ICMPv6 message without extension headers right.
+// checksum6 corrects the checksum of an ICMPv6 message without extension headers.
 func checksum6(b []byte) {
 	at := wire.EthernetLen + wire.IPv6Len
 	b[at+2], b[at+3] = 0, 0
@@ -230,8 +230,7 @@ func TestDrops6(t *testing.T) {
 	}
 }
 
-// TestDuplicate: two hosts with one address find it out; the second one stays cut
-// off, and says so once.
+// TestDuplicate: two hosts with one address detect that; the second one stays cut off, and logs it once.
 func TestDuplicate(t *testing.T) {
 	r, b := pair6(t)
 	r.claim()
@@ -263,8 +262,8 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestMulticastListeners: reports as groups come and go, and in answer to queries;
-// the group at which our address is asked for is always among them.
+// TestMulticastListeners: reports when groups are joined and left, and in answer to queries; the solicited-node group
+// of our address is always among them.
 func TestMulticastListeners(t *testing.T) {
 	r := newRig6(t)
 	group := netip.MustParseAddr("ff15::1234")

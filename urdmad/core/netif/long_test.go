@@ -23,15 +23,15 @@ const (
 	longIGMP = "01005e0102030200000000bb080046c00088000040000102e8480a000063ef01020394040000110afe9def010203027d00190a0000100a0000110a0000120a0000130a000014" +
 		"0a0000150a0000160a0000170a0000180a0000190a00001a0a00001b0a00001c0a00001d0a00001e0a00001f0a0000200a0000210a0000220a0000230a0000240a0000250a00" +
 		"00260a0000270a000028"
-	// A solicitation from fd00:9::2 for fd00:9::1 with an option of 96 bytes that nobody
-	// knows, and behind it the source's Ethernet address (RFC 4861 section 4.3).
+	// A solicitation from fd00:9::2 for fd00:9::1 with an unknown option of 96 bytes, followed by the source's
+	// Ethernet address (RFC 4861 section 4.3).
 	longSolicit = "3333ff0000010200000000bb86dd6000000000803afffd000009000000000000000000000002ff0200000000000000000001ff0000018700b45f00000000fd00000900000000" +
 		"0000000000000001c80c000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000" +
 		"0000000000000000000000000000000000000000000000000000000000000000000001010200000000bb"
 )
 
-// TestLongMessages: queries and solicitations are answered however long they are, also
-// where another process could change the frame.
+// TestLongMessages: queries and solicitations of any length are answered, also if another process could change the
+// frame.
 func TestLongMessages(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for _, c := range []struct {

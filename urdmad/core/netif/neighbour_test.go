@@ -36,8 +36,7 @@ func (m *mover) drop(_ uint64, frame []byte) bool {
 	return false
 }
 
-// TestNeighbourMoves: connections survive that a peer gets another Ethernet
-// address, which nothing announces.
+// TestNeighbourMoves: connections survive when a peer gets another Ethernet address without announcing it.
 func TestNeighbourMoves(t *testing.T) {
 	var m mover
 	w := enginetest.New(t, enginetest.Options{Seed: 6, Path: linked.Path{Drop: m.drop}})
@@ -46,7 +45,7 @@ func TestNeighbourMoves(t *testing.T) {
 	mine, peer := a.Client.Register(8192, enginetest.ReadWrite), b.Client.Register(8192, enginetest.ReadWrite)
 	a.Post(enginetest.Write(1, peer, 0), mine.SGE(0, 5000))
 	enginetest.Expect(t, "before", a.Send.Completions(1), []uint64{1}, 0)
-	w.Pass(2 * time.Second) // past the time in which a change is not believed
+	w.Pass(2 * time.Second) // past the time in which changes are ignored
 	m.moved = true
 	for i := range mine.Bytes {
 		mine.Bytes[i] = byte(i * 7)

@@ -18,9 +18,8 @@ func setPass(w *enginetest.World, size int) {
 	}
 }
 
-// TestPathTakesLess: over a path that takes less than the ports, and tells
-// nobody, a connection has segments that pass, and all of it but the probes
-// arrives.
+// TestPathTakesLess: over a path with a smaller MTU than the ports, which reports no errors, a connection has
+// segments that pass, and everything but the probes arrives.
 func TestPathTakesLess(t *testing.T) {
 	for _, size := range []int{1472, 1400, 1300, 1172} {
 		w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
@@ -40,8 +39,7 @@ func TestPathTakesLess(t *testing.T) {
 	}
 }
 
-// TestPathByNumber is TestPathTakesLess for queue pairs that are connected by
-// number.
+// TestPathByNumber is TestPathTakesLess for queue pairs that are connected by number.
 func TestPathByNumber(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
 	setPass(w, 1300)
@@ -58,8 +56,8 @@ func TestPathByNumber(t *testing.T) {
 	}
 }
 
-// TestPathComesToTakeLess: connections go on, with fragments where they must, and
-// those made later have segments that pass.
+// TestPathComesToTakeLess: when a path's MTU shrinks, connections continue, with fragments if necessary, and later
+// ones have segments that pass.
 func TestPathComesToTakeLess(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
 	a, b := w.Pair(false, nil)

@@ -7,9 +7,9 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestCongestion: two senders share a bottleneck whose router marks packets when its queue
-// is long, and drops them when it is full. With notices to the senders nothing is lost once
-// they have found their share, the queue stays short, and the line is busy; without, much is.
+// TestCongestion: two senders share a bottleneck whose router marks packets when its queue is long, and drops them
+// when it is full. If senders are notified, nothing is lost once they have found their share, the queue stays short,
+// and the line is busy. Otherwise much is lost.
 func TestCongestion(t *testing.T) {
 	with, without := runBottleneck(t, true), runBottleneck(t, false)
 	if with.lost != 0 || with.longest > bottleneckFull*3/4 || with.busy < 0.9 || with.fair < 0.5 {
@@ -22,7 +22,7 @@ func TestCongestion(t *testing.T) {
 }
 
 const (
-	bottleneckMarks = 20 // packets that wait
+	bottleneckMarks = 20 // waiting packets
 	bottleneckFull  = 100
 	packetTime      = clock.Microsecond // on the line
 	wayTime         = 20 * clock.Microsecond
@@ -34,7 +34,7 @@ type bottleneck struct {
 	fair          float64 // of the sender that got less, relative to the other
 }
 
-// runBottleneck counts the second half of a run.
+// runBottleneck returns the results of the second half of a run.
 func runBottleneck(t *testing.T, notices bool) (found bottleneck) {
 	type arrival struct {
 		at     clock.Time
@@ -48,7 +48,7 @@ func runBottleneck(t *testing.T, notices bool) (found bottleneck) {
 	var senders [2]Requester
 	var receivers [2]Responder
 	var quiet [2]clock.Time
-	var there, back []arrival // what has left the queue, and answers: both in order of time
+	var there, back []arrival // packets that have left the queue, and answers: both in order of time
 	var queue []arrival
 	var got [2]int
 	for i := range senders {

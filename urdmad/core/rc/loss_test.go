@@ -40,8 +40,8 @@ func TestMissed(t *testing.T) {
 	all(true, false)
 }
 
-// TestWaitsWithinTheTries: on a path that loses, packets are sent again at least once in each
-// time-out, also where no round trip was measured and earlier ones had long been waited for.
+// TestWaitsWithinTheTries: on a lossy path, packets are sent again at least once in each time-out, even if no round
+// trip was measured and earlier waits were long.
 func TestWaitsWithinTheTries(t *testing.T) {
 	const timeout, retries = 67 * clock.Millisecond, 7
 	var r Requester
@@ -128,8 +128,8 @@ func TestLatePeer(t *testing.T) {
 	}
 }
 
-// TestLateAnswerToOne: of a time-out with one packet under way nobody knows whether the network has
-// dropped it, so the window goes on growing as from the start.
+// TestLateAnswerToOne: after a time-out with one packet outstanding it is unknown whether the network has dropped it,
+// so the window continues to grow as from the start.
 func TestLateAnswerToOne(t *testing.T) {
 	var r Requester
 	var stats Stats
@@ -146,8 +146,8 @@ func TestLateAnswerToOne(t *testing.T) {
 	}
 }
 
-// TestLostAll: where the time-out was right, the answer to the one request has the rest sent
-// again, with half the window.
+// TestLostAll: if everything was really lost, the answer to the one request causes the rest to be sent again, with
+// half the window.
 func TestLostAll(t *testing.T) {
 	for _, kind := range []Kind{Data, Read} {
 		var r Requester

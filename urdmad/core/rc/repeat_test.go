@@ -6,8 +6,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// answered has a responder whose peer has asked for a Read of 3000 bytes at 1000, and has the
-// answer: PSNs 7 to 9.
+// answered makes a responder whose peer has requested a Read of 3,000 bytes at 1,000, and has the answer: PSNs 7 to
+// 9.
 func answered(t *testing.T) (r *Responder, read Arrival) {
 	t.Helper()
 	r, read = &Responder{}, Arrival{Opcode: roce.ReadRequest, PSN: 7, VA: 1000, Length: 3000, RKey: 5}
@@ -22,7 +22,7 @@ func answered(t *testing.T) (r *Responder, read Arrival) {
 	return r, read
 }
 
-// drain sends the answers that are owed, and returns their number of bytes.
+// drain sends the pending answers, and returns their number of bytes.
 func drain(r *Responder) (n uint32) {
 	for p, ok := r.NextAnswer(); ok; p, ok = r.NextAnswer() {
 		n += p.Length
@@ -31,8 +31,7 @@ func drain(r *Responder) (n uint32) {
 	return n
 }
 
-// TestRepeatIsAsked: a request that comes again changes nothing before it is known that it may
-// be answered again.
+// TestRepeatIsAsked: a repeated request changes nothing before it is known that it may be answered again.
 func TestRepeatIsAsked(t *testing.T) {
 	r, read := answered(t)
 	do, slot := r.Judge(&read)
@@ -45,7 +44,7 @@ func TestRepeatIsAsked(t *testing.T) {
 	}
 }
 
-// TestRepeatOfAPart: a request that comes again is answered as far as it asks now.
+// TestRepeatOfAPart: a repeated request for a part is answered with that part.
 func TestRepeatOfAPart(t *testing.T) {
 	for _, c := range []struct{ skip, length uint32 }{{0, 0}, {0, 1}, {0, 1000}, {0, 1500}, {0, 2048}, {1, 1976},
 		{1, 1024}, {2, 952}, {2, 5}} {

@@ -24,7 +24,7 @@ type flight struct {
 // packet is a request, or an answer of any kind.
 type packet struct {
 	arrival Arrival
-	message int // Send, Write: its number, and what part of it this is
+	message int // Send, Write: its number, and this part of it
 	offset  uint32
 	add     uint64
 
@@ -50,7 +50,7 @@ func (l *link) send(now clock.Time, p packet) {
 	}
 }
 
-// next is the packet that arrives next, if it does by a time.
+// next returns the next packet that arrives by a time, if there is one.
 func (l *link) next(by clock.Time) (p packet, ok bool) {
 	first := -1
 	for i, f := range l.flying {
@@ -66,7 +66,7 @@ func (l *link) next(by clock.Time) (p packet, ok bool) {
 	return p, true
 }
 
-// work is a message of one end's.
+// work is a message of one end.
 type work struct {
 	opcode roce.Opcode // SendOnly, WriteOnly, ReadRequest or FetchAdd
 	length uint32
@@ -89,15 +89,15 @@ type end struct {
 	stats Stats
 	out   *link
 
-	todo     []*work // not all of them begun
+	todo     []*work // some of them begun
 	begun    int
 	failed   Failure
 	notReady float64 // chance that a message finds no receive
 
 	peer     *end
-	arrived  int    // messages of the peer's that have, in order
-	part     uint32 // bytes of the next that have
-	counter  uint64 // what the peer's atomics add to
+	arrived  int    // messages received from the peer, in order
+	part     uint32 // bytes received of the next one
+	counter  uint64 // the target of the peer's atomics
 	original map[int]uint64
 	from     map[int]uint64 // by slot: where a Read's answer begins
 	served   int
@@ -175,7 +175,7 @@ func (e *end) turn(now clock.Time) {
 	}
 }
 
-// take handles a packet that has arrived.
+// take handles an arriving packet.
 func (e *end) take(now clock.Time, p *packet) {
 	if p.answers {
 		e.answered(now, p)
@@ -186,7 +186,7 @@ func (e *end) take(now clock.Time, p *packet) {
 	case Deliver:
 		e.deliver(p, slot)
 	case Answer:
-		if e.rand.Float64() < e.notReady { // it is taken for lost
+		if e.rand.Float64() < e.notReady { // treated as lost
 			return
 		}
 		if a.Opcode == roce.ReadRequest {
@@ -298,8 +298,7 @@ func (v *trial) work(r *rand.Rand) (list []*work) {
 	return list
 }
 
-// simulate has two ends exchange messages over a bad network: each arrives once, in
-// order and whole.
+// simulate lets two ends exchange messages over a bad network: each must arrive once, in order and complete.
 func simulate(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	v := draw(r)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSimulation: whatever a network loses, doubles and disturbs, every message arrives
-// once. URDMA_LONG makes it 100,000 seeds; URDMA_SEED repeats one.
+// TestSimulation: whatever a network loses, duplicates and reorders, every message arrives once. URDMA_LONG runs
+// 100,000 seeds; URDMA_SEED repeats one.
 func TestSimulation(t *testing.T) {
 	if s := os.Getenv("URDMA_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 0, 64)

@@ -138,8 +138,8 @@ func mark(t *testing.T, frame []byte, notices *int) {
 	}
 }
 
-// TestTrafficClass: packets of both sides have the one that the program which connects has
-// set, by number or by rdma_set_option(3).
+// TestTrafficClass: packets of both sides have the traffic class that the connecting program has set, by number or by
+// rdma_set_option(3).
 func TestTrafficClass(t *testing.T) {
 	const class = 0x68
 	var seen map[byte]int

@@ -43,8 +43,8 @@ func TestSpoiledBatches(t *testing.T) {
 	}
 }
 
-// TestLongWay: where a round trip takes longer than is waited for at first, packets are sent twice
-// only until it has been measured.
+// TestLongWay: if a round trip takes longer than the first time-out, packets are sent twice only until the round trip
+// has been measured.
 func TestLongWay(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true, Path: linked.Path{Delay: 40 * time.Millisecond}})
 	n := enginetest.ConnectedPairIn(w, false, 7)
@@ -56,8 +56,7 @@ func TestLongWay(t *testing.T) {
 	}
 }
 
-// TestTraffic: messages of all kinds, both ways, over networks that lose, double and
-// reorder packets.
+// TestTraffic: messages of all kinds, in both directions, over networks that lose, duplicate and reorder packets.
 func TestTraffic(t *testing.T) {
 	for i, path := range []linked.Path{{}, {Loss: 0.01}, {Loss: 0.05, Duplicate: 0.02, Reorder: 0.02}} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

@@ -90,8 +90,7 @@ func TestUnreliableConnections(t *testing.T) {
 	}
 }
 
-// TestServices: rdma_cm finds the queue pair of type UD behind a port number, and hears
-// that nobody listens.
+// TestServices: rdma_cm finds the queue pair of type UD for a port number, and gets an error if nobody listens.
 func TestServices(t *testing.T) {
 	for name, o := range ports {
 		t.Run(name, func(t *testing.T) {

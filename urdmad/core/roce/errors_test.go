@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 				n.QA.Post(enginetest.Write(2, n.MB, 0), n.MA.SGE(0, 100))
 			}
 			var got []uint32
-			vendor := uint32(0) // of the one that failed
+			vendor := uint32(0) // of the failed one
 			n.Until("completions", 60*time.Second, func() bool {
 				for _, e := range n.QA.Send.Poll() {
 					got = append(got, e.Status)
@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestUnready: a message that comes before any receive was posted is remembered.
+// TestUnready: a message that arrives before any receive was posted is recorded.
 func TestUnready(t *testing.T) {
 	n := enginetest.ConnectedPairIn(enginetest.New(t, enginetest.Options{Seed: 5, RoCE: true}), false, qp.RNRForever)
 	n.QA.Post(enginetest.Send(1), n.MA.SGE(0, 3000))
@@ -155,7 +155,7 @@ func TestAtomics(t *testing.T) {
 	}
 }
 
-// TestPathMTU: one that the port's packets have no room for is refused.
+// TestPathMTU: a path MTU for which the port's packets have no room is refused.
 func TestPathMTU(t *testing.T) {
 	n := enginetest.NumberPairIn(enginetest.New(t, enginetest.Options{RoCE: true}), false)
 	a := enginetest.Attempt
@@ -178,7 +178,7 @@ func TestReset(t *testing.T) {
 	n.Exchange(5000)
 }
 
-// TestDeregistered: memory that a message comes from, or an answer, may go away meanwhile.
+// TestDeregistered: the memory of a message, or of an answer, may be deregistered during the transfer.
 func TestDeregistered(t *testing.T) {
 	n := connected(t, 7)
 	n.QA.Post(enginetest.Read(1, n.MB, 0), n.MA.SGE(0, 500_000))
@@ -189,8 +189,8 @@ func TestDeregistered(t *testing.T) {
 	}
 }
 
-// TestRefusedWriteImmediate: a Write with immediate data whose rkey is wrong takes no
-// receive: the receive is flushed with the others.
+// TestRefusedWriteImmediate: a Write with immediate data whose rkey is wrong takes no receive: the receive is flushed
+// with the others.
 func TestRefusedWriteImmediate(t *testing.T) {
 	for _, size := range []int{100, 3000} {
 		n := connected(t, 2)

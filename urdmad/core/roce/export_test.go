@@ -1,4 +1,4 @@
 package roce
 
-// Len is how many connections are known, those of rdma_cm that have ended too.
+// Len returns the number of known connections, including ended ones of rdma_cm.
 func (s *Stack) Len() int { return len(s.ids) + len(s.asked) + len(s.conns) + len(s.peers) }

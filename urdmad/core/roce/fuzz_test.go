@@ -12,8 +12,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// target is a host that a stranger sends packets to, in the place of its peers: it has
-// queue pairs of each transport, and a listener.
+// target is a host to which a stranger sends packets, in the place of its peers: it has queue pairs of each
+// transport, and a listener.
 type target struct {
 	w     *enginetest.World
 	s     *enginetest.Stranger
@@ -55,8 +55,8 @@ func newTarget(t testing.TB) *target {
 	return h
 }
 
-// send sends a packet with the right CRC. Of its queue pair number the last byte picks one
-// of ours, or that of management datagrams; a PSN counts from the one that is expected.
+// send sends a packet with the right CRC. The last byte of its queue pair number selects one of ours, or that of
+// management datagrams; its PSN counts from the expected one.
 func (h *target) send(b []byte) {
 	if len(b) >= roce.BTHLen {
 		b = append([]byte(nil), b...)
@@ -81,8 +81,8 @@ func (h *target) send(b []byte) {
 	h.w.Step()
 }
 
-// FuzzPackets: whatever packets of a peer's say, nobody falls and nothing is written where
-// the peer has no right. The first byte of each record is its length.
+// FuzzPackets: for any packets of a peer, no host crashes, and no memory without rights is written. The first byte of
+// each record is its length.
 func FuzzPackets(f *testing.F) {
 	record := func(h *roce.Header, payload int) []byte {
 		b := make([]byte, 1+roce.MaxHeaderLen+payload)
@@ -108,7 +108,7 @@ func FuzzPackets(f *testing.F) {
 		if err := m.Put(b[len(b)-ibcm.Len:]); err != nil {
 			f.Fatal(err)
 		}
-		b[0] = 255 // all that follows
+		b[0] = 255 // everything that follows
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -15,7 +15,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// damage changes the headers of some packets, whose CRC is right all the same.
+// damage changes the headers of some packets, and corrects the CRC.
 func damage(w *enginetest.World, qpn uint32) linked.Path {
 	var sums roce.Sums
 	return linked.Path{Drop: func(_ uint64, frame []byte) bool {
@@ -27,7 +27,7 @@ func damage(w *enginetest.World, qpn uint32) linked.Path {
 		for range 1 + w.Rand.IntN(4) {
 			payload[w.Rand.IntN(min(len(payload), roce.MaxHeaderLen))] = byte(w.Rand.Uint32())
 		}
-		if w.Rand.IntN(2) == 0 { // the right queue pair, at least
+		if w.Rand.IntN(2) == 0 { // with the right queue pair
 			binary.BigEndian.PutUint32(payload[4:], qpn)
 		}
 		sums.Put(frame[wire.EthernetLen:f.PayloadOff], payload)
@@ -36,8 +36,8 @@ func damage(w *enginetest.World, qpn uint32) linked.Path {
 	}}
 }
 
-// TestDamaged: packets of a connection whose headers were changed on their way, with a
-// CRC that is right all the same, crash nobody and write nowhere else.
+// TestDamaged: packets of a connection whose headers were changed, with a right CRC, crash no host and write to no
+// other memory.
 func TestDamaged(t *testing.T) {
 	for seed := range uint64(30) {
 		w := enginetest.New(t, enginetest.Options{Seed: 100 + seed, RoCE: true})
@@ -62,7 +62,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestDamagedDatagrams is TestDamaged of queue pairs of types UD and UC.
+// TestDamagedDatagrams is TestDamaged for queue pairs of types UD and UC.
 func TestDamagedDatagrams(t *testing.T) {
 	for name, pair := range map[string]func(*testing.T, bool,
 		enginetest.Options) *enginetest.DatagramPair{"UD": enginetest.NewUDPair, "UC": enginetest.NewUCPair} {
@@ -128,9 +128,8 @@ func forge(w *enginetest.World, s *enginetest.Stranger, b []byte) {
 	w.Pass(time.Millisecond)
 }
 
-// TestForgedRequests: packets that name a queue pair of ours and come from its peer's
-// address, but have not the PSN of the next request, neither establish a connection that
-// was accepted nor draw an answer, unless they are near.
+// TestForgedRequests: packets to a queue pair of ours from its peer's address, but with another PSN than the next
+// request's, neither establish an accepted connection nor cause an answer, unless the PSN is near.
 func TestForgedRequests(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 8, RoCE: true})
 	w.SetPath(lose(ibcm.RTU, 1000))
@@ -276,8 +275,8 @@ func TestProgramsManagement(t *testing.T) {
 	}
 }
 
-// TestNoQueuePairBehindService: a host that answers that there is no queue pair (status 3 of a
-// SIDR_REP) refuses; no program is waited for.
+// TestNoQueuePairBehindService: if a host answers that there is no queue pair (status 3 of a SIDR_REP), the request
+// has failed, and is not repeated.
 func TestNoQueuePairBehindService(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 9, RoCE: true})
 	ca := w.A.NewClient()
@@ -343,7 +342,7 @@ func TestReusedCommID(t *testing.T) {
 		}
 		forge(w, s, payload)
 		if want.Kind == ibcm.REP && answer.Kind == 0 {
-			continue // the connection stands: nothing needs to be said again
+			continue // the connection continues: no repetition is needed
 		}
 		if answer.TID != tid || answer.Kind != want.Kind || answer.Reason != want.Reason {
 			t.Errorf("transaction %#x: %v, reason %d, of transaction %#x", tid, answer.Kind, answer.Reason, answer.TID)

@@ -10,7 +10,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// judge is a qp.Interceptor that has a verdict on the first messages of the peer's.
+// judge is a qp.Interceptor that gives a verdict on the peer's first messages.
 type judge struct {
 	verdict qp.Verdict
 	left    int
@@ -70,7 +70,7 @@ func TestInjected(t *testing.T) {
 			if message == "Send" && c.status == abi.StatusRemOpErr {
 				verdict = qp.Verdict{Is: qp.BadReceive}
 			} else if message != "atomic" && verdict.Why == mem.Misaligned {
-				continue // no other message has to be aligned
+				continue // other messages need no alignment
 			}
 			t.Run(message+" "+c.name, func(t *testing.T) {
 				n := connected(t, 7)

@@ -10,8 +10,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestLateUCPackets: the network repeats a packet of a Write of type UC in the midst of the
-// next one. That one arrives where it belongs.
+// TestLateUCPackets: the network repeats a packet of a Write of type UC during the next Write, which is placed
+// correctly.
 func TestLateUCPackets(t *testing.T) {
 	for _, late := range []int{0, 1, 2} {
 		u := enginetest.NewUCPair(t, false, enginetest.Options{RoCE: true})

@@ -15,10 +15,10 @@ import (
 	"urdma/wire/roce"
 )
 
-// managementHeads are the headers in front of a message of communication management.
+// managementHeads is the length of the headers in front of a message of communication management.
 const managementHeads = roce.BTHLen + 8
 
-// change is one to a field of a message.
+// change is a change to a field of a message.
 type change struct {
 	name string
 	do   func(m *ibcm.Message)
@@ -82,7 +82,7 @@ type management struct{ *enginetest.Managed }
 
 func newManagement(t *testing.T) *management { return &management{enginetest.NewManaged(t, true)} }
 
-// inject has a message come with a change.
+// inject lets a message arrive with a change.
 func (m *management) inject(frame []byte, c *change) {
 	out := bytes.Clone(frame)
 	body := out[wire.UDPHeaderLen+managementHeads:]
@@ -117,7 +117,7 @@ func (m *management) messages(see func(i int, frame []byte) (lost bool)) {
 	})
 }
 
-// end is End; no connection is left either.
+// end is End; no connection may be left, either.
 func (m *management) end() {
 	m.T.Helper()
 	m.End()
@@ -128,8 +128,8 @@ func (m *management) end() {
 	}
 }
 
-// TestManagementMutations changes each field of each message of communication management, and has
-// that come in the message's place, right behind it, or when all is over.
+// TestManagementMutations changes each field of each message of communication management. The changed message arrives
+// instead of the message, right after it, or at the end.
 func TestManagementMutations(t *testing.T) {
 	var kinds []ibcm.Kind
 	m := newManagement(t)

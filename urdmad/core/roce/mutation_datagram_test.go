@@ -19,14 +19,14 @@ import (
 type unreliable struct {
 	*enginetest.DatagramPair
 	*enginetest.Injected
-	guard    *enginetest.Region // of B's program; nobody may
+	guard    *enginetest.Region // of B's program; nobody may access it
 	reliable *enginetest.NumberPair
 	uc       bool
 	got      []abi.CQE // of B's receives
 	sent     []abi.CQE
 }
 
-// Receives of B's program are slots of its memory, behind what UC writes.
+// Receives of B's program are slots of its memory, after the bytes that UC writes.
 const slots, slotSize, received = 1 << 14, 2048, 10
 
 func newUnreliable(t *testing.T, uc bool) *unreliable {
@@ -42,7 +42,7 @@ func newUnreliable(t *testing.T, uc bool) *unreliable {
 	return u
 }
 
-// packets calls see for each packet of the queue pairs, numbered from 0; see says whether it is lost.
+// packets calls see for each packet of the queue pairs, numbered from 0; see returns whether it is lost.
 func (u *unreliable) packets(see func(i int, frame []byte) (lost bool)) {
 	n := -1
 	watch(u.World, func(frame, payload []byte) bool {
@@ -54,7 +54,7 @@ func (u *unreliable) packets(see func(i int, frame []byte) (lost bool)) {
 	})
 }
 
-// exchange has A's program send its messages, the last of which is short.
+// exchange lets A's program send its messages, the last of which is short.
 func (u *unreliable) exchange() {
 	for i := range received {
 		u.QB.PostRecv(uint64(i), u.MB.SGE(slots+i*slotSize, slotSize))
@@ -77,7 +77,7 @@ func (u *unreliable) exchange() {
 	u.Pass(5 * time.Millisecond)
 }
 
-// messages are those that B's program receives.
+// messages returns the messages that B's program has received.
 func (u *unreliable) messages() [][]byte {
 	list := [][]byte{u.MA.Bytes[:900], nil, u.MA.Bytes[10:111]}
 	if u.uc {
@@ -102,7 +102,7 @@ func (u *unreliable) well() bool {
 		bytes.Equal(u.MB.Bytes[4096:4106], u.MA.Bytes[3000:3010]))
 }
 
-// end checks what holds for any packet, and ends all.
+// end checks what must hold for any packet, and ends everything.
 func (u *unreliable) end() {
 	u.T.Helper()
 	u.Pass(5 * time.Millisecond)
@@ -137,8 +137,8 @@ func (u *unreliable) end() {
 	u.CheckQuiet()
 }
 
-// TestDatagramMutations changes each field of each packet between queue pairs of types UD and UC, and has that come in
-// the packet's place, before it, right behind it, or when all is over.
+// TestDatagramMutations changes each field of each packet between queue pairs of types UD and UC. The changed packet
+// arrives instead of the packet, before it, right after it, or at the end.
 func TestDatagramMutations(t *testing.T) {
 	tries := 0
 	for _, uc := range []bool{false, true} {
@@ -166,12 +166,12 @@ func TestDatagramMutations(t *testing.T) {
 	t.Logf("%d changes", tries)
 }
 
-// unreliably has packet i changed in way k.
+// unreliably runs an exchange with packet i changed in way k.
 func unreliably(t *testing.T, uc bool, i, k int, when string) {
 	u := newUnreliable(t, uc)
 	var change mutation
 	var packet []byte
-	u.packets(func(n int, frame []byte) (lost bool) { // the order is kept: what follows the packet comes behind the change
+	u.packets(func(n int, frame []byte) (lost bool) { // the order is kept: later packets arrive after the changed one
 		if n < i {
 			return false
 		}

@@ -13,20 +13,19 @@ import (
 	"urdma/wire/roce"
 )
 
-// mutation is a change to one field of a packet, whose CRC is right all the same.
+// mutation is a change to one field of a packet, whose CRC is corrected.
 type mutation struct {
 	name   string
 	change func(h *roce.Header, data []byte) []byte // returns the payload
-	// moves: the packet stands for another place in the stream than before, and may be taken for
-	// the next in order.
+	// moves: the packet gets another place in the stream, and may be accepted as the next in order.
 	moves bool
-	// foreign: no queue pair takes the packet.
+	// foreign: no queue pair accepts the packet.
 	foreign bool
 	src     wire.IPv4 // of the packet, if it is another
-	rights  bool      // it names memory to which other rights belong
+	rights  bool      // it names memory with other rights
 }
 
-// mutations are those of each field that an opcode's packets have. Keys become those of regions.
+// mutations returns the changes to each field of an opcode's packets. Keys become those of regions.
 func mutations(op roce.Opcode, regions []*enginetest.Region) (list []mutation) {
 	add := func(name string, value any, moves bool, change func(h *roce.Header)) {
 		list = append(list, mutation{name: fmt.Sprintf("%s %#x", name, value), change: func(h *roce.Header,
@@ -54,7 +53,7 @@ func mutations(op roce.Opcode, regions []*enginetest.Region) (list []mutation) {
 	for other := range roce.CNP {
 		near := other.Transport() == op.Transport() || other.Operation() == op.Operation()
 		if other.Traits() != 0 && other != op && near {
-			// it is about what the other side has asked for
+			// it concerns requests of the other side
 			turned := other.Traits().Is(roce.Response) != op.Traits().Is(roce.Response)
 			add("opcode", uint8(other), turned, func(h *roce.Header) { h.Opcode = other })
 		}
@@ -128,12 +127,11 @@ func newMutated(t *testing.T) *mutated {
 	return &mutated{enginetest.NewMutated(t, enginetest.Options{Seed: 77, RoCE: true, NoCapture: true})}
 }
 
-// mutationStride is of how many mutations a short test tries one; a prime number, so that each kind
-// of them has its turn.
+// mutationStride makes a short test try only each nth mutation: a prime number, so that each kind has its turn.
 const mutationStride = 11
 
-// packets calls see for each packet of the connection, numbered from 0, until it returns true;
-// of that one see says whether it is lost.
+// packets calls see for each packet of the connection, numbered from 0, until see returns true; see also returns
+// whether that packet is lost.
 func (m *mutated) packets(see func(i int, frame []byte) (found, lost bool)) {
 	n, over := 0, false
 	watch(m.World, func(frame, payload []byte) (lost bool) {
@@ -177,16 +175,16 @@ func changed(t testing.TB, frame []byte, change *mutation) []byte {
 	return out
 }
 
-// inject has a packet come, with a change.
+// inject lets a packet arrive, with a change.
 func (m *mutated) inject(frame []byte, change *mutation) { m.Inject(changed(m.T, frame, change)) }
 
-// mutations are those of a packet of the exchange.
+// mutations returns the changes to a packet of the exchange.
 func (m *mutated) mutations(op roce.Opcode) []mutation {
 	return mutations(op, m.Keys())
 }
 
-// TestMutations changes each field of each packet of an exchange, and has that come in the
-// packet's place, before it, right behind it, or when all is over.
+// TestMutations changes each field of each packet of an exchange. The changed packet arrives instead of the packet,
+// before it, right after it, or at the end.
 func TestMutations(t *testing.T) {
 	var ops []roce.Opcode
 	m := newMutated(t)
@@ -202,7 +200,7 @@ func TestMutations(t *testing.T) {
 	seen := map[roce.Opcode]int{}
 	tries := 0
 	for i, op := range ops {
-		if seen[op]++; seen[op] > 2 { // the first and the second of a kind stand for the others
+		if seen[op]++; seen[op] > 2 { // the first two of a kind represent the others
 			continue
 		}
 		for k, c := range m.mutations(op) {
@@ -217,7 +215,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// mutate has packet i changed in way k.
+// mutate runs an exchange with packet i changed in way k.
 func mutate(t *testing.T, i, k int, when string) {
 	m := newMutated(t)
 	var change mutation
@@ -232,7 +230,7 @@ func mutate(t *testing.T, i, k int, when string) {
 		case "instead":
 			m.inject(packet, &change)
 			return true, true
-		case "before": // the packet itself comes again, as lost
+		case "before": // the packet itself arrives again, as lost
 			m.inject(packet, &change)
 			m.inject(packet, &mutation{change: func(_ *roce.Header, b []byte) []byte { return b }})
 			return true, true

@@ -30,8 +30,8 @@ func secondPort(w *enginetest.World, t *testing.T) (dev int, other *linked.Port)
 	return dev, other
 }
 
-// TestSameAddressElsewhere: a host of one network that has the address of another network's,
-// and names the same communication IDs and queue pairs, is not taken for that.
+// TestSameAddressElsewhere: if hosts in two networks have the same address, communication IDs and queue pair numbers,
+// one is not taken for the other.
 func TestSameAddressElsewhere(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true, NoCapture: true})
 	dev, other := secondPort(w, t)

@@ -19,8 +19,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// TestConnections: rdma_cm connects over every kind of port, and messages of all kinds go
-// both ways.
+// TestConnections: rdma_cm connects over every kind of port, and messages of all kinds pass in both directions.
 func TestConnections(t *testing.T) {
 	for name, o := range ports {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +62,8 @@ func TestPrivateData(t *testing.T) {
 	}
 }
 
-// TestTooMuchPrivateData: a call whose message has no room for its private data is refused
-// with EINVAL, says how much there is, and may be repeated with less.
+// TestTooMuchPrivateData: a call whose message has no room for its private data is refused with EINVAL, names the
+// maximum, and may be repeated with less.
 func TestTooMuchPrivateData(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -119,7 +118,7 @@ func TestTooMuchPrivateData(t *testing.T) {
 	}
 }
 
-// TestRejected: by the program, with private data, and by the host where nobody listens.
+// TestRejected: by the program, with private data, and by a host without a listener.
 func TestRejected(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 2, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -173,8 +172,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestAcceptedTooLate: a reply to a request that nobody knows of is rejected as a reply, or
-// Linux does not hear of it.
+// TestAcceptedTooLate: a reply to an unknown request is rejected as a reply, because Linux ignores other rejects.
 func TestAcceptedTooLate(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 5, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -201,8 +199,8 @@ func TestAcceptedTooLate(t *testing.T) {
 	}
 }
 
-// TestWithdrawnWhileWaiting: a program does not hear of a request that was given up while it
-// waited for room in the listener's backlog.
+// TestWithdrawnWhileWaiting: a program does not see a request that was withdrawn while it waited for room in the
+// listener's backlog.
 func TestWithdrawnWhileWaiting(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 6, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -224,8 +222,8 @@ func TestWithdrawnWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestXRCTransport: packets of XRC have their own transport, and a queue pair of type XRC_RECV
-// is no peer of one of type RC.
+// TestXRCTransport: packets of XRC have their own transport, and a queue pair of type XRC_RECV is no peer for one of
+// type RC.
 func TestXRCTransport(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 7, RoCE: true})
 	seen := map[roce.Opcode]int{}
@@ -273,7 +271,7 @@ func lose(kind ibcm.Kind, n int) linked.Path {
 	}}
 }
 
-// managed is the message of communication management in a frame.
+// managed returns the message of communication management in a frame.
 func managed(frame []byte) (m ibcm.Message, ok bool) {
 	var f wire.Frame
 	const heads = 20 // of the transport
@@ -353,8 +351,8 @@ func TestPeerGone(t *testing.T) {
 	}
 }
 
-// TestIdlePeerGone: nothing is sent to a silent peer while no work is posted. The end of the
-// connection is told to it a few times, and then it is forgotten.
+// TestIdlePeerGone: nothing is sent to a silent peer while no work is posted. When the connection ends, the peer is
+// informed a few times, and then the connection is forgotten.
 func TestIdlePeerGone(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -390,8 +388,8 @@ func TestIdlePeerGone(t *testing.T) {
 	}
 }
 
-// TestStaleConnection: a peer that has forgotten a connection, as after a power failure, connects
-// with a queue pair of the same number. The program at the other end hears that the old one is over.
+// TestStaleConnection: a peer that has forgotten a connection, as after a power failure, connects again with a queue
+// pair of the same number. The program at the other end learns that the old connection has ended.
 func TestStaleConnection(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -410,7 +408,7 @@ func TestStaleConnection(t *testing.T) {
 	ca.Disconnect(id)
 	ca.Event(cm.EventDisconnected, 5*time.Second)
 	ca.Event(cm.EventTimewaitExit, 5*time.Second)
-	w.Pass(10 * time.Second) // it has given up telling
+	w.Pass(10 * time.Second) // it has stopped informing the peer
 	w.SetPath(linked.Path{})
 	ca.NextQPN = a.Q.QPN
 	a.Destroy()
@@ -427,7 +425,7 @@ func TestStaleConnection(t *testing.T) {
 	w.NewTraffic(a, b, enginetest.Load{Ops: 30, MaxSize: 5000}).Run(10 * time.Second)
 }
 
-// TestPortNumbers: all packets go to port 4791, answers too, wherever they came from.
+// TestPortNumbers: all packets go to port 4791, including answers, whatever port the others' packets come from.
 func TestPortNumbers(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 4, RoCE: true})
 	answers := 0

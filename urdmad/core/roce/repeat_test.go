@@ -28,7 +28,7 @@ func watch(w *enginetest.World, see func(frame, payload []byte) (drop bool)) {
 	}})
 }
 
-// asked is a pair of which a has read 3000 bytes of a region of b's, and the request.
+// asked is a pair in which a has read 3,000 bytes of a region of b, and the request.
 func asked(t *testing.T) (n *enginetest.NumberPair, r *enginetest.Region, request []byte) {
 	n = connected(t, 7)
 	r = n.QB.Client.Register(1<<16, enginetest.ReadWrite|mem.RemoteAtomic)
@@ -47,8 +47,7 @@ func asked(t *testing.T) (n *enginetest.NumberPair, r *enginetest.Region, reques
 	return n, r, request
 }
 
-// TestRepeatedReadRefused: a Read that was answered comes again after its region was
-// deregistered. It is refused.
+// TestRepeatedReadRefused: if a Read that was answered is repeated after its region was deregistered, it is refused.
 func TestRepeatedReadRefused(t *testing.T) {
 	n, r, request := asked(t)
 	n.B.Do(r.Deregister)
@@ -59,8 +58,8 @@ func TestRepeatedReadRefused(t *testing.T) {
 	}
 }
 
-// TestReadAnswerLost: the end of a Read's answer was lost, and its region deregistered before
-// it is asked for again. The Read fails for that.
+// TestReadAnswerLost: the end of a Read's answer is lost, and its region is deregistered before the end is requested
+// again. The Read fails.
 func TestReadAnswerLost(t *testing.T) {
 	n := connected(t, 7)
 	r, lost := n.QB.Client.Register(1<<16, enginetest.ReadWrite), false
@@ -78,8 +77,8 @@ func TestReadAnswerLost(t *testing.T) {
 	}
 }
 
-// TestRepeatedReadNotReady: a Read that was answered comes again to a responder that is not
-// ready, or slow. It is taken for lost.
+// TestRepeatedReadNotReady: a Read that was answered is repeated to a responder that is not ready, or slow. The
+// request is treated as lost.
 func TestRepeatedReadNotReady(t *testing.T) {
 	for _, is := range []qp.Outcome{qp.NoReceive, qp.Busy} {
 		n, _, request := asked(t)
@@ -90,15 +89,15 @@ func TestRepeatedReadNotReady(t *testing.T) {
 	}
 }
 
-// TestRepeatedReadOfAPart: a Read that comes again with another length is answered with that
-// length, and not from beyond it.
+// TestRepeatedReadOfAPart: a Read that is repeated with another length is answered with that length, and not from
+// beyond it.
 func TestRepeatedReadOfAPart(t *testing.T) {
 	for _, length := range []uint32{0, 1, 1000, 1500, 3000} {
 		t.Run(fmt.Sprint(length), func(t *testing.T) {
 			n, _, request := asked(t)
 			var sums roce.Sums
 			payload := request[wire.UDPHeaderLen:]
-			binary.BigEndian.PutUint32(payload[roce.BTHLen+12:], length) // behind address and key
+			binary.BigEndian.PutUint32(payload[roce.BTHLen+12:], length) // after address and key
 			sums.Put(request[wire.EthernetLen:wire.UDPHeaderLen], payload)
 			wire.SetUDPChecksum(request)
 			got, answers := 0, 0

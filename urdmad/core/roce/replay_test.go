@@ -14,9 +14,8 @@ import (
 	"urdma/wire/roce"
 )
 
-// replay has a network that repeats packets which were sent before, changed a little and with a
-// CRC that is right all the same, while regions come and go and the responder refuses now and
-// then.
+// replay is a network that repeats earlier packets, slightly changed and with a right CRC, while regions come and go
+// and the responder refuses from time to time.
 type replay struct {
 	*enginetest.NumberPair
 	rand    *rand.Rand
@@ -30,7 +29,7 @@ func (r *replay) send(guard *enginetest.Region) {
 		return
 	}
 	frame := r.seen[r.rand.IntN(len(r.seen))]
-	to := r.A.Port // which the frame leaves by
+	to := r.A.Port // the port from which the frame leaves
 	if frame[wire.EthernetLen+12+3] == r.B.Addr.As4()[3] {
 		to = r.B.Port
 	}
@@ -79,7 +78,7 @@ func (r *replay) change(frame []byte, guard *enginetest.Region) []byte {
 	return b
 }
 
-// region makes or removes one that a peer may use.
+// region makes or removes a region that a peer may use.
 func (r *replay) region() {
 	i := r.rand.IntN(len(r.regions))
 	if old := r.regions[i]; r.rand.IntN(2) == 0 {
@@ -92,7 +91,7 @@ func (r *replay) region() {
 	}
 }
 
-// work posts a message of A's and gives B a receive.
+// work posts a message of A and a receive of B.
 func (r *replay) work(i uint64) {
 	to, n := r.regions[r.rand.IntN(len(r.regions))], r.rand.IntN(5000)
 	if r.QB.Q.RQ.Posted() < 32 {
@@ -112,7 +111,7 @@ func (r *replay) work(i uint64) {
 	}
 }
 
-// TestReplay: nobody falls, and nothing is written where nobody may.
+// TestReplay: no host crashes, and no memory without rights is written.
 func TestReplay(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { replayed(t, seed) })

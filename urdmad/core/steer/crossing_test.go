@@ -58,7 +58,7 @@ func TestCrossing(t *testing.T) {
 			if f.SrcPort != number.Src || f.DstPort != number.Dst {
 				t.Errorf("the frame has the port numbers %d and %d, expected %+v", f.SrcPort, f.DstPort, number)
 			}
-			frame := append([]byte(nil), there.Data...) // as from the sockets' port to that of frames: its sender is the first
+			frame := append([]byte(nil), there.Data...) // its first address is the sender's
 			back, ok := frames.queues[0].as(sockets, port.Packet{Data: frame})
 			if !ok || !bytes.Equal(back.Data, want) || back.Peer.Addr() != own[1] {
 				t.Errorf("a port of sockets gets % x from %v (%v), expected % x from %v", back.Data, back.Peer.Addr(), ok, want,

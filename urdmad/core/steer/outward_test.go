@@ -57,7 +57,7 @@ func TestPeerQueue(t *testing.T) {
 				t.Errorf("%s is for queue %d of %d, expected %d", c.name, got, queues, want)
 			}
 		}
-		for n := range c.frame { // a peer may have changed what says how long its headers are
+		for n := range c.frame { // a peer may have changed the lengths of its headers
 			cut := append([]byte(nil), c.frame[:n]...)
 			PeerQueue(cut, 8)
 			PeerQueueRoCE(cut, 8)

@@ -11,8 +11,7 @@ import (
 	"urdma/wire/roce"
 )
 
-// packetFor is a RoCEv2 packet to a queue pair, with a message of communication management
-// where there is one.
+// packetFor makes a RoCEv2 packet for a queue pair, with a message of communication management if one is given.
 func packetFor(n wire.QPN, m *ibcm.Message) []byte {
 	b := make([]byte, roce.MaxHeaderLen+ibcm.Len+roce.ICRCLen)
 	h := roce.Header{Opcode: roce.RC | roce.SendOnly, Dst: n, AckReq: true}
@@ -82,7 +81,7 @@ func TestPacketFilter(t *testing.T) {
 	defer from.Close()
 	for n, want := range map[wire.QPN]int{7: 1, 10: 2, 8: 0, 0xfffffe: 0, 1: 0} {
 		b := packetFor(n, nil)
-		b[4] = 0xc0 // marks of congestion, and what is reserved
+		b[4] = 0xc0 // congestion marks, and reserved bits
 		if _, err := from.Write(b); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ var (
 	theirs = netip.MustParseAddr("10.0.0.2")
 )
 
-// share has workers share a port.
+// share lets workers share a port.
 func share(p port.Port, workers int, own ...netip.Addr) (*Hub, *Port) {
 	h := NewHub(workers, NewNumbers(workers), func(int) {})
 	var first *Port
@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// packetTo is a frame with a UDP datagram.
+// packetTo makes a frame with a UDP datagram.
 func packetTo(src, dst netip.AddrPort, payload ...byte) []byte {
 	if dst.Addr().Is4() {
 		b := make([]byte, wire.UDPHeaderLen+len(payload))
@@ -170,7 +170,7 @@ func TestWhoseFrame(t *testing.T) {
 	}
 }
 
-// overSockets is a udp port with a socket for each worker, and where it is.
+// overSockets opens a udp port with a socket for each worker, and returns its address.
 func overSockets(t *testing.T, workers int, filter []unix.SockFilter) (port.Port, netip.AddrPort) {
 	t.Helper()
 	for number := uint16(40000); ; number++ {
@@ -230,7 +230,7 @@ func TestSocketFilter(t *testing.T) {
 	}
 }
 
-// TestNothingAllocated: to find the worker of a packet of data allocates nothing.
+// TestNothingAllocated: finding the worker of a data packet allocates nothing.
 func TestNothingAllocated(t *testing.T) {
 	h, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), 2, ours)
 	uc := make([]byte, wire.MaxUCLen)
@@ -243,13 +243,13 @@ func TestNothingAllocated(t *testing.T) {
 			t.Errorf("%s: %v allocations", what, n)
 		}
 	}
-	head := make([]byte, 64) // of RoCEv2, which are for no queue pair
+	head := make([]byte, 64) // of RoCEv2, for no queue pair
 	if n := testing.AllocsPerRun(100, func() { h.packet(head, false) }); n != 0 {
 		t.Errorf("a packet of RoCEv2: %v allocations", n)
 	}
 }
 
-// whichQueue waits for a packet, and is where it arrives.
+// whichQueue waits for a packet, and returns the queue at which it arrives.
 func whichQueue(t *testing.T, p port.Port, b []byte) int {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -283,8 +283,8 @@ func TestOwnQueues(t *testing.T) {
 	}
 	defer peer.Close()
 	_, p := share(under, workers, at.Addr())
-	p.Renumber(ours)                // for the peer has the socket's
-	p.hub.numbers.Of(1).Take(50000) // which a program chose: the filter takes it for worker 0's
+	p.Renumber(ours)                // the peer's packet has the socket's port number
+	p.hub.numbers.Of(1).Take(50000) // a program's choice: the filter sends it to worker 0
 	to := func(a netip.AddrPort, number uint16) port.Packet {
 		head := make([]byte, wire.EncapLen)
 		(&wire.Encap{Type: wire.EncapTRP, Src: 1, Dst: number}).Put(head)
@@ -345,7 +345,7 @@ func TestOrder(t *testing.T) {
 	const workers = 2
 	under, at := overSockets(t, workers, SocketFilter(workers))
 	_, p := share(under, workers, at.Addr())
-	p.hub.numbers.Of(1).Take(50000) // a program's: the filter takes it for worker 0's
+	p.hub.numbers.Of(1).Take(50000) // a program's choice: the filter sends it to worker 0
 	p.hub.numbers.Of(1).Take(50001)
 	peer, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
 	if err != nil {
@@ -399,7 +399,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestNumbers: one worker has a number, and for a while after.
+// TestNumbers: one worker has a number, also for a while after it was released.
 func TestNumbers(t *testing.T) {
 	n := NewNumbers(2)
 	a, b := n.Of(0), n.Of(1)
@@ -423,7 +423,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// send has a worker send a frame.
+// send lets a worker send a frame.
 func send(t *testing.T, q port.Queue, b []byte) {
 	t.Helper()
 	var one [1]port.Packet
@@ -496,7 +496,7 @@ func whose(t *testing.T, v *port.Packet) (from int, number uint32) {
 	return from, number
 }
 
-// TestFullRing: a worker that does not read loses its own packets, and nobody waits for it.
+// TestFullRing: a worker that does not read loses only its own packets, and nobody waits for it.
 func TestFullRing(t *testing.T) {
 	_, p := share(loopback.Open("lo", [6]byte{}, 1500, ours), 2, ours)
 	p.hub.numbers.Of(1).Take(1001)
