@@ -7,7 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// sendAcked sends n segments and has them acknowledged, as a stream does.
+// sendAcked sends n segments and acknowledges them, as in a stream.
 func sendAcked(c *reliable.Conn, now reliable.Time, n int) {
 	for range n {
 		c.Send(now, 1408, 0)
@@ -16,7 +16,7 @@ func sendAcked(c *reliable.Conn, now reliable.Time, n int) {
 	_ = c.OnAck(now+20*us, c.Next(), 1024)
 }
 
-// receive takes n segments in order and acknowledges when that is due.
+// receive receives n segments in order and acknowledges when that is due.
 func receive(c *reliable.Conn, now reliable.Time, psn wire.PSN, n int) wire.PSN {
 	for range n {
 		c.OnData(now, psn, false)
@@ -29,7 +29,7 @@ func receive(c *reliable.Conn, now reliable.Time, psn wire.PSN, n int) wire.PSN 
 	return psn
 }
 
-// loseOne sends 64 segments of which one is lost, sacked around and resent.
+// loseOne sends 64 segments, one of which is lost, reported by sacks and resent.
 func loseOne(c *reliable.Conn, now reliable.Time, runs []wire.SackRun) {
 	first := c.Next()
 	for range 64 {
@@ -44,7 +44,7 @@ func loseOne(c *reliable.Conn, now reliable.Time, runs []wire.SackRun) {
 	_ = c.OnAck(now+40*us, c.Next(), 1024)
 }
 
-// holdOne receives 64 segments of which the first comes last.
+// holdOne receives 64 segments; the first comes last.
 func holdOne(c *reliable.Conn, now reliable.Time, psn wire.PSN, runs []wire.SackRun) wire.PSN {
 	for i := range uint32(63) {
 		c.OnData(now, psn.Add(i+1), false)
@@ -85,7 +85,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// Each benchmark's operation is one segment.
+// The operation of each benchmark is one segment.
 
 func BenchmarkSendAck(b *testing.B) {
 	c := newConn(1024)

@@ -2,8 +2,8 @@ package reliable
 
 import "testing"
 
-// TestIsolatedLossInSmallWindow: a segment lost now and then, far apart, is no congestion
-// for a small window either, however long that goes on.
+// TestIsolatedLossInSmallWindow: rare isolated losses are no congestion, for a small window either, however long they
+// continue.
 func TestIsolatedLossInSmallWindow(t *testing.T) {
 	for _, window := range []int{4, 8, 12, 15} {
 		var g congestion

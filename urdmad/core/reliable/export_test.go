@@ -89,17 +89,16 @@ func (r *receiver) check() error {
 	return nil
 }
 
-// SetOrder has the next transmission number follow n.
+// SetOrder makes the next transmission number follow n.
 func (c *Conn) SetOrder(n uint32) {
 	c.tx.order, c.loss.newest, c.cc.roundEnd = n, n, n
 }
 
-// Records is how many segments there are records for.
+// Records returns the number of segments for which there are records.
 func (c *Conn) Records() int { return c.tx.ring() }
 
-// HeldRoom is for how many segments past the next there is room to note that they
-// are held.
+// HeldRoom returns the number of segments past the next one that can be recorded as held.
 func (c *Conn) HeldRoom() int { return int(c.rx.held.size) }
 
-// RecvWindow is the most segments past the cumulative acknowledgement that are held.
+// RecvWindow is the largest number of segments past the cumulative acknowledgement that are held.
 func (c *Conn) RecvWindow() int { return c.cfg.RecvWindow }

@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// driver feeds a Conn with operations read from bytes, as a peer without
-// scruples and an engine in haste would, and checks it after each.
+// driver feeds a Conn with operations read from bytes, as a malicious peer and a hasty engine would, and checks it
+// after each.
 type driver struct {
 	t    *testing.T
 	in   []byte
@@ -22,7 +22,7 @@ type driver struct {
 	ops  int
 
 	wide   bool
-	edge   wire.PSN // one past the last that the peer was ever allowed
+	edge   wire.PSN // one past the last PSN that the peer was ever allowed to send
 	shrunk bool     // credits were set since the last header
 }
 
@@ -124,7 +124,7 @@ func (d *driver) step(op byte) {
 	}
 }
 
-// ack requires that an error leaves everything as it was.
+// ack checks that an error leaves everything unchanged.
 func (d *driver) ack(ack wire.PSN, runs []wire.SackRun) {
 	before := d.c.Stats()
 	credits := uint32(d.byte()) % 300
@@ -146,7 +146,7 @@ func (d *driver) ack(ack wire.PSN, runs []wire.SackRun) {
 	}
 }
 
-// data keeps the receiver to its word: in order, each once.
+// data checks the receiver's verdicts: segments are delivered in order, each once.
 func (d *driver) data(psn wire.PSN) {
 	switch verdict := d.c.OnData(d.now, psn, psn&1 != 0); verdict {
 	case reliable.Deliver:

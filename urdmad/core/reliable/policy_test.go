@@ -7,10 +7,10 @@ import (
 	"urdma/wire"
 )
 
-// pause is longer than an answer may take to count as one.
+// pause is longer than the time within which an answer counts as quick.
 const pause = 2 * reliable.DefaultAckDelay
 
-// receiver is a Conn that receives, and its clock.
+// receiver is a receiving Conn, and its clock.
 type receiver struct {
 	*reliable.Conn
 	t   *testing.T
@@ -32,7 +32,7 @@ func (r *receiver) take(n int) {
 	}
 }
 
-// want requires the kind to be due now, and sends it.
+// want requires that an acknowledgement of the kind is due now, and sends it.
 func (r *receiver) want(kind reliable.AckKind) {
 	r.t.Helper()
 	if got := r.AckDue(r.now); got != kind {
@@ -46,7 +46,7 @@ func (r *receiver) want(kind reliable.AckKind) {
 	}
 }
 
-// answer sends a segment, on which the acknowledgement rides.
+// answer sends a segment, which carries the acknowledgement.
 func (r *receiver) answer() {
 	r.Send(r.now, 100, 0)
 	r.Header()
@@ -119,12 +119,12 @@ func TestExpiriesMustBeInARow(t *testing.T) {
 		r.now = r.Deadline()
 		r.want(reliable.AckPlain)
 		r.now += pause
-		r.exchange() // rides
+		r.exchange() // carries the acknowledgement
 		r.wantQuick(false)
 	}
 	r.take(1)
 	r.now = r.Deadline()
-	for range 5 { // asked again and again before it is sent: one expiry
+	for range 5 { // requested repeatedly before it is sent: it expires once
 		if r.AckDue(r.now) != reliable.AckPlain {
 			t.Fatal("no acknowledgement due")
 		}
@@ -218,7 +218,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestSmallWindow is acknowledged more often.
+// TestSmallWindow: a small window is acknowledged more often.
 func TestSmallWindow(t *testing.T) {
 	r := newDelayed(t)
 	r.SetCredits(8)
@@ -247,7 +247,7 @@ func TestBulk(t *testing.T) {
 	r.want(reliable.AckNone)
 	r.now = r.Deadline()
 	r.want(reliable.AckPlain)
-	r.now += pause + 1 // later, alone: at once
+	r.now += pause + 1 // a single one later: at once
 	r.take(1)
 	r.want(reliable.AckPlain)
 }
@@ -265,11 +265,11 @@ func TestSparse(t *testing.T) {
 	r.want(reliable.AckNone)
 	r.take(1)
 	r.want(reliable.AckPlain)
-	r.take(15) // fewer than are acknowledged at once elsewhere: a short pause
+	r.take(15) // fewer than cause an immediate acknowledgement elsewhere: a short pause
 	if d := r.Deadline() - r.now; d > 2*us {
 		t.Errorf("15 segments wait %d µs", d/us)
 	}
-	r.take(1) // whoever sends that much asks for what he waits for
+	r.take(1) // after so many the sender sets AR if it waits
 	r.now += 20 * us
 	r.want(reliable.AckNone)
 	r.take(1)
@@ -280,8 +280,7 @@ func TestSparse(t *testing.T) {
 	r.want(reliable.AckPlain)
 }
 
-// TestEnds: the last segment for now asks for acknowledgement where the peer may wait
-// for more, and only there.
+// TestEnds: the last segment for now requests an acknowledgement if the peer may wait for more, and only then.
 func TestEnds(t *testing.T) {
 	for _, batches := range []bool{false, true} {
 		c := new(reliable.Conn)
@@ -295,8 +294,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestSackSurvivesRide: a data packet carries the cumulative acknowledgement,
-// not the runs; those stay due.
+// TestSackSurvivesRide: a data packet carries the cumulative acknowledgement, but not the runs, which stay due.
 func TestSackSurvivesRide(t *testing.T) {
 	r := newDelayed(t)
 	r.OnData(r.now, r.psn+1, false)

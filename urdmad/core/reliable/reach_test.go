@@ -18,7 +18,7 @@ func TestReorderingFollowsTheWindow(t *testing.T) {
 		c.tmr.base, c.tmr.tailProbed = now, false
 		c.resend(now+60*Microsecond, c.tx.una)
 		c.tmr.tailProbed = false
-		if err := c.OnAck(now+62*Microsecond, c.Next(), 1024); err != nil { // the first one's
+		if err := c.OnAck(now+62*Microsecond, c.Next(), 1024); err != nil { // of the first segment
 			t.Fatal(err)
 		}
 	}

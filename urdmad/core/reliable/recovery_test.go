@@ -111,14 +111,13 @@ func TestNoSampleBehindRetransmission(t *testing.T) {
 	}
 }
 
-// TestReorderingIsLearned: segments that were thought lost and arrive before
-// they are resent raise the threshold.
+// TestReorderingIsLearned: segments that count as lost and arrive before they are resent raise the threshold.
 func TestReorderingIsLearned(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(8)
 	s.now += 100 * us
 	s.ack(first, 64, first+1, first+6) // overtaken by five
-	s.ack(first+6, 64)                 // and there it is
+	s.ack(first+6, 64)                 // it arrives now
 	s.wantResent()
 	s.ack(first+8, 64)
 	first = s.send(8)
@@ -129,8 +128,8 @@ func TestReorderingIsLearned(t *testing.T) {
 	s.wantResent(first)
 }
 
-// TestUndoneTimeout: the answer to the resent head marks the rest as lost; the
-// original of another shows that it isn't.
+// TestUndoneTimeout: the answer to the resent head marks the rest as lost; the arrival of another segment's original
+// shows that they are not.
 func TestUndoneTimeout(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	cwnd := s.Stats().Cwnd
@@ -151,8 +150,7 @@ func TestUndoneTimeout(t *testing.T) {
 	s.wantResent(first + 11)
 }
 
-// TestLostWindow: where nothing but the head arrives, the rest is resent in
-// slow start.
+// TestLostWindow: if only the head arrives, the rest is resent in slow start.
 func TestLostWindow(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(40)
@@ -175,15 +173,15 @@ func TestLostWindow(t *testing.T) {
 	}
 }
 
-// TestRetransmissionHasItsTime: a retransmission overtaken by others doesn't
-// count as lost before its own answer could be here.
+// TestRetransmissionHasItsTime: a retransmission overtaken by others doesn't count as lost before its own answer
+// could arrive.
 func TestRetransmissionHasItsTime(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(12)
 	s.now += 100 * us
 	s.ack(first, 64, first+5, first+12)
 	s.wantResent(first, first+1, first+2, first+3, first+4)
-	s.now += 80 * us // a little early, yet not so early that it must be the original
+	s.now += 80 * us // a little early, but not so early that it must be the original
 	s.ack(first, 64, first+4, first+12)
 	s.wantResent()
 	s.now += 30 * us
@@ -193,7 +191,7 @@ func TestRetransmissionHasItsTime(t *testing.T) {
 	s.wantResent(first, first+1)
 }
 
-// TestCreditsBoundRetransmission: only the head may pass the peer's credits.
+// TestCreditsBoundRetransmission: only the head may exceed the peer's credits.
 func TestCreditsBoundRetransmission(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(12)
@@ -219,8 +217,7 @@ func TestTailProbeWithinCredits(t *testing.T) {
 	s.wantResent(first)
 }
 
-// TestResendingRestartsTimeout: the head's timeout counts from its last
-// transmission.
+// TestResendingRestartsTimeout: the head's time-out counts from its last transmission.
 func TestResendingRestartsTimeout(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(6)
@@ -234,8 +231,8 @@ func TestResendingRestartsTimeout(t *testing.T) {
 	}
 }
 
-// TestPeerReneges: a peer that reported the head as received and never
-// acknowledges it gets it again after the timeout.
+// TestPeerReneges: if a peer reported the head as received but never acknowledges it, the head is resent after the
+// time-out.
 func TestPeerReneges(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(2)
@@ -250,7 +247,7 @@ func TestPeerReneges(t *testing.T) {
 	}
 }
 
-// TestHeldOff: a peer that keeps its window closed and answers is not dead.
+// TestHeldOff: a peer that keeps its window closed but answers is not dead.
 func TestHeldOff(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(3)
@@ -261,7 +258,7 @@ func TestHeldOff(t *testing.T) {
 		}
 		s.resend()
 		s.now += 100 * us
-		s.ack(first, 0) // it has no room to take it
+		s.ack(first, 0) // it has no room for it
 	}
 	s.ack(first+3, 3)
 	if n := s.CanSend(s.now); n != 3 {
@@ -269,8 +266,8 @@ func TestHeldOff(t *testing.T) {
 	}
 }
 
-// TestProbingStops: no probe once the window is open, and the first no sooner
-// than a timeout after there was nothing else to ask with.
+// TestProbingStops: there is no probe once the window is open, and the first probe is sent no sooner than a time-out
+// after there was nothing else to send.
 func TestProbingStops(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(1)
@@ -293,7 +290,7 @@ func TestProbingStops(t *testing.T) {
 	}
 }
 
-// TestLongerPath: a route that got longer is believed after some seconds.
+// TestLongerPath: a longer round trip of a new route is accepted after some seconds.
 func TestLongerPath(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	if got := s.Stats().MinRTT; got != 100*us {
@@ -338,8 +335,7 @@ func TestHeardPeerLives(t *testing.T) {
 	}
 }
 
-// TestTimeoutsSpread: connections that lost all they sent at the same time don't try again
-// at the same times.
+// TestTimeoutsSpread: connections that lost everything at the same time don't try again at the same times.
 func TestTimeoutsSpread(t *testing.T) {
 	var at [2]reliable.Time
 	for i := range at {

@@ -92,9 +92,8 @@ func TestWideIdleHoldsLittle(t *testing.T) {
 	}
 }
 
-// TestGrowingKeepsOrder: whatever is lost, held and resent while the ring grows,
-// each segment keeps its record: its token comes back when it is resent, oldest
-// first.
+// TestGrowingKeepsOrder: whichever segments are lost, held and resent while the ring grows, each keeps its record:
+// when it is resent its token is returned, the oldest segment first.
 func TestGrowingKeepsOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -135,7 +134,7 @@ func fatConn(r *reliable.Rings) *reliable.Conn {
 	return c
 }
 
-// burstOf has n segments of a connection under way, and all that are acknowledged.
+// burstOf sends n segments of a connection and acknowledges them all.
 func burstOf(t *testing.T, c *reliable.Conn, n int) {
 	for range n {
 		c.Send(2, 1, 0)
@@ -145,8 +144,8 @@ func burstOf(t *testing.T, c *reliable.Conn, n int) {
 	}
 }
 
-// TestLongRingsLeaveRoomForOthers: after many connections have had a long window under
-// way, those with an ordinary one allocate as little as before.
+// TestLongRingsLeaveRoomForOthers: after many connections have used a long window, those with an ordinary one
+// allocate as little as before.
 func TestLongRingsLeaveRoomForOthers(t *testing.T) {
 	rings := new(reliable.Rings)
 	var fat []*reliable.Conn
@@ -183,8 +182,8 @@ func TestLongRingsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestShortBurstTakesShortRing: a connection that once had a long window under way
-// doesn't take as many records for each short burst ever after.
+// TestShortBurstTakesShortRing: a connection that once used a long window doesn't take as many records for each later
+// short burst.
 func TestShortBurstTakesShortRing(t *testing.T) {
 	c := fatConn(new(reliable.Rings))
 	burstOf(t, c, reliable.MaxWindow)

@@ -48,8 +48,8 @@ func TestSacksTakeTurns(t *testing.T) {
 	}
 }
 
-// TestRunAround: whatever is held, and wherever PSNs wrap, the run around a segment
-// ends where the next to it are not held.
+// TestRunAround: for any held segments, and wherever PSNs wrap, the run around a segment ends where the next segments
+// are not held.
 func TestRunAround(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 300 {

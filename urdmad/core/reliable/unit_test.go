@@ -22,7 +22,7 @@ func newConn(window int) *reliable.Conn {
 	return c
 }
 
-// TestImpossibleAcks checks the door: state stays as it was, and it is counted.
+// TestImpossibleAcks: an impossible acknowledgement leaves the state unchanged, and is counted.
 func TestImpossibleAcks(t *testing.T) {
 	run := func(first, end wire.PSN) []wire.SackRun { return []wire.SackRun{{First: first, End: end}} }
 	// 1000 to 1007 outstanding, 1004 to 1007 after the acknowledgement.
@@ -159,7 +159,7 @@ func TestSackRuns(t *testing.T) {
 	if len(got) != wire.MaxSackRuns || got[0] != (wire.SackRun{First: 5118, End: 5119}) || got[1].First != 5002 {
 		t.Errorf("%d runs from %v", len(got), got[:2])
 	}
-	// Where the most recent one has been delivered, the lowest run is first.
+	// If the most recent run has been delivered, the lowest run is first.
 	c = newConn(128)
 	for _, psn := range []wire.PSN{5010, 5006, 5001, 5000} {
 		c.OnData(0, psn, false)
@@ -190,8 +190,8 @@ func TestCanSend(t *testing.T) {
 	}
 }
 
-// TestWantAR asks for acknowledgement every quarter of a window at least half
-// used, never in a window hardly used, and on each retransmission.
+// TestWantAR: AR is set at least every quarter of a window that is half used, never in a window that is hardly used,
+// and on each retransmission.
 func TestWantAR(t *testing.T) {
 	c := newConn(64)
 	var asked []int
@@ -220,7 +220,7 @@ func TestWantAR(t *testing.T) {
 	}
 }
 
-// TestConfigClamps gives Init nonsense: it must give a connection that works.
+// TestConfigClamps: Init makes a working connection from any configuration.
 func TestConfigClamps(t *testing.T) {
 	for _, cfg := range []reliable.Config{
 		{},
@@ -243,8 +243,8 @@ func TestConfigClamps(t *testing.T) {
 	}
 }
 
-// TestWrap slides a small window over the wrap of everything that wraps: PSNs
-// in both directions and the numbers of transmissions.
+// TestWrap slides a small window over the wrap of all numbers: PSNs in both directions and the numbers of
+// transmissions.
 func TestWrap(t *testing.T) {
 	var c reliable.Conn
 	c.Init(reliable.Config{LocalISN: math.MaxUint32 - 1000, PeerISN: math.MaxUint32 - 500, Window: 8, RecvWindow: 8})

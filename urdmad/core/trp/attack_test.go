@@ -17,8 +17,7 @@ import (
 	"urdma/wire"
 )
 
-// attackSeeds are those of a hostile network: those of URDMA_SEED if it is set, one
-// or a range such as 1-500.
+// attackSeeds returns the seeds for hostile networks: those of URDMA_SEED if it is set, one or a range such as 1-500.
 func attackSeeds(t *testing.T, short uint64) (from, to uint64) {
 	if s := os.Getenv("URDMA_SEED"); s != "" {
 		first, last, ok := strings.Cut(s, "-")
@@ -33,7 +32,7 @@ func attackSeeds(t *testing.T, short uint64) (from, to uint64) {
 		return from, to
 	}
 	if os.Getenv("URDMA_LONG") != "" {
-		return 1, 3_000 // of each of the two tests
+		return 1, 3_000 // for each of the two tests
 	}
 	return 1, short
 }
@@ -43,7 +42,7 @@ func attack(t *testing.T, seed uint64) *enginetest.World {
 	w := enginetest.New(t, enginetest.Options{Seed: seed, NearWrap: seed%3 == 0, Immediate: seed%5 == 0, IPv6: seed%7 < 3,
 		MaxReads: 4})
 	for _, h := range []*enginetest.Host{w.A, w.B} {
-		h.NewClient().Listen(6000, 8) // flooded; nobody answers its requests
+		h.NewClient().Listen(6000, 8) // flooded; no program answers its requests
 	}
 	return w
 }
@@ -58,13 +57,12 @@ func calm(t *testing.T, w *enginetest.World, seed uint64) {
 		t.Errorf("%d packets are still held", n)
 	}
 	a, b := w.Pair(false, nil)
-	// The clock of an idle world leaps to the next timer, often ARP's in a minute,
-	// whenever the workload draws a pause.
+	// The clock of an idle world jumps to the next timer, often ARP's in a minute, whenever the workload pauses.
 	w.NewTraffic(a, b, enginetest.Load{Ops: 5, MaxSize: 3000}).Run(10 * time.Minute)
 }
 
-// TestOffPathAttack: connections are made and carry every byte while others
-// forge, replay, truncate and damage packets, and flood the hosts.
+// TestOffPathAttack: connections are made and carry every byte while attackers forge, replay, truncate and damage
+// packets, and flood the hosts.
 func TestOffPathAttack(t *testing.T) {
 	from, to := attackSeeds(t, 60)
 	sent := 0
@@ -107,7 +105,7 @@ func TestOnPathAttack(t *testing.T) {
 
 func attackOnPath(t *testing.T, seed uint64) (sent int) {
 	w := attack(t, seed)
-	attacker := w.NewAttacker(0, nil) // hears the target's handshake
+	attacker := w.NewAttacker(0, nil) // receives the target's handshake
 	v := newVictim(victims(w, seed))
 	v.post(8)
 	w.Pass(200 * time.Microsecond)
@@ -131,7 +129,7 @@ func attackOnPath(t *testing.T, seed uint64) (sent int) {
 	return attacker.Sent
 }
 
-// victims are two connected queue pairs, of which the second may have no send queue.
+// victims are two connected queue pairs; the second may have no send queue.
 func victims(w *enginetest.World, seed uint64) (a, b *enginetest.QP) {
 	switch seed / 2 % 4 {
 	case 0:
@@ -152,7 +150,7 @@ func victims(w *enginetest.World, seed uint64) (a, b *enginetest.QP) {
 	return a, b
 }
 
-// victim is a connection that is lied to, with traffic that nobody checks.
+// victim is a connection that gets false packets, with traffic that is not checked.
 type victim struct {
 	a, b         *enginetest.QP
 	srq          *enginetest.SRQ // of a target's XRC domain, or nil
@@ -226,8 +224,8 @@ func (v *victim) check(t *testing.T) {
 	}
 }
 
-// TestFinsAreAnsweredSeldom: two ends that both believe that the other has ended
-// don't answer each other's fins without end.
+// TestFinsAreAnsweredSeldom: two ends that both assume that the other has ended don't answer each other's fins for
+// ever.
 func TestFinsAreAnsweredSeldom(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 43})
 	s := w.Stranger()

@@ -86,8 +86,8 @@ func TestNothingCanBeKept(t *testing.T) {
 	}
 }
 
-// TestWaitingWithoutMemory: a connection whose messages wait for receives for ever, and
-// more of them came than can be kept, does not take its peer for dead.
+// TestWaitingWithoutMemory: a connection whose messages wait for receives without limit, and of which more have
+// arrived than can be kept, does not assume that its peer is dead.
 func TestWaitingWithoutMemory(t *testing.T) {
 	const messages = 300
 	w := enginetest.New(t, enginetest.Options{Seed: 78})

@@ -23,9 +23,8 @@ func claim(of *enginetest.Host) []byte {
 	return b[:a.Put(b, theirs, wire.Group6MAC(wire.AllNodes), of.Addr.As16(), wire.AllNodes)]
 }
 
-// TestDuplicateEndsConnections: when another host turns out to have the port's address,
-// work under way fails at once, programs hear of the end, the log says it once, and
-// nothing more is sent from the address.
+// TestDuplicateEndsConnections: if another host has the port's address, outstanding work fails at once, programs get
+// the end of their connections, the log has one line, and nothing more is sent from the address.
 func TestDuplicateEndsConnections(t *testing.T) {
 	var log bytes.Buffer
 	w := enginetest.New(t, enginetest.Options{Seed: 31, IPv6: true, Path: linked.Path{Delay: 100 * time.Microsecond},
@@ -35,7 +34,7 @@ func TestDuplicateEndsConnections(t *testing.T) {
 	mine, theirs := busy.Client.Register(1<<20, enginetest.ReadWrite), peer.Client.Register(1<<20, enginetest.ReadWrite)
 	idle.PostRecv(50)
 	open := w.A.NewClient()
-	asked := open.Resolve(w.B.Addr, 4711) // whose route was found before
+	asked := open.Resolve(w.B.Addr, 4711) // its route was resolved before
 	w.A.Do(w.A.Engine.Interface(0).Announce)
 	busy.Post(enginetest.Write(1, theirs, 0), mine.SGE(0, 1<<20))
 	busy.Post(enginetest.Send(2), mine.SGE(0, 10))

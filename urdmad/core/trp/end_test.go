@@ -14,9 +14,8 @@ import (
 	"urdma/wire"
 )
 
-// TestDeath: a peer that falls silent is given up after the death time-out: the
-// oldest work request fails with "retry exceeded", the rest is flushed, and
-// rdma_cm reports the end.
+// TestDeath: a peer that falls silent is given up after the death time-out. The oldest work request fails with "retry
+// exceeded", the rest is flushed, and rdma_cm reports the end.
 func TestDeath(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("busy %v", busy), func(t *testing.T) {
@@ -49,8 +48,7 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsLive: connections without work outlast the death time-out,
-// and cost a handful of packets.
+// TestIdleConnectionsLive: connections without work outlast the death time-out, and need only a few packets.
 func TestIdleConnectionsLive(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 10})
 	a, b := w.Pair(false, nil)
@@ -62,8 +60,7 @@ func TestIdleConnectionsLive(t *testing.T) {
 	w.NewTraffic(a, b, enginetest.Load{Ops: 20, MaxSize: 10000}).Run(time.Second)
 }
 
-// TestCutAndMended: a link that is down for less than the death time-out costs
-// time and nothing else.
+// TestCutAndMended: a link that is down for less than the death time-out only delays messages.
 func TestCutAndMended(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 11})
 	a, b := w.Pair(false, nil)
@@ -78,8 +75,8 @@ func TestCutAndMended(t *testing.T) {
 	tr.Run(20 * time.Second)
 }
 
-// TestDisconnect: work posted before the disconnect is carried out first; then
-// both sides hear of the end, once, and everything else is flushed.
+// TestDisconnect: work posted before the disconnect is carried out first. Then both sides get the end, once, and
+// everything else is flushed.
 func TestDisconnect(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for seed := range uint64(20) {
@@ -138,8 +135,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// TestDisconnectWhileServing: a side that disconnects first answers the Reads it
-// has taken.
+// TestDisconnectWhileServing: a side that disconnects first answers the Reads that it has accepted.
 func TestDisconnectWhileServing(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 12, Path: linked.Path{Delay: 100 * time.Microsecond, Rate: 1e9}})
 	a, b := w.A.NewClient().NewQP(nil), w.B.NewClient().NewQP(nil)
@@ -152,8 +148,8 @@ func TestDisconnectWhileServing(t *testing.T) {
 	b.Client.Event(abi.CMDisconnected, time.Second)
 }
 
-// TestManyPairsComeAndGo: hundreds of short connections, some at once, leave no
-// port number in use and each is a full connection.
+// TestManyPairsComeAndGo: after hundreds of short connections, some of them at the same time, no port number is in
+// use; each connection works fully.
 func TestManyPairsComeAndGo(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 13})
@@ -191,9 +187,8 @@ func TestManyPairsComeAndGo(t *testing.T) {
 	})
 }
 
-// TestReceivedThenDestroyed: a receiver that destroys its queue pair as soon as it has a
-// message has its sender's send complete, also where another message waits for a receive
-// behind it, and where packets are lost.
+// TestReceivedThenDestroyed: if a receiver destroys its queue pair as soon as it has a message, the sender's send
+// completes, even if another message waits for a receive after it, and if packets are lost.
 func TestReceivedThenDestroyed(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for seed := uint64(1); seed <= enginetest.Seeds(10); seed++ {
@@ -260,7 +255,7 @@ func TestPostedThenLeft(t *testing.T) {
 				a.Post(enginetest.Send(uint64(i)), src.SGE(0, n))
 			}
 			a.Leave()
-			clear(src.Bytes) // the program has other uses for it now
+			clear(src.Bytes) // the program reuses the memory now
 			for i, e := range b.Recv.Completions(3) {
 				if e.Status != abi.StatusSuccess || !bytes.Equal(dst.Bytes[i*n:(i+1)*n], counted(n)) {
 					t.Fatalf("seed %d: receive %d: %+v", seed, i, e)
@@ -283,8 +278,8 @@ func counted(n int) []byte {
 	return b
 }
 
-// TestBothLeave: two programs that destroy their queue pairs at the same time, with sends
-// under way to each other, don't wait for each other, and hear of no error.
+// TestBothLeave: two programs that destroy their queue pairs at the same time, with outstanding sends to each other,
+// don't wait for each other, and get no error.
 func TestBothLeave(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		n := enginetest.NewConnectedPair(t, local, linked.Path{}, 7)
@@ -337,8 +332,7 @@ func TestLeaveSilentPeer(t *testing.T) {
 	}
 }
 
-// TestManyLeave: the posts of a program that ends are taken a part in each turn, and all
-// arrive.
+// TestManyLeave: the posts of a program that ends are read a part in each turn, and all arrive.
 func TestManyLeave(t *testing.T) {
 	const pairs = 200
 	w := enginetest.New(t, enginetest.Options{Seed: 12, RNRRetry: 7})
@@ -352,7 +346,7 @@ func TestManyLeave(t *testing.T) {
 		enginetest.Join(a, b, 1)
 		b.PostRecv(1, dst.SGE(0, 64))
 		a.Ring.SQ.Write(&abi.SQE{WRID: 1, Opcode: abi.WRSend}, []abi.SGE{src.SGE(0, 64)})
-		a.Ring.SQ.Publish() // and no bell
+		a.Ring.SQ.Publish() // without ringing the doorbell
 		senders = append(senders, a)
 	}
 	for left := true; left; {

@@ -6,7 +6,7 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// TestLightSenders: each gives way to others, not to itself.
+// TestLightSenders: each connection gives way to others, not to itself.
 func TestLightSenders(t *testing.T) {
 	var v lightSenders
 	other := func(number uint16, at int64, want bool) {

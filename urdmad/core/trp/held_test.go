@@ -7,7 +7,7 @@ import (
 	"urdma/wire"
 )
 
-// keep notes that a packet is kept for a PSN, as Conn.hold does.
+// keep records that a packet is kept for a PSN, as Conn.hold does.
 func (h *heldRing) keepFor(psn wire.PSN) {
 	page, _ := h.slot(psn)
 	page.used++

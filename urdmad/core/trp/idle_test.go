@@ -9,13 +9,12 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestIdleConnectionsAreSmall: a connection costs little memory while it is idle,
-// before its first message and after it was busy with Reads and more segments than
-// a window has.
+// TestIdleConnectionsAreSmall: an idle connection uses little memory, before its first message and after it was busy
+// with Reads and more segments than a window has.
 func TestIdleConnectionsAreSmall(t *testing.T) {
 	const (
 		pairs = 48
-		most  = 10 << 10 // bytes of heap an end; a ring for a whole window alone has 32 KiB
+		most  = 10 << 10 // bytes of heap per end; a ring for a whole window needs 32 KiB
 	)
 	w := enginetest.New(t, enginetest.Options{Seed: 12})
 	ca, cb := w.A.NewClient(), w.B.NewClient()
@@ -43,7 +42,7 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-// keepBusy has each queue pair of a write much and read much.
+// keepBusy lets each queue pair of a write much and read much.
 func keepBusy(t *testing.T, w *enginetest.World, a, b []*enginetest.QP) {
 	const size = 1 << 20
 	src := a[0].Client.Register(size, abi.AccessLocalWrite)
@@ -73,7 +72,7 @@ func keepBusy(t *testing.T, w *enginetest.World, a, b []*enginetest.QP) {
 	}
 }
 
-// heap is how much is in use once nothing is that nobody refers to.
+// heap returns the memory in use after a garbage collection.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()

@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// unrelated reports whether a packet with a change has to do with nothing that its original is about. An accept or
-// reject may come from any port number of its host.
+// unrelated reports whether a changed packet concerns nothing that its original concerns. An accept or reject may
+// come from any port number of its host.
 func unrelated(payload []byte, c *mutation) bool {
 	switch op := wire.TRPOp(payload[8] >> 4); op {
 	case wire.OpAccept, wire.OpReject, wire.OpRetry, wire.OpResolved:
@@ -23,8 +23,8 @@ func unrelated(payload []byte, c *mutation) bool {
 	}
 }
 
-// TestManagementMutations changes each field of each packet that programs with rdma_cm send, and has that come in
-// the packet's place, before it, or behind any packet from it on.
+// TestManagementMutations changes each field of each packet that programs with rdma_cm send. The changed packet
+// arrives instead of the packet, before it, or after any later one.
 func TestManagementMutations(t *testing.T) {
 	var all [][]byte
 	m := enginetest.NewManaged(t, false)
@@ -49,8 +49,8 @@ func TestManagementMutations(t *testing.T) {
 	t.Logf("%d packets, %d changes", len(all), tries)
 }
 
-// mismanage has packet i changed in way k, and that come behind packet at; instead of packet i if at is i-2; before
-// it if at is i-1.
+// mismanage runs an exchange with packet i changed in way k. The changed packet arrives after packet at; instead of
+// packet i if at is i-2; before it if at is i-1.
 func mismanage(t *testing.T, i, k, at int) {
 	m := enginetest.NewManaged(t, false)
 	var packet []byte
@@ -72,7 +72,7 @@ func mismanage(t *testing.T, i, k, at int) {
 		return n == i && at < i
 	})
 	m.Run()
-	if !come { // when all is over
+	if !come { // at the end
 		m.Inject(changed(t, packet, &change))
 	}
 	payload := packet[wire.UDPHeaderLen:]

@@ -15,8 +15,7 @@ import (
 	"urdma/wire"
 )
 
-// mutationStride is of how many mutations a test tries one: prime numbers, so that each kind of them
-// has its turn.
+// mutationStride makes a test try only each nth mutation: prime numbers, so that each kind has its turn.
 func mutationStride() int {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 7
@@ -24,7 +23,7 @@ func mutationStride() int {
 	return 127
 }
 
-// field is a number in a packet; of tells what it stands for, and so which values matter.
+// field is a number in a packet; of says what the number is, which determines the values to try.
 type field struct {
 	name     string
 	at, size int
@@ -41,7 +40,7 @@ const (
 	length
 )
 
-// headerFields are those of the TRP header (docs/WIRE.md chapter 2).
+// headerFields returns the fields of the TRP header (docs/WIRE.md chapter 2).
 func headerFields(control bool) []field {
 	list := []field{{"PSN", 0, 4, sequence}, {"Ack", 4, 4, sequence}, {"op and credits", 8, 2, number}}
 	if control {
@@ -50,7 +49,8 @@ func headerFields(control bool) []field {
 	return append(list, field{"flags", 10, 2, number}, field{"cookie", 12, 4, number})
 }
 
-// segmentFields are those of a DDP segment at an offset, with its RDMAP header (RFC 5041, RFC 5040, RFC 7306).
+// segmentFields returns the fields of a DDP segment at an offset, with its RDMAP header (RFC 5041, RFC 5040, RFC
+// 7306).
 func segmentFields(b []byte, at int) []field {
 	list := []field{{"DDP control", at, 1, number}, {"RDMAP control", at + 1, 1, number}}
 	if b[at]&0x80 != 0 {
@@ -76,7 +76,7 @@ func segmentFields(b []byte, at int) []field {
 	return list
 }
 
-// connectFields are those of a request, accept or reject (docs/WIRE.md chapter 3).
+// connectFields returns the fields of a request, accept or reject (docs/WIRE.md chapter 3).
 func connectFields(b []byte, at int) []field {
 	list := []field{{"private length", at, 2, length}, {"IRD", at + 2, 2, number}, {"ORD", at + 4, 2, number}}
 	at += wire.ConnectLen + int(binary.BigEndian.Uint16(b[at:]))
@@ -91,7 +91,7 @@ func connectFields(b []byte, at int) []field {
 	return list
 }
 
-// fieldsOf are the fields of a packet, and where its header ends.
+// fieldsOf returns the fields of a packet, and the end of its header.
 func fieldsOf(payload []byte) (list []field, end int) {
 	var t wire.TRP
 	end, err := t.Parse(payload)
@@ -112,21 +112,22 @@ func fieldsOf(payload []byte) (list []field, end int) {
 	return list, end
 }
 
-// mutation is a change to a packet's payload, or to whom it comes from.
+// mutation is a change to a packet's payload, or to its source or destination.
 type mutation struct {
 	name    string
 	change  func(b []byte) []byte
-	from    func(u *wire.UDPHeader, f *wire.Frame) // nil: as it was
-	segment bool                                   // only what stands behind the TRP header is changed
-	foreign bool                                   // the packet counts as little as one that was lost
-	rights  bool                                   // it names memory to which other rights belong
+	from    func(u *wire.UDPHeader, f *wire.Frame) // nil: unchanged
+	segment bool                                   // only bytes after the TRP header are changed
+	foreign bool                                   // the packet has the same effect as a lost one
+	rights  bool                                   // it names memory with other rights
 }
 
 const anotherAddress, anotherTarget = "from another address", "to another port"
 
 func unchanged(b []byte) []byte { return b }
 
-// fin makes a packet of a connection say that the peer has ended or refused it, which is seen if it counts.
+// fin makes a packet of a connection say that the peer has ended or refused it, which has an effect if the packet
+// counts.
 func fin(b []byte) []byte {
 	op := wire.TRPOp(b[8] >> 4)
 	switch {
@@ -139,7 +140,7 @@ func fin(b []byte) []byte {
 	return b
 }
 
-// mutations are those of each field that a packet has, and of its length. Keys become those of the regions.
+// mutations returns the changes to each field of a packet, and to its length. Keys become those of the regions.
 func mutations(payload []byte, regions []*enginetest.Region) (list []mutation) {
 	fields, end := fieldsOf(payload)
 	for i, f := range fields {
@@ -191,8 +192,8 @@ func mutations(payload []byte, regions []*enginetest.Region) (list []mutation) {
 	return append(list, mutation{"nothing", unchanged, nil, len(payload) > end, false, false})
 }
 
-// values are those that a field may come to have: the bounds of its type, those beside the right one,
-// and other keys, addresses and numbers of the exchange.
+// values returns new values for a field: the bounds of its type, the values next to the right one, and other keys,
+// addresses and numbers of the exchange.
 func values(f field, payload []byte, regions []*enginetest.Region) (list []uint64) {
 	var n [8]byte
 	copy(n[8-f.size:], payload[f.at:][:f.size])
@@ -232,7 +233,7 @@ func newMutated(t *testing.T, scenario string) *mutated {
 	return &mutated{enginetest.NewMutated(t, enginetest.Options{Seed: 77, NoCapture: true}), scenario}
 }
 
-// packets calls see for each packet, numbered from 0; see says whether it is lost.
+// packets calls see for each packet, numbered from 0; see returns whether it is lost.
 func packets(w *enginetest.World, see func(i int, frame, payload []byte) (lost bool)) {
 	n := -1
 	w.SetPath(linked.Path{Drop: func(_ uint64, frame []byte) bool {
@@ -245,7 +246,7 @@ func packets(w *enginetest.World, see func(i int, frame, payload []byte) (lost b
 	}})
 }
 
-// packets calls see for each packet of the connection, numbered from 0; see says whether it is lost.
+// packets calls see for each packet of the connection, numbered from 0; see returns whether it is lost.
 func (m *mutated) packets(see func(i int, frame, payload []byte) (lost bool)) {
 	packets(m.World, func(n int, frame, payload []byte) bool {
 		lost := see(n, frame, payload)
@@ -256,7 +257,7 @@ func (m *mutated) packets(see func(i int, frame, payload []byte) (lost bool)) {
 // loses reports whether the network loses packet n.
 func (m *mutated) loses(n int) bool { return m.scenario == "lossy" && n < 40 && n%5 == 4 }
 
-// exchange has the programs exchange their messages.
+// exchange lets the programs exchange their messages.
 func (m *mutated) exchange() {
 	if m.scenario == "refused" {
 		m.QA.Post(enginetest.Write(77, m.Guards[1], 0), m.Source.SGE(0, 2000))
@@ -283,16 +284,16 @@ func changed(t testing.TB, frame []byte, change *mutation) []byte {
 	return out
 }
 
-// inject has a packet come with a change.
+// inject lets a packet arrive, with a change.
 func (m *mutated) inject(frame []byte, change *mutation) { m.Inject(changed(m.T, frame, change)) }
 
-// mutations are mutations of a packet of the exchange.
+// mutations returns the changes to a packet of the exchange.
 func (m *mutated) mutations(payload []byte) []mutation {
 	return mutations(payload, m.Keys())
 }
 
-// TestMutations changes each field of each packet of an exchange, of its handshake too, and has that come
-// in the packet's place, before it, right behind it, or when all is over.
+// TestMutations changes each field of each packet of an exchange, including the handshake. The changed packet arrives
+// instead of the packet, before it, right after it, or at the end.
 func TestMutations(t *testing.T) {
 	tries, stride := 0, mutationStride()
 	for _, scenario := range scenarios {
@@ -317,7 +318,7 @@ func TestMutations(t *testing.T) {
 			if len(p) > wire.TRPExtLen+1 && kind[0] == byte(wire.OpData) {
 				kind[1], kind[2] = p[wire.TRPExtLen]&0xc0, p[wire.TRPExtLen+1]
 			}
-			if seen[kind]++; seen[kind] > 2 { // the first and the second of a kind stand for the others
+			if seen[kind]++; seen[kind] > 2 { // the first two of a kind represent the others
 				continue
 			}
 			for k, c := range m.mutations(p) {
@@ -333,7 +334,7 @@ func TestMutations(t *testing.T) {
 	t.Logf("%d changes", tries)
 }
 
-// mutate has packet i changed in way k.
+// mutate runs an exchange with packet i changed in way k.
 func mutate(t *testing.T, scenario string, i, k int, when string) {
 	m := newMutated(t, scenario)
 	var change mutation
@@ -349,7 +350,7 @@ func mutate(t *testing.T, scenario string, i, k int, when string) {
 		case "instead":
 			m.inject(packet, &change)
 			return true
-		case "before": // the packet itself comes behind it
+		case "before": // the packet itself follows
 			m.inject(packet, &change)
 			m.inject(packet, &mutation{change: unchanged})
 			return true
@@ -382,7 +383,7 @@ func mutate(t *testing.T, scenario string, i, k int, when string) {
 	}
 }
 
-// end has both programs end the connection, which completes all that they have posted.
+// end lets both programs end the connection, which completes everything that they have posted.
 func (m *mutated) end() {
 	for _, q := range []*enginetest.QP{m.QA, m.QB} {
 		if err := q.Modify(abi.QPSErr); err != nil {
@@ -392,7 +393,7 @@ func (m *mutated) end() {
 	m.Settle(0, 0)
 }
 
-// leave ends the connection, of which nothing is left then.
+// leave ends the connection, of which nothing may be left then.
 func (m *mutated) leave() {
 	m.T.Helper()
 	m.end()

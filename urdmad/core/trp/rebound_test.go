@@ -17,8 +17,8 @@ func rebind(w *enginetest.World, to func(*port.Peer)) {
 	to(&w.PipeB.To)
 }
 
-// TestPeerBoundAnew: a connection goes on if its peer's packets come from
-// another port number, and dies if they come from another address.
+// TestPeerBoundAnew: a connection continues if its peer's packets come from another port number, and ends if they
+// come from another address.
 func TestPeerBoundAnew(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
 	a, b := w.Pair(false, nil)
@@ -36,8 +36,8 @@ func TestPeerBoundAnew(t *testing.T) {
 	}
 }
 
-// TestForgedSocket: packets from another port number of the peer's address move
-// nothing without the cookie, or with a PSN or an acknowledgement that can't be.
+// TestForgedSocket: packets from another port number of the peer's address have no effect without the cookie, or with
+// an impossible PSN or acknowledgement.
 func TestForgedSocket(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})
 	a, b := w.Pair(false, nil)
@@ -62,12 +62,12 @@ func TestForgedSocket(t *testing.T) {
 		if w.B.Engine.TRP.Stats.StrayAddress == stray {
 			t.Errorf("%s: the forged packet is not counted as a stray", name)
 		}
-		w.NewTraffic(a, b, load).Run(10 * time.Second) // what went to the forger would be lost
+		w.NewTraffic(a, b, load).Run(10 * time.Second) // packets to the forger would be lost
 	}
 }
 
-// TestSparseAcknowledgements: over ports of datagrams a stream of Writes has fewer
-// acknowledgements than Writes, and a Write that stands alone does not wait for its own.
+// TestSparseAcknowledgements: over ports of datagrams a stream of Writes has fewer acknowledgements than Writes, and
+// a single Write does not wait for its own.
 func TestSparseAcknowledgements(t *testing.T) {
 	const size = 64 << 10
 	w := enginetest.New(t, enginetest.Options{Seed: 1, Datagrams: true})

@@ -13,10 +13,10 @@ import (
 	"urdma/wire"
 )
 
-// TestTerminateWithoutSendQueue: a queue pair that can't send has nothing that a
-// Terminate could name. It ends its connection all the same.
+// TestTerminateWithoutSendQueue: a queue pair without a send queue has no work request that a Terminate could name.
+// The Terminate ends its connection all the same.
 func TestTerminateWithoutSendQueue(t *testing.T) {
-	// Each refuses a segment, which is named by its header, or by none.
+	// Each refuses a segment, and names it by its header, or names none.
 	message := func(refused ...byte) []byte {
 		d := wire.DDP{Last: true, Op: wire.OpTerminate, QN: wire.QueueTerminate, MSN: 1}
 		b := make([]byte, wire.UntaggedLen+wire.MaxTerminateLen)
@@ -54,7 +54,7 @@ func TestTerminateWithoutSendQueue(t *testing.T) {
 	}
 }
 
-// qpKind is how a queue pair is made.
+// qpKind says how a queue pair is made.
 type qpKind struct {
 	name string
 	make func(*enginetest.Client) *enginetest.QP
@@ -62,10 +62,10 @@ type qpKind struct {
 
 var plainRC = qpKind{"RC", func(c *enginetest.Client) *enginetest.QP { return c.NewQP(nil) }}
 
-// hostileKinds are the kinds of hosts that strangers send to: with all queues, without one, without any.
+// hostileKinds are the kinds of queue pairs to which strangers send: with all queues, without one, without any.
 var hostileKinds = append([]qpKind{plainRC, plainRC, {"XRC_SEND", (*enginetest.Client).NewInitiator}}, silent...)
 
-// silent are queue pairs without a send queue.
+// silent makes queue pairs without a send queue.
 var silent = []qpKind{
 	{"RC without a send queue", func(c *enginetest.Client) *enginetest.QP {
 		return c.NewQP(&abi.QPCap{MaxRecvWR: 8,
@@ -75,8 +75,8 @@ var silent = []qpKind{
 	{"XRC_RECV", func(c *enginetest.Client) *enginetest.QP { return c.NewTarget(qp.NewDomain()) }},
 }
 
-// TestPacketsThatDontCount: packets from other addresses, ports or without the
-// cookie change nothing; fin and Terminate only inside the window.
+// TestPacketsThatDontCount: packets from other addresses or ports, or without the cookie, change nothing; fin and
+// Terminate only count inside the window.
 func TestPacketsThatDontCount(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 41})
 	s := w.Stranger()
@@ -120,8 +120,7 @@ func TestPacketsThatDontCount(t *testing.T) {
 	q.Client.Event(abi.CMDisconnected, time.Second)
 }
 
-// hostile is a queue pair of host A with work of every kind under way and a
-// stranger at the other end.
+// hostile is a queue pair of host A with outstanding work of every kind, and a stranger at the other end.
 type hostile struct {
 	w       *enginetest.World
 	s       *enginetest.Stranger
@@ -133,7 +132,7 @@ type hostile struct {
 	srqn    uint32             // of type XRC_RECV: a shared receive queue of its domain
 }
 
-// newHostile makes one of a kind that make makes.
+// newHostile makes one with a queue pair of a kind.
 func newHostile(t testing.TB, seed uint64, make func(*enginetest.Client) *enginetest.QP) *hostile {
 	w := enginetest.New(t, enginetest.Options{Seed: seed, Window: 64})
 	h := &hostile{w: w, s: w.Stranger(), q: make(w.A.NewClient())}
@@ -149,7 +148,7 @@ func newHostile(t testing.TB, seed uint64, make func(*enginetest.Client) *engine
 	return h
 }
 
-// post posts work to the queues that there are.
+// post posts work to the existing queues.
 func (h *hostile) post() {
 	if domain := h.q.Q.Domain; domain != nil {
 		srq := h.q.Client.NewNamed(domain, 8, h.q.Client.NewCQ(64))
@@ -172,7 +171,7 @@ func (h *hostile) post() {
 	}
 }
 
-// leave has the queue pair's program change its state, destroy it or do nothing.
+// leave lets the queue pair's program change its state, destroy it or do nothing.
 func (h *hostile) leave(r *rand.Rand) {
 	states := []uint32{abi.QPSSQD, abi.QPSErr, abi.QPSReset}
 	switch n := r.IntN(6); {
@@ -199,7 +198,7 @@ func (h *hostile) frame(r *rand.Rand) []byte {
 	b := l.S.Datagram(l.Ours, l.Theirs, l.Packet(op, psn, body))
 	for range r.IntN(3) * r.IntN(3) {
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
-		b[40], b[41] = 0, 0 // the UDP checksum shall not find it
+		b[40], b[41] = 0, 0 // so that the UDP checksum does not detect the change
 	}
 	if r.IntN(20) == 0 {
 		b = b[:r.IntN(len(b)+1)]
@@ -228,7 +227,7 @@ func (h *hostile) segment(r *rand.Rand) []byte {
 	return b
 }
 
-// check makes sure that nothing leaked in or out.
+// check makes sure that no foreign memory was changed, and no secret sent.
 func (h *hostile) check(t testing.TB) {
 	t.Helper()
 	h.s.Receive()
@@ -245,9 +244,8 @@ func (h *hostile) check(t testing.TB) {
 	h.s.Got, h.s.Frames = nil, nil
 }
 
-// TestHostilePackets: packets of a connection with anything in them, while its queue
-// pair, of any kind, is in any state: no panic, nobody else's memory, and the engine
-// goes on.
+// TestHostilePackets: packets of a connection have any contents, while its queue pair, of any kind, is in any state.
+// There must be no panic and no access to others' memory, and the engine must continue.
 func TestHostilePackets(t *testing.T) {
 	for seed := uint64(1); seed <= enginetest.Seeds(300); seed++ {
 		kind := hostileKinds[seed%uint64(len(hostileKinds))]

@@ -65,7 +65,7 @@ func TestKeptInParts(t *testing.T) {
 				if turns == 1000 {
 					t.Fatalf("%d segments of %d were placed", placed(), window-1)
 				}
-				l.PSN = first.Add(uint32(placed())) // the next, and the one behind it, once more
+				l.PSN = first.Add(uint32(placed())) // the next one, and the one after it, once more
 				for range 2 {
 					i := int(l.PSN.Sub(first))
 					write(max(i, 1))
@@ -99,8 +99,7 @@ func TestKeptInParts(t *testing.T) {
 	}
 }
 
-// TestCutOffInParts: when a port loses its address, some of its connections end in each
-// turn, and all of them.
+// TestCutOffInParts: when a port loses its address, some of its connections end in each turn, and finally all.
 func TestCutOffInParts(t *testing.T) {
 	const pairs, most = 300, 64
 	w := enginetest.New(t, enginetest.Options{Seed: 111, Path: linked.Path{}})

@@ -37,7 +37,7 @@ func TestWideCredits(t *testing.T) {
 	}
 }
 
-// TestWindowThatWasAskedFor: a configured window bounds credits as well.
+// TestWindowThatWasAskedFor: a configured window limits credits, too.
 func TestWindowThatWasAskedFor(t *testing.T) {
 	seen := new(creditsOf)
 	w := enginetest.New(t, enginetest.Options{Seed: 92, Window: 64, ReceiveWindow: 10000, Path: linked.Path{Drop: seen.see}})

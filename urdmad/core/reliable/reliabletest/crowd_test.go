@@ -47,9 +47,9 @@ func until(all []*stream, end reliable.Time) error {
 
 // shares has the results of streams that share a link.
 type shares struct {
-	resent  float64 // of what was sent
+	resent  float64 // of the sent segments
 	goodput float64 // of the link
-	least   float64 // share of the stream that got least, 1 if all have the same
+	least   float64 // share of the stream with the least, 1 if all have the same
 }
 
 func sharesOf(all []*stream, took reliable.Time) shares {
@@ -75,7 +75,7 @@ func TestCrowd(t *testing.T) {
 	for _, c := range []struct {
 		streams, size int
 		delay         reliable.Time
-		most          float64 // resent, of those sent
+		most          float64 // of the sent segments
 	}{
 		{8, 1500, 5 * us, 0.15}, {8, 1500, 25 * us, 0.15}, {8, 1500, 500 * us, 0.05},
 		{8, 4096, 25 * us, 0.35}, {8, 4096, 500 * us, 0.10}, {16, 1500, 25 * us, 0.30},

@@ -34,7 +34,7 @@ func TestLongFatPath(t *testing.T) {
 		{"9,000 bytes, a loss in 100,000", fatLink(9000, 1e-5), 1000 * ms, 0.9, false},
 		{"9,000 bytes, a loss in 1,000", fatLink(9000, 1e-3), 1500 * ms, 0.8, false},
 		{"1,500 bytes", fatLink(1500, 0), 1000 * ms, 0.9, false},
-		// what waits for it and what is under way are more than a window
+		// the segments behind it and those in flight are more than a window
 		{"1,500 bytes, a loss in 100,000", fatLink(1500, 1e-5), 1500 * ms, 0.85, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

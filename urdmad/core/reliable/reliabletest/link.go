@@ -12,7 +12,7 @@ type Faults struct {
 	Dup     float64
 	Corrupt float64 // one bit flips
 	Reorder float64 // delayed by up to ReorderBy more
-	Spike   float64 // from here on everything is delayed by SpikeBy, for SpikeBy
+	Spike   float64 // the probability that all packets of the next SpikeBy are delayed by SpikeBy
 
 	ReorderBy reliable.Time
 	SpikeBy   reliable.Time

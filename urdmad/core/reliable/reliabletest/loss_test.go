@@ -47,7 +47,7 @@ func TestOverflowIsNoChance(t *testing.T) {
 	for _, c := range []struct {
 		streams int
 		queue   int
-		most    float64 // resent, of those sent
+		most    float64 // of the sent segments
 	}{{2, 128 << 10, 0.06}, {4, 256 << 10, 0.07}} {
 		all := sharing(c.streams, Link{Rate: 10e9, Size: 1500, Delay: 25 * us, Queue: c.queue})
 		together(t, all, 100*ms)
@@ -77,7 +77,7 @@ func sharing(n int, link Link) (all []*stream) {
 	return all
 }
 
-// together has streams that share a link go on side by side.
+// together runs streams that share a link at the same time.
 func together(t *testing.T, all []*stream, d reliable.Time) {
 	t.Helper()
 	for now := reliable.Time(0); now < d; now += 2 * us {

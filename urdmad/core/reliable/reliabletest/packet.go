@@ -9,9 +9,8 @@ import (
 	"urdma/wire"
 )
 
-// Packet is what travels: a data packet, with a segment or without, or a
-// SACK. The payload is small to keep simulations fast; Link takes its length
-// on the wire from its own configuration.
+// Packet is a packet on a link: a data packet, with a segment or without, or a SACK. The payload is small to keep
+// simulations fast; Link has its own configured length on the wire.
 type Packet struct {
 	Sack    bool
 	AR      bool
@@ -23,7 +22,7 @@ type Packet struct {
 	Sum     uint32 // of the rest, as UDP's checksum
 }
 
-// checksum covers what corruption may hit.
+// checksum covers everything that corruption may change.
 func (p *Packet) checksum() uint32 {
 	var head [16]byte
 	binary.BigEndian.PutUint32(head[0:], uint32(p.PSN))
@@ -82,12 +81,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// tokenOf is the token under which the peer with that key sends psn.
+// tokenOf returns the token under which the peer with that key sends psn.
 func tokenOf(key uint64, psn wire.PSN) uint64 {
 	return mix(key + uint64(psn)*0x9e3779b97f4a7c15)
 }
 
-// appendContent appends the segment that belongs to psn and token.
+// appendContent appends the segment for psn and token.
 func appendContent(dst []byte, psn wire.PSN, token uint64) []byte {
 	n := 8 + int(token%25)
 	x := token ^ uint64(psn)<<32

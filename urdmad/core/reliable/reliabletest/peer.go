@@ -9,24 +9,24 @@ import (
 	"urdma/wire"
 )
 
-// Peer is one end: a Conn and the part of package trp around it.
+// Peer is one end: a Conn, and a simple replacement of package trp around it.
 type Peer struct {
 	Conn reliable.Conn
 	Name string
 
-	// Emit takes a packet that leaves; the packet is the peer's again when
-	// Emit returns. Log, if set, takes a line for each thing that happens.
+	// Emit takes a packet that leaves; when Emit returns the packet belongs to the peer again. Log, if set, takes
+	// a line for each event.
 	Emit func(*Packet)
 	Log  func(format string, args ...any)
 
-	Queued    int    // segments that the program above still wants sent
+	Queued    int    // segments that the program still has to send
 	Delivered uint64 // segments received in order and checked
 
 	cfg     reliable.Config
 	key     uint64 // of the content it sends
 	peerKey uint64
-	held    [][]byte // by psn % RecvWindow; nil where nothing is held
-	inOrder wire.PSN // next PSN to be delivered, kept apart from the Conn's
+	held    [][]byte // by psn % RecvWindow; nil: nothing is held
+	inOrder wire.PSN // next PSN to be delivered, independent of the Conn's
 	out     Packet
 	content []byte
 	dead    error
@@ -48,8 +48,7 @@ func (p *Peer) log(format string, args ...any) {
 	}
 }
 
-// Receive takes a packet that arrived. An error is a failure of the protocol,
-// not of the network.
+// Receive processes an arriving packet. An error is a failure of the protocol, not of the network.
 func (p *Peer) Receive(now reliable.Time, pkt *Packet) error {
 	if pkt.Sum != pkt.checksum() {
 		p.log("bad checksum")
@@ -130,8 +129,8 @@ func (p *Peer) deliver(psn wire.PSN, payload []byte) error {
 	return nil
 }
 
-// Turn does what package trp does once it has read its receive queue. It
-// returns reliable.ErrPeerDead when the connection gives up.
+// Turn does what package trp does once it has read its receive queue. It returns reliable.ErrPeerDead when the
+// connection gives up.
 func (p *Peer) Turn(now reliable.Time) error {
 	c := &p.Conn
 	if err := c.Tick(now); err != nil {

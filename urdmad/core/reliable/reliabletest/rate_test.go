@@ -12,20 +12,20 @@ const (
 	ms = reliable.Millisecond
 )
 
-// stream is one peer sending as fast as it may to the other.
+// stream is one peer that sends to the other as fast as possible.
 type stream struct {
 	*World
 	rate float64
 	size int
 }
 
-// newStream connects two peers with default windows over equal links; the
-// program above posts without end, as a bandwidth test does.
+// newStream connects two peers with default windows over equal links; the program posts without end, as in a
+// bandwidth test.
 func newStream(seed uint64, link Link) *stream {
 	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024})
 }
 
-// newBatchStream is newStream where packets leave in batches.
+// newBatchStream is newStream for ports on which packets leave in batches.
 func newBatchStream(seed uint64, link Link) *stream {
 	return newStreamOf(seed, link, reliable.Config{Window: 1024, RecvWindow: 1024, PeerWindow: 1024, Batches: true})
 }
@@ -46,7 +46,7 @@ func newStreamBetween(seed uint64, link Link, one, other reliable.Config) *strea
 	return &stream{World: w, rate: link.Rate, size: link.Size}
 }
 
-// run lets d pass and returns the goodput in that time as a part of the rate.
+// run lets d pass and returns the goodput in that time as a fraction of the rate.
 func (s *stream) run(t *testing.T, d reliable.Time) float64 {
 	t.Helper()
 	end, before := s.Now+d, s.Peers[1].Delivered
@@ -66,7 +66,7 @@ func TestGoodput(t *testing.T) {
 		name  string
 		link  Link
 		least float64 // goodput
-		most  float64 // resent, of those sent
+		most  float64 // of the sent segments
 	}{
 		{"50 Gb/s, 50 µs there and back", Link{Rate: 50e9, Delay: 25 * us}, 0.95, 0.001},
 		{"50 Gb/s, 100 µs there and back", Link{Rate: 50e9, Delay: 50 * us}, 0.95, 0.001},
@@ -102,21 +102,20 @@ func TestGoodput(t *testing.T) {
 	}
 }
 
-// TestLongPath checks that a path with room for far more than the window is used as far
-// as the window goes, with an isolated loss as without, and that loss is repaired
-// without a timeout's pause.
+// TestLongPath checks that a path with room for far more than the window is used as far as the window allows, with
+// isolated losses as well, and that losses are repaired without a time-out's pause.
 func TestLongPath(t *testing.T) {
 	const delay, window = 25 * ms, 1024
 	for _, loss := range []float64{0, 0.0005} {
 		link := Link{Rate: 10e9, Size: 1500, Delay: delay, Faults: Faults{Loss: loss}}
 		s := newStream(1, link)
-		s.run(t, 20*2*delay) // slow start; its first timeouts come before anything can
+		s.run(t, 20*2*delay) // slow start; its first time-outs are unavoidable
 		before := s.stats().Timeouts
 		got := s.run(t, 20*2*delay) * link.Rate / 8 / float64(link.Size) * float64(2*delay) / 1e9
 		t.Logf("loss %g: %.0f segments a round trip, %+v", loss, got, s.stats())
 		least := 0.97 * window
 		if loss > 0 {
-			least = 0.4 * window // a lost one and what waits for it block the window for a round trip
+			least = 0.4 * window // a lost segment blocks the window for a round trip
 		}
 		if st := s.stats(); got < least || st.Timeouts > before {
 			t.Errorf("loss %g: %.0f segments a round trip, want %.0f and no timeout: %+v", loss, got, least, st)
@@ -124,9 +123,8 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// TestStandingQueue checks that delay, not loss, ends growth: a queue that
-// could hold far more holds about the target, or where that is less, what the
-// window's floor leaves in it.
+// TestStandingQueue checks that delay, not loss, ends growth: a queue that could hold far more holds about the
+// target, or the rest that the window's minimum leaves in it.
 func TestStandingQueue(t *testing.T) {
 	for _, gbps := range []float64{40, 10} {
 		s := newStream(1, Link{Rate: gbps * 1e9, Size: 1500, Delay: 25 * us})
@@ -144,9 +142,8 @@ func TestStandingQueue(t *testing.T) {
 	}
 }
 
-// TestSharedCore has the receiver look only now and then, because something else has
-// its core in between: from the sender that is a queue from the first round trip on.
-// What the window's floor is for has to be in flight all the same.
+// TestSharedCore runs the receiver only from time to time, because another program uses its core in between. For the
+// sender that looks like a queue from the first round trip on. The window's minimum must be in flight all the same.
 func TestSharedCore(t *testing.T) {
 	for _, away := range []reliable.Time{50 * us, 100 * us, 200 * us} {
 		s := newStream(1, Link{Rate: 40e9, Size: 1500, Delay: 5 * us})
@@ -171,8 +168,8 @@ func TestSharedCore(t *testing.T) {
 	}
 }
 
-// TestAckRate checks that a one-way stream is not acknowledged in fragments,
-// though the peer looks after every few segments.
+// TestAckRate checks that a one-way stream is not acknowledged too often, though the peer takes a turn after every
+// few segments.
 func TestAckRate(t *testing.T) {
 	s := newStream(1, Link{Rate: 50e9, Size: 1500, Delay: 25 * us})
 	s.run(t, 20*ms)
@@ -182,9 +179,8 @@ func TestAckRate(t *testing.T) {
 	}
 }
 
-// TestSparseAcks: where packets leave in batches, a stream has an acknowledgement for
-// 64 segments or more, goes on as fast as else, and when it ends, or one of its
-// messages goes alone, nothing waits for the acknowledgement.
+// TestSparseAcks: if packets leave in batches, a stream has one acknowledgement for 64 segments or more and is as
+// fast as otherwise. At its end, and for a single message, nothing waits for the acknowledgement.
 func TestSparseAcks(t *testing.T) {
 	link := Link{Rate: 50e9, Size: 1500, Delay: 25 * us}
 	s := newBatchStream(1, link)
@@ -207,8 +203,8 @@ func TestSparseAcks(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			// There and back, and what the link takes for them; the congestion window of
-			// 64 may ask for more round trips.
+			// The round trip, and the link's time for the segments; the congestion window of 64 may need
+			// more round trips.
 			trips := reliable.Time(1 + segments/64)
 			if took := s.Now - began; took > trips*(2*link.Delay+10*us)+reliable.Time(segments)*240 {
 				t.Errorf("%d segments took %d µs to be acknowledged", segments, took/us)
@@ -219,9 +215,8 @@ func TestSparseAcks(t *testing.T) {
 	}
 }
 
-// TestPauses puts one end to sleep for 4 ms again and again, as a busy machine
-// of few cores does: that costs the time slept, a probe or two each, and no
-// storm and no collapse.
+// TestPauses suspends one end for 4 ms again and again, as a busy machine with few cores does. That costs the time of
+// the pauses and one or two probes each, without a storm of packets or a collapse.
 func TestPauses(t *testing.T) {
 	for i, who := range []string{"sender", "receiver"} {
 		t.Run(who, func(t *testing.T) {
@@ -248,7 +243,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestLongPauses are longer than the timeout: it fires, and is taken back.
+// TestLongPauses: pauses are longer than the time-out, which fires and is undone.
 func TestLongPauses(t *testing.T) {
 	s := newStream(1, Link{Rate: 40e9, Size: 1500, Delay: 10 * us})
 	s.run(t, 5*ms)
@@ -269,8 +264,8 @@ func TestLongPauses(t *testing.T) {
 	}
 }
 
-// TestOutage loses whole windows: the window collapses, few packets are spent
-// on the outage, and the rate comes back soon after it ends.
+// TestOutage loses whole windows: the window collapses, few packets are sent during the outage, and the rate recovers
+// soon after it.
 func TestOutage(t *testing.T) {
 	s := newStream(1, Link{Rate: 10e9, Size: 1500, Delay: 25 * us, Queue: 1 << 20})
 	s.run(t, 20*ms)
@@ -285,13 +280,13 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the congestion window is %d in the outage", st.Cwnd)
 	}
 	s.Links[0].Loss = 0
-	s.run(t, 160*ms) // the backed-off timeout may take as long again
+	s.run(t, 160*ms) // the backed-off time-out may take as long again
 	if got := s.run(t, 10*ms); got < 0.9 {
 		t.Errorf("goodput is %.1f %% after the outage: %+v", 100*got, s.stats())
 	}
 }
 
-// TestTwoStreams shares a link; neither starves.
+// TestTwoStreams: two streams share a link; neither starves.
 func TestTwoStreams(t *testing.T) {
 	link := Link{Rate: 10e9, Size: 1500, Delay: 25 * us, Queue: 1 << 20}
 	all := sharing(2, link)

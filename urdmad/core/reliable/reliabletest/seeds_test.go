@@ -14,13 +14,13 @@ import (
 	"urdma/wire"
 )
 
-// seedRun is one simulated transfer, all of it drawn from its seed.
+// seedRun is one simulated transfer, with all parameters drawn from its seed.
 type seedRun struct {
 	seed  uint64
 	rng   *rand.Rand
 	world *World
 	want  [2]uint64 // segments to be delivered at each peer
-	text  string    // what was drawn
+	text  string    // the drawn parameters
 }
 
 func newSeedRun(seed uint64, segments int) *seedRun {
@@ -29,7 +29,7 @@ func newSeedRun(seed uint64, segments int) *seedRun {
 	keyA, keyB := r.rng.Uint64(), r.rng.Uint64()
 	a, b := NewPeer("a", cfgA, keyA, keyB), NewPeer("b", cfgB, keyB, keyA)
 	r.world = NewWorld(r.rng, a, b, r.link(), r.link())
-	r.world.MaxEvents = 100_000 + 1000*segments // a busy loop is a failure, too
+	r.world.MaxEvents = 100_000 + 1000*segments // an endless loop is a failure, too
 	r.world.TurnAfter = reliable.Time(r.rng.IntN(3)) * reliable.Microsecond
 	r.offer(segments)
 	r.disturb()
@@ -61,7 +61,7 @@ func (r *seedRun) configs() (a, b reliable.Config) {
 	return a, b
 }
 
-// link draws one direction: a third are clean, the others suffer.
+// link draws one direction: a third are without faults.
 func (r *seedRun) link() *Link {
 	us := reliable.Microsecond
 	l := &Link{
@@ -84,7 +84,7 @@ func (r *seedRun) link() *Link {
 	return l
 }
 
-// offer has the programs above post segments: all at once, or in bursts.
+// offer lets the programs post segments: all at once, or in bursts.
 func (r *seedRun) offer(segments int) {
 	for i, p := range r.world.Peers {
 		left := r.rng.IntN(segments + 1)
@@ -137,8 +137,7 @@ func (r *seedRun) done() bool {
 	return true
 }
 
-// run ends with an error unless everything arrived, was acknowledged, and
-// the counters make sense.
+// run returns an error unless everything arrived, was acknowledged, and the counters are plausible.
 func (r *seedRun) run() error {
 	if err := r.world.Run(60*reliable.Second, r.done); err != nil {
 		return err
@@ -225,8 +224,8 @@ func runSeeds(t *testing.T, first uint64, count, segments int) {
 	group.Wait()
 	t.Logf("seeds %d to %d: %d events, %d packets lost, %d retransmissions in %v", first, first+uint64(count)-1,
 		events.Load(), lost.Load(), resent.Load(), time.Since(began).Round(time.Millisecond))
-	// Of what is lost a good part are acknowledgements, which need none; so
-	// this leaves room for corruption, reordering, and pauses.
+	// Many of the lost packets are acknowledgements, which need no retransmission; so this leaves room for
+	// corruption, reordering, and pauses.
 	if resent.Load()*10 > lost.Load()*13 {
 		t.Errorf("%d retransmissions for %d packets lost: too many", resent.Load(), lost.Load())
 	}
@@ -237,7 +236,7 @@ func TestSeeds(t *testing.T) {
 	runSeeds(t, 1, 10_000, 200)
 }
 
-// TestFreshSeeds runs seeds that no run has seen before.
+// TestFreshSeeds runs new seeds.
 func TestFreshSeeds(t *testing.T) {
 	runSeeds(t, uint64(time.Now().UnixNano()), 300, 200)
 }

@@ -18,8 +18,8 @@ type World struct {
 	// Trace, if set, takes a line for each event.
 	Trace func(line string)
 
-	// TurnAfter is how long after a packet's arrival a peer looks: the
-	// longer, the more it finds at once.
+	// TurnAfter is the time between a packet's arrival and the peer's turn: the longer it is, the more packets
+	// the peer finds at once.
 	TurnAfter reliable.Time
 
 	Events    int // handled so far
@@ -40,7 +40,7 @@ type event struct {
 	serial uint64 // order among equals
 	peer   int
 	pkt    *Packet // arrives; nil for a turn
-	do     func()  // anything else
+	do     func()  // any other event
 }
 
 type eventHeap []event
@@ -61,10 +61,10 @@ func (h *eventHeap) Pop() any {
 	return x
 }
 
-// turnTime is what a turn takes.
+// turnTime is the duration of a turn.
 const turnTime = 100
 
-// NewWorld connects a and b by links. All chance is drawn from rng.
+// NewWorld connects a and b by links. All random decisions are drawn from rng.
 func NewWorld(rng *rand.Rand, a, b *Peer, ab, ba *Link) *World {
 	w := &World{Peers: [2]*Peer{a, b}, Links: [2]*Link{ab, ba}, rng: rng}
 	for i := range w.Peers {
@@ -74,7 +74,7 @@ func NewWorld(rng *rand.Rand, a, b *Peer, ab, ba *Link) *World {
 	return w
 }
 
-// EnableTrace sets Trace and has the peers report too.
+// EnableTrace sets Trace, and the peers' Log.
 func (w *World) EnableTrace(trace func(line string)) {
 	w.Trace = trace
 	for _, p := range w.Peers {
@@ -96,17 +96,17 @@ func (w *World) push(e event) {
 	heap.Push(&w.events, e)
 }
 
-// At has do called at time at.
+// At schedules do at time at.
 func (w *World) At(at reliable.Time, do func()) { w.push(event{at: at, do: do}) }
 
-// Pause puts peer i to sleep for d: nothing arrives, nothing is sent.
+// Pause suspends peer i for d: it receives nothing and sends nothing.
 func (w *World) Pause(i int, d reliable.Time) {
 	w.trace("%s: asleep for %dµs", w.Peers[i].Name, d/reliable.Microsecond)
 	w.paused[i] = max(w.paused[i], w.Now+d)
 	w.Wake(i, w.paused[i])
 }
 
-// Wake has peer i take a turn at time at, or earlier.
+// Wake schedules a turn of peer i at time at, unless one is scheduled earlier.
 func (w *World) Wake(i int, at reliable.Time) {
 	at = max(at, w.Now)
 	if at < w.wake[i] {
@@ -115,7 +115,7 @@ func (w *World) Wake(i int, at reliable.Time) {
 	}
 }
 
-// transmit sends a packet of peer i's on its way.
+// transmit sends a packet of peer i.
 func (w *World) transmit(i int, pkt *Packet) {
 	at, n := w.Links[i].arrivals(w.Now, w.rng, pkt)
 	if w.Trace != nil {
@@ -200,7 +200,7 @@ func (w *World) handle(e event) {
 	}
 }
 
-// turn lets peer i read what arrived, and take its turn.
+// turn lets peer i receive its packets, and take its turn.
 func (w *World) turn(i int) {
 	if w.Now < w.paused[i] {
 		w.Wake(i, w.paused[i])
