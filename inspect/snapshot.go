@@ -379,7 +379,7 @@ type Traffic struct {
 	Segments uint64 `json:"segments" metric:"urdma_segments_sent_total" help:"New DDP segments sent; those sent again don't count."`
 	// of those segments
 	Bytes uint64 `json:"bytes" metric:"urdma_segment_bytes_sent_total" help:"Bytes of new DDP segments sent."`
-	// segments, for all reasons
+	// segments that were sent again, for any reason
 	Resent uint64 `json:"resent" metric:"urdma_retransmitted_segments_total" help:"Segments sent again, for all causes."`
 	// detected by selective acknowledgement
 	Lost uint64 `json:"lost" metric:"urdma_lost_segments_total" help:"Segments found lost by selective acknowledgement."`

@@ -14,11 +14,10 @@ var (
 	seeds   = flag.Uint64("seeds", 3000, "how many seeds TestSimultaneousOpen tries")
 )
 
-// TestSimultaneousOpen: pairs of queue pairs enter RTR at times of chance, are
-// reset and enter it again, while the network loses, doubles and delays packets
-// (copies arrive long after the life they were sent in). Once the programs have
-// come to rest and the network is whole, both ends of each pair have one
-// connection, the same, and keep it; and when all are reset nothing is left.
+// TestSimultaneousOpen: pairs of queue pairs enter RTR at random times, are reset and enter it again, while the network
+// loses, duplicates and delays packets; copies may arrive long after a reset. Once the programs stop and the network
+// loses nothing more, both ends of each pair must have one and the same connection, and keep it. When all are reset,
+// nothing may be left.
 func TestSimultaneousOpen(t *testing.T) {
 	var total qpconnect.Stats
 	for seed := uint64(1); seed <= *seeds; seed++ {

@@ -24,7 +24,7 @@ struct urdma_mr {
 	struct urdma_region region;
 	uint64_t iova;       /* as requested, for ibv_rereg_mr */
 	unsigned int access; /* as requested, for ibv_rereg_mr */
-	uint32_t *users;     /* the device memory's count of regions; else NULL */
+	uint32_t *users;     /* the device memory's number of regions; NULL if it is ordinary memory */
 	bool dmabuf;         /* registered by descriptor, without an address in the program */
 };
 
