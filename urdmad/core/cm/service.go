@@ -26,7 +26,7 @@ type services struct {
 const (
 	nobodyListens = 1
 	saidNo        = 2
-	notYet        = 3 // the program has not answered yet
+	NotYet        = 3 // the program has not answered yet
 )
 
 // number returns an unpredictable number for a request.
@@ -109,7 +109,7 @@ func (s *services) request(p *Packet, size int, sameHost bool) {
 	parent := m.listener(p.Local)
 	switch {
 	case m.incoming[key] != nil:
-		s.send(answerTo(p, wire.TRPConnect{IRD: notYet}), sameHost)
+		s.send(answerTo(p, wire.TRPConnect{IRD: NotYet}), sameHost)
 		return
 	case parent == nil && m.numbers.isReserved(p.Local.Port()):
 		return
@@ -179,7 +179,7 @@ func (s *services) reply(p *Packet) {
 		return
 	}
 	r := &p.Connect
-	if r.IRD == notYet && !r.HasExt { // over RoCEv2 this is a status of InfiniBand: there is no queue pair
+	if r.IRD == NotYet && !r.HasExt { // over RoCEv2 this is a status of InfiniBand: there is no queue pair
 		id.alive = s.m.net.Now()
 		return
 	}

@@ -87,6 +87,9 @@ type asker struct {
 // say sends a packet of an id for datagrams.
 func (n *network) say(p *cm.Packet) {
 	c := &p.Connect
+	if p.TRP.Op == wire.OpResolved && c.IRD == cm.NotYet {
+		return // to InfiniBand the same number means that there is no queue pair
+	}
 	q := roce.SIDR{Dev: p.Dev, Local: p.Local, Peer: p.Peer, ID: uint32(p.TRP.PSN), Private: c.PrivateData}
 	switch l := p.Link.(type) {
 	case netif.Link:

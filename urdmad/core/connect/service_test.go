@@ -167,6 +167,20 @@ func TestServiceSlow(t *testing.T) {
 	})
 }
 
+// TestServiceSlowOverRoCE: no message of InfiniBand says that a program has not answered a SIDR_REQ yet, so a
+// copy of the request gets no answer, and the requester repeats it.
+func TestServiceSlowOverRoCE(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 25, RoCE: true})
+	ca, cb := ends(w, false)
+	cb.Listen(7000, 4).Datagrams = true
+	ask(t, ca, asker(ca, cb.Host.Addr, 7000), "")
+	ev := cb.Event(cm.EventConnectRequest, time.Second)
+	w.Pass(time.Second) // the request is repeated after 50 ms
+	ca.NoEvent()
+	name(t, cb, ev.Child, "")
+	ca.Event(cm.EventEstablished, 10*time.Second)
+}
+
 // TestServiceWaitEnds: nobody waits for more than an hour, whatever the other host says.
 func TestServiceWaitEnds(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
