@@ -70,11 +70,7 @@ func TestDeviceOfSeveralPorts(t *testing.T) {
 			if out, err := a.Urdma("inject", "port", "hca0/2", c[0]); err != nil {
 				t.Fatal(err, out)
 			}
-			await(t, c[1], func() (bool, string) {
-				lines := strings.Split(strings.TrimSpace(watch.Output()), "\n")
-				last := lines[len(lines)-1]
-				return strings.Contains(last, c[1]) && strings.Contains(last, "port 2"), watch.Output()
-			})
+			awaitEvents(t, watch, c[1], "port 2")
 		}
 		if out, err := a.Run(lab.Patience, "ibv_devinfo", "-d", "hca0", "-i", "1"); err != nil ||
 			!strings.Contains(out, "PORT_ACTIVE") {

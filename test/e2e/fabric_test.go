@@ -171,7 +171,7 @@ func TestPortDisabled(t *testing.T) {
 		passes           bool
 	}{{"disable", "IBV_EVENT_PORT_ERR", "PORT_DOWN", false}, {"enable", "IBV_EVENT_PORT_ACTIVE", "PORT_ACTIVE", true}} {
 		says(t, a, "ibportstate -C urdma1 -D 0,1 1 "+c.do, false)
-		awaitEvents(t, watch, c.event)
+		awaitEvents(t, watch, c.event, "port 1")
 		if out, err := a.Run(lab.Patience, "ibv_devinfo", "-d", "urdma0"); err != nil || !strings.Contains(out, c.state) {
 			t.Errorf("after %s: %v, expected %s:\n%s", c.do, err, c.state, out)
 		}

@@ -25,11 +25,11 @@ func TestLinkDownAndUp(t *testing.T) {
 			watch := watchEvents(t, a)
 			for _, end := range []*lab.Node{a, b} { // down itself, and without a carrier
 				setLink(t, end, "down")
-				awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
+				awaitEvents(t, watch, "IBV_EVENT_PORT_ERR", "port 1")
 				expectLink(t, a, false)
 				sleeps(t, a)
 				setLink(t, end, "up")
-				awaitEvents(t, watch, "IBV_EVENT_PORT_ACTIVE")
+				awaitEvents(t, watch, "IBV_EVENT_PORT_ACTIVE", "port 1")
 				expectLink(t, a, true)
 			}
 			sleeps(t, a)
@@ -54,7 +54,7 @@ func TestInterfaceDeleted(t *testing.T) {
 			if err := a.Net.Run("ip", "link", "delete", "veth0"); err != nil {
 				t.Fatal(err)
 			}
-			awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
+			awaitEvents(t, watch, "IBV_EVENT_PORT_ERR", "port 1")
 			for _, n := range labtest.Nodes(a, b) {
 				expectLink(t, n, false)
 				sleeps(t, n)
@@ -76,12 +76,12 @@ func TestMemifPeerLeaves(t *testing.T) {
 	if err := b.StopDaemon(); err != nil {
 		t.Fatal(err)
 	}
-	awaitEvents(t, watch, "IBV_EVENT_PORT_ERR")
+	awaitEvents(t, watch, "IBV_EVENT_PORT_ERR", "port 1")
 	expectLink(t, a, false)
 	if err := b.StartDaemon(); err != nil {
 		t.Fatal(err)
 	}
-	awaitEvents(t, watch, "IBV_EVENT_PORT_ACTIVE")
+	awaitEvents(t, watch, "IBV_EVENT_PORT_ACTIVE", "port 1")
 	expectLink(t, a, true)
 	watch.Kill()
 }
@@ -97,17 +97,14 @@ func watchEvents(t *testing.T, n *lab.Node) *lab.Process {
 	return p
 }
 
-// awaitEvents waits until the last reported event is the given one.
-func awaitEvents(t *testing.T, p *lab.Process, event string) {
+// awaitEvents waits until the last reported event is the given one of a port.
+func awaitEvents(t *testing.T, p *lab.Process, event, port string) {
 	t.Helper()
-	var last string
-	for deadline := time.Now().Add(lab.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
-		if last = lines[len(lines)-1]; strings.Contains(last, event) && strings.Contains(last, "port 1") {
-			return
-		}
-	}
-	t.Fatalf("waited long for the event %q of port 1, got:\n%s", event, p.Output())
+	await(t, event+" of "+port, func() (bool, string) {
+		out := p.Output()
+		last, _, _ := strings.Cut(out[max(0, strings.LastIndex(out, "event_type")):], "\n") // the library may say more
+		return strings.Contains(last, event) && strings.HasSuffix(last, port), out
+	})
 }
 
 func setLink(t *testing.T, n *lab.Node, to string) {

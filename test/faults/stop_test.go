@@ -140,8 +140,8 @@ func (s *stopping) breaks() {
 	s.t.Helper()
 	for _, p := range []*lab.Process{s.server, s.client} {
 		_ = p.Wait(deathTimeout + patience)
-		if out := lab.Tail(p.Output(), 1); !strings.Contains(out, "failed: ") {
-			s.t.Fatalf("after %v without its peer a program said:\n%s", longStop, out)
+		if out := p.Output(); !strings.Contains(out, "failed: ") {
+			s.t.Fatalf("after %v without its peer a program said:\n%s", longStop, lab.Tail(out, 3))
 		}
 	}
 }
