@@ -369,9 +369,12 @@ func injectIntoSubnet(t *testing.T, n *lab.Node) {
 // discover returns ibnetdiscover's output without the time.
 func discover(t *testing.T, n *lab.Node) string {
 	t.Helper()
-	out, err := n.Run(lab.Patience, "ibnetdiscover", "-t", patient)
-	if err != nil {
-		t.Fatal(err, out)
+	p, err := n.Exec("ibnetdiscover", "-t", patient)
+	if err == nil {
+		err = p.Wait(lab.Patience)
 	}
-	return regexp.MustCompile("(?m)^# Topology file:.*\n").ReplaceAllString(out, "")
+	if err != nil {
+		t.Fatal(err, p.Output())
+	}
+	return regexp.MustCompile("(?m)^# Topology file:.*\n").ReplaceAllString(p.Stdout(), "")
 }

@@ -101,9 +101,9 @@ func watchEvents(t *testing.T, n *lab.Node) *lab.Process {
 func awaitEvents(t *testing.T, p *lab.Process, event, port string) {
 	t.Helper()
 	await(t, event+" of "+port, func() (bool, string) {
-		out := p.Output()
-		last, _, _ := strings.Cut(out[max(0, strings.LastIndex(out, "event_type")):], "\n") // the library may say more
-		return strings.Contains(last, event) && strings.HasSuffix(last, port), out
+		lines := strings.Split(strings.TrimSpace(p.Stdout()), "\n")
+		last := lines[len(lines)-1]
+		return strings.Contains(last, event) && strings.Contains(last, port), p.Output()
 	})
 }
 

@@ -70,6 +70,9 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // other if both were one.
 func (p *Process) Output() string { return p.stdout.String() + p.stderr.String() }
 
+// Stdout returns standard output so far; the library writes to standard error alone.
+func (p *Process) Stdout() string { return p.stdout.String() }
+
 // Running reports whether the process has not ended yet.
 func (p *Process) Running() bool {
 	select {
