@@ -8,8 +8,8 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// TestOrder: timers run earliest first, at the time they were last set to and
-// never before, whatever was set, moved and stopped on the way.
+// TestOrder: timers run earliest first, at the time to which they were last set and never before, however others are
+// set, moved and stopped.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -54,7 +54,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSetAgain: a timer that sets itself to the present runs once a turn.
+// TestSetAgain: a timer that sets itself to the present runs once per turn.
 func TestSetAgain(t *testing.T) {
 	var s clock.Timers
 	var ran int
@@ -85,8 +85,8 @@ func TestSettingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestRunIsBounded: of timers and functions that are due together by the thousand, a part
-// runs at a time, and the clock says that the rest is due.
+// TestRunIsBounded: if thousands of timers and functions are due together, a part runs at a time, and the clock
+// reports that more are due.
 func TestRunIsBounded(t *testing.T) {
 	const many, most = 1000, 600
 	var s clock.Timers

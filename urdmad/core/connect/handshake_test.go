@@ -23,7 +23,7 @@ func both(t *testing.T, fn func(t *testing.T, local bool)) {
 	t.Run("local", func(t *testing.T) { fn(t, true) })
 }
 
-// ends makes a client on host A and one on host B, or with local on A too.
+// ends makes a client on host A and one on host B; with local, both are on A.
 func ends(w *enginetest.World, local bool) (a, b *enginetest.Client) {
 	if local {
 		return w.A.NewClient(), w.A.NewClient()
@@ -122,8 +122,8 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestLostHandshake: each message of the handshake may be lost, several times,
-// and comes again; one request is one event.
+// TestLostHandshake: each message of the handshake may be lost several times and is repeated; one request causes one
+// event.
 func TestLostHandshake(t *testing.T) {
 	cases := []struct {
 		name      string
@@ -173,8 +173,7 @@ func TestLostHandshake(t *testing.T) {
 	}
 }
 
-// TestSilence: handshakes that nobody answers end with UNREACHABLE, on both
-// sides, after the time they were given.
+// TestSilence: unanswered handshakes end with UNREACHABLE, on both sides, after their time-outs.
 func TestSilence(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 5, ConnectTimeout: 3 * time.Second})
 	ca, cb := ends(w, false)
@@ -195,8 +194,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestAckTimeout: RDMA_OPTION_ID_ACK_TIMEOUT and retry_count say when a silent
-// peer's connection ends; the queue pair has them.
+// TestAckTimeout: RDMA_OPTION_ID_ACK_TIMEOUT and retry_count determine when a silent peer's connection ends, and are
+// attributes of the queue pair.
 func TestAckTimeout(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 5, DeathTimeout: time.Minute})
 	ca, cb := ends(w, false)
@@ -254,7 +253,7 @@ func TestSilenceAfterAccept(t *testing.T) {
 	}
 }
 
-// TestBacklog: requests past the backlog wait, and are heard when there is room.
+// TestBacklog: requests beyond the backlog wait, and reach the program when there is room.
 func TestBacklog(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 7})
@@ -276,7 +275,7 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// TestBacklogForEver: a listener that never answers makes the caller give up.
+// TestBacklogForEver: if a listener never answers, the caller gives up.
 func TestBacklogForEver(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 8, ConnectTimeout: 2 * time.Second})
@@ -290,8 +289,7 @@ func TestBacklogForEver(t *testing.T) {
 	})
 }
 
-// TestQueuePairGone: a queue pair destroyed while its request is under way ends
-// the handshake with an error on both sides.
+// TestQueuePairGone: a queue pair destroyed during its request ends the handshake with an error on both sides.
 func TestQueuePairGone(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 9})
@@ -314,7 +312,7 @@ func TestQueuePairGone(t *testing.T) {
 	})
 }
 
-// cbEnded takes one event and says whether it tells of an end.
+// cbEnded takes one event and reports whether it is about the connection's end.
 func cbEnded(c *enginetest.Client) bool {
 	ev := c.Any(time.Second)
 	return ev.Kind == cm.EventUnreachable || ev.Kind == cm.EventConnectError || ev.Kind == cm.EventDisconnected
@@ -354,8 +352,8 @@ func TestAnswersToNobody(t *testing.T) {
 	}
 }
 
-// TestRequesterGone: an id destroyed while its request is under way: an accept
-// that comes all the same is refused at once, not after a time-out.
+// TestRequesterGone: an id is destroyed during its request. An accept that arrives all the same is refused at once,
+// not after a time-out.
 func TestRequesterGone(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 10})
@@ -375,19 +373,18 @@ func TestRequesterGone(t *testing.T) {
 			t.Errorf("heard after %v", took)
 		}
 		ca.NoEvent()
-		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), a, enginetest.Param(1, "")) // the queue pair is free again
+		ca.Connect(ca.Resolve(cb.Host.Addr, 7000), a, enginetest.Param(1, "")) // the queue pair can be used again
 		cb.Event(cm.EventConnectRequest, time.Second)
 	})
 }
 
-// TestImpossibleAccept: an accept that states a segment size or window that can't
-// be kept to is answered with a fin, so both sides hear at once that there is no
-// connection; a request that does so is rejected.
+// TestImpossibleAccept: an accept with an impossible segment size or window is answered with a fin, so both sides
+// learn at once that there is no connection; a request with them is rejected.
 func TestImpossibleAccept(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		op          wire.TRPOp
-		from        int          // which field: bytes behind the extension block's start
+		from        int          // offset of the field after the extension block's beginning
 		asked, side cm.EventKind // events; 0: none
 	}{
 		{"accept without segments", wire.OpAccept, 12, cm.EventConnectError, cm.EventDisconnected},
@@ -433,8 +430,7 @@ func TestImpossibleAccept(t *testing.T) {
 	}
 }
 
-// TestDisconnectRefusesRequest: disconnect on a request that was not answered is
-// a reject.
+// TestDisconnectRefusesRequest: disconnecting an unanswered request is a reject.
 func TestDisconnectRefusesRequest(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 11})
@@ -483,8 +479,7 @@ func TestWrongState(t *testing.T) {
 	_ = x
 }
 
-// TestUnresolved: an address that nobody answers for is an error after the
-// caller's time, or ARP's.
+// TestUnresolved: an address that does not answer is an error after the caller's time-out, or ARP's.
 func TestUnresolved(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 14})
 	c := w.A.NewClient()
@@ -513,8 +508,7 @@ func TestUnresolved(t *testing.T) {
 	})
 }
 
-// TestPortNumbersNeverCollide: source ports of connects are free of data ports
-// of accepts, however the two interleave.
+// TestPortNumbersNeverCollide: the port numbers of connects differ from those of accepts, in any order of the two.
 func TestPortNumbersNeverCollide(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 15})
 	ca, cb := ends(w, false)
@@ -534,8 +528,8 @@ func TestPortNumbersNeverCollide(t *testing.T) {
 	}
 }
 
-// TestManyIDs: the manager's tables are empty when everything is gone, and
-// ending a connection doesn't cost more when there are many.
+// TestManyIDs: the manager's tables are empty when all ids are destroyed, and ending a connection doesn't take longer
+// if there are many.
 func TestManyIDs(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 16})
 	ca, cb := ends(w, false)

@@ -20,7 +20,7 @@ func asker(c *enginetest.Client, ip netip.Addr, port uint16) *cm.ID {
 	return id
 }
 
-// ask asks for the queue pair behind it.
+// ask asks for the queue pair of the port number.
 func ask(t *testing.T, c *enginetest.Client, id *cm.ID, private string) {
 	t.Helper()
 	c.Host.Do(func() {
@@ -39,8 +39,8 @@ func name(t *testing.T, c *enginetest.Client, id *cm.ID, private string) {
 	})
 }
 
-// TestService: a program that listens says which queue pair is behind its port
-// number, also if packets are lost, and asks are heard once.
+// TestService: a listening program answers with the queue pair for its port number, also if packets are lost. Each
+// question reaches the program once.
 func TestService(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		for _, lost := range []wire.TRPOp{wire.OpData, wire.OpResolve, wire.OpResolved} {
@@ -141,8 +141,8 @@ func TestServiceSilence(t *testing.T) {
 	})
 }
 
-// TestServiceSlow: a program may take minutes to say which queue pair it is, as long
-// as its host says that it was asked; an answer that comes so late is repeated, too.
+// TestServiceSlow: a program may take minutes to answer, as long as its host confirms the question; a late answer is
+// repeated, too.
 func TestServiceSlow(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 24, ConnectTimeout: 3 * time.Second})
@@ -181,7 +181,7 @@ func TestServiceSlowOverRoCE(t *testing.T) {
 	ca.Event(cm.EventEstablished, 10*time.Second)
 }
 
-// TestServiceWaitEnds: nobody waits for more than an hour, whatever the other host says.
+// TestServiceWaitEnds: a question ends after at most an hour, whatever the other host answers.
 func TestServiceWaitEnds(t *testing.T) {
 	both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 26, ConnectTimeout: 3 * time.Second})
@@ -197,7 +197,7 @@ func TestServiceWaitEnds(t *testing.T) {
 	})
 }
 
-// TestServiceShort: a request that is shorter than its answer may be is not answered.
+// TestServiceShort: a request that is too short for its answer is not answered.
 func TestServiceShort(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 23})
 	ca, cb := ends(w, false)
@@ -226,8 +226,7 @@ func TestServiceShort(t *testing.T) {
 	}
 }
 
-// TestServiceFamilies: within one urdmad an id of one family asks at the loopback
-// address of the other.
+// TestServiceFamilies: within one urdmad an id of one address family asks at the loopback address of the other.
 func TestServiceFamilies(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		w := enginetest.New(t, enginetest.Options{Seed: 24, Datagrams: true, IPv6: v6})

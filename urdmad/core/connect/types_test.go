@@ -13,8 +13,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestTypesOfQueuePairs: rdma_connect and rdma_accept take queue pairs of types RC
-// and XRC. Others get their carrier from ibv_modify_qp, and would then have two.
+// TestTypesOfQueuePairs: rdma_connect and rdma_accept accept queue pairs of types RC and XRC. Other types get their
+// carrier from ibv_modify_qp, and would then have two.
 func TestTypesOfQueuePairs(t *testing.T) {
 	types := []struct {
 		name string

@@ -8,11 +8,11 @@ import (
 	"urdma/wire"
 )
 
-// TestManagementDatagrams: nothing leaves for queue pair 1, which takes management datagrams, without such a Q_Key,
-// and where it arrives nobody takes it.
+// TestManagementDatagrams: without such a Q_Key nothing is sent to queue pair 1, which accepts management datagrams,
+// and no program receives what arrives there.
 func TestManagementDatagrams(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{})
-	for _, qkey := range []uint32{enginetest.QKey, wire.GeneralQKey} { // the second stands for the queue pair's own
+	for _, qkey := range []uint32{enginetest.QKey, wire.GeneralQKey} { // the second means the queue pair's own
 		u.Send(enginetest.To(u.ToB(1), u.World.B.Addr, uint32(wire.GeneralQPN), qkey), 256)
 	}
 	u.Pass(time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestUCMessages: every operation of such queue pairs, of all sizes.
+// TestUCMessages: every operation of queue pairs of type UC, with all sizes.
 func TestUCMessages(t *testing.T) {
 	enginetest.Memories(t, func(t *testing.T, local bool,
 		register func(*enginetest.Client, int, uint32) *enginetest.Region) {
@@ -124,8 +124,7 @@ func TestUCDrops(t *testing.T) {
 	}
 }
 
-// TestUCTooLong: a message longer than the receive is dropped, and the receive
-// serves the next.
+// TestUCTooLong: a message longer than the receive is dropped, and the receive serves the next one.
 func TestUCTooLong(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUCPair(t, local, enginetest.Options{})
@@ -189,11 +188,11 @@ func TestUCErrors(t *testing.T) {
 		if err := u.QB.Modify(abi.QPSReset); err != nil {
 			t.Fatal(err)
 		}
-		u.Send(enginetest.Send(5), 20) // to nobody
+		u.Send(enginetest.Send(5), 20) // without a peer
 	})
 }
 
-// TestUCPipes: over a port of the kernel's UDP, too.
+// TestUCPipes: the same over UDP sockets of the kernel.
 func TestUCPipes(t *testing.T) {
 	u := enginetest.NewUCPair(t, false, enginetest.Options{Datagrams: true})
 	u.QB.PostRecv(3, u.MB.SGE(0, 100))
@@ -202,8 +201,8 @@ func TestUCPipes(t *testing.T) {
 	same(u, 50)
 }
 
-// TestUCOverrunByItself: a message between two queue pairs of one client that
-// overruns the completion queue of both ends both in the midst of it.
+// TestUCOverrunByItself: a message between two queue pairs of one client overruns the completion queue of both, which
+// ends both while the message is carried out.
 func TestUCOverrunByItself(t *testing.T) {
 	for _, size := range []int{100, 600 << 10} {
 		w := enginetest.New(t, enginetest.Options{Seed: 96})

@@ -50,7 +50,7 @@ func TestDatagramMessages(t *testing.T) {
 	})
 }
 
-// TestDatagramInline: inline data is taken when it is posted.
+// TestDatagramInline: inline data is copied when it is posted.
 func TestDatagramInline(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -101,9 +101,8 @@ func TestDatagramDrops(t *testing.T) {
 	})
 }
 
-// TestDatagramWithoutReceive: over a wire a message without a receive is lost. Within
-// one urdmad its sender waits a moment for a receiver that has received before, and
-// once only until there is a receive.
+// TestDatagramWithoutReceive: over a wire a message without a receive is lost. Within one urdmad its sender waits a
+// moment for a receiver that has received before, and then not again until there is a receive.
 func TestDatagramWithoutReceive(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -234,8 +233,8 @@ func TestDatagramLoss(t *testing.T) {
 	}
 }
 
-// TestDatagramSendErrors: a wrong work request stops the sends alone: its status
-// says why, the rest is flushed, arrivals go on, and RTS follows SQE.
+// TestDatagramSendErrors: a wrong work request stops only the sends: its status names the cause, the rest is flushed,
+// messages still arrive, and RTS follows SQE.
 func TestDatagramSendErrors(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for name, c := range map[string]struct {
@@ -338,8 +337,7 @@ func TestDatagramStates(t *testing.T) {
 	})
 }
 
-// TestDatagramSolicited: a queue armed for solicited events hears of solicited
-// messages alone.
+// TestDatagramSolicited: a queue armed for solicited events gets events only for solicited messages.
 func TestDatagramSolicited(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -359,8 +357,8 @@ func TestDatagramSolicited(t *testing.T) {
 	})
 }
 
-// TestDatagramsOnSharedQueue: queue pairs that share a receive queue take from it
-// in the order of arrival; a receive that is too short stays.
+// TestDatagramsOnSharedQueue: queue pairs with a shared receive queue take receives in the order of arrival; a
+// receive that is too short stays.
 func TestDatagramsOnSharedQueue(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		u := enginetest.NewUDPair(t, local, enginetest.Options{})
@@ -380,7 +378,7 @@ func TestDatagramsOnSharedQueue(t *testing.T) {
 	})
 }
 
-// TestDatagramPipes: over a port of the kernel's UDP, too.
+// TestDatagramPipes: the same over UDP sockets of the kernel.
 func TestDatagramPipes(t *testing.T) {
 	u := enginetest.NewUDPair(t, false, enginetest.Options{Datagrams: true})
 	for i := range uint64(10) {

@@ -16,8 +16,8 @@ type task struct {
 func (t *task) Due() int64   { return t.at }
 func (t *task) Stands(i int) { t.index = i }
 
-// TestHeap: however entries come, change and leave, each knows where it stands, and
-// they come out by their time.
+// TestHeap: in whatever order entries are added, changed and removed, each knows its position, and they come out in
+// the order of their times.
 func TestHeap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var h due.Heap[*task]

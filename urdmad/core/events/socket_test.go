@@ -63,8 +63,8 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestRetriesHaveABudget: however many sockets have waited for their client, each
-// millisecond a few messages are sent, and all sockets get their turn.
+// TestRetriesHaveABudget: if many sockets have waited for their clients, a few messages are sent in each millisecond,
+// and all sockets get their turn.
 func TestRetriesHaveABudget(t *testing.T) {
 	const sockets, most = 500, 256
 	c := &clock.Clock{}
@@ -103,8 +103,8 @@ func TestRetriesHaveABudget(t *testing.T) {
 	}
 }
 
-// TestUnreadSocketsTakeTurns: of the sockets that nobody reads some are tried each
-// millisecond, so one that is read again waits for its turn, and no longer.
+// TestUnreadSocketsTakeTurns: some of the unread sockets are tried in each millisecond, so a socket that is read
+// again waits only for its turn.
 func TestUnreadSocketsTakeTurns(t *testing.T) {
 	const sockets, tried = 200, 32
 	c := &clock.Clock{}
@@ -113,7 +113,7 @@ func TestUnreadSocketsTakeTurns(t *testing.T) {
 	var last *events.Socket
 	var fd int
 	for range sockets {
-		for last, fd = pair(t, nil); last.Pending() == 0; c.Now++ { // each in a turn of its own
+		for last, fd = pair(t, nil); last.Pending() == 0; c.Now++ { // each in its own turn
 			s.Send(last, msg)
 		}
 	}

@@ -14,7 +14,7 @@ func stranger(i int) (ip wire.IPv4) {
 	return ip
 }
 
-// full has as many entries as strangers can make.
+// full makes a table with as many entries as strangers can make.
 func full(t *testing.T) *Table {
 	n := New(ourMAC, addr(ourIP))
 	for i := range maxEntries {
@@ -26,8 +26,8 @@ func full(t *testing.T) *Table {
 	return n
 }
 
-// TestCostFollowsDepth: in a table full of strangers an ARP packet, a resolution
-// and a tick move no more entries than the heap is deep.
+// TestCostFollowsDepth: in a table full of strangers, an ARP packet, a resolution and a tick move at most as many
+// entries as the heap is deep.
 func TestCostFollowsDepth(t *testing.T) {
 	n := full(t)
 	depth := bits.Len(maxEntries)

@@ -21,7 +21,7 @@ func stranger6(i int) (ip wire.IPv6) {
 	return ip
 }
 
-// table6 is a table whose address is nobody else's.
+// table6 makes a table whose address no other host has.
 func table6(t testing.TB) *Table {
 	t.Helper()
 	n := New(ourMAC, addr6(our6))
@@ -32,7 +32,7 @@ func table6(t testing.TB) *Table {
 	return n
 }
 
-// say has the table take a message that came in a frame from mac.
+// say passes a message to the table that arrived in a frame from mac.
 func say(n *Table, now int64, mac wire.MAC, src wire.IPv6, p wire.NDP) []Outgoing {
 	return n.NDP(now, &wire.Frame{Src: mac, Src6: src}, &p)
 }
@@ -184,7 +184,7 @@ func TestDuplicateAddressDetection(t *testing.T) {
 	}
 }
 
-// TestDuplicateIsSilent: once another host has the address nothing is asked for.
+// TestDuplicateIsSilent: once another host has the address, no more questions are sent.
 func TestDuplicateIsSilent(t *testing.T) {
 	n := New(ourMAC, addr6(our6))
 	n.Announce(0)
@@ -196,8 +196,7 @@ func TestDuplicateIsSilent(t *testing.T) {
 	}
 }
 
-// TestLaterClaims: a host that claims our address after the probe is told that we have it, and its claim is
-// ignored.
+// TestLaterClaims: if a host claims our address after the probe, we answer that we have it, and ignore the claim.
 func TestLaterClaims(t *testing.T) {
 	n := table6(t)
 	say(n, 1, theirMAC, our6, answer6(our6, theirMAC))
@@ -206,7 +205,7 @@ func TestLaterClaims(t *testing.T) {
 	}
 }
 
-// TestFlood6: strangers grow the table no further than by ARP, and are forgotten.
+// TestFlood6: strangers make the table no larger than with ARP, and are forgotten.
 func TestFlood6(t *testing.T) {
 	n := table6(t)
 	for i := range 3 * maxEntries {
@@ -229,7 +228,7 @@ func TestFlood6(t *testing.T) {
 	}
 }
 
-// TestFamilies: a table takes nothing of the other family.
+// TestFamilies: a table accepts nothing of the other address family.
 func TestFamilies(t *testing.T) {
 	if out := say(New(ourMAC, addr(ourIP)), 0, theirMAC, their6, question6(our6, theirMAC)); len(out) != 0 {
 		t.Errorf("IPv4: %+v", out)
@@ -240,8 +239,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// FuzzNDP: whatever a stranger says, the table stays within its bounds and its heap
-// in order.
+// FuzzNDP: for any messages of a stranger, the table stays within its bounds and its heap in order.
 func FuzzNDP(f *testing.F) {
 	f.Add([]byte{1, 0, 2, 7}, int64(1))
 	f.Add([]byte{3, 9, 2, 7, 4, 1, 3, 200}, int64(5e8))

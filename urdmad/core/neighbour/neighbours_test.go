@@ -139,8 +139,8 @@ func TestAnswersAndLearning(t *testing.T) {
 	}
 }
 
-// TestFloodIsBounded: strangers cannot grow the table without end, and those we
-// asked for ourselves still find room.
+// TestFloodIsBounded: strangers cannot make the table grow without limit, and there is still room for our own
+// questions.
 func TestFloodIsBounded(t *testing.T) {
 	n := New(ourMAC, addr(ourIP))
 	for i := range 3 * maxEntries {

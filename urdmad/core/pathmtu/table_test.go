@@ -22,12 +22,12 @@ type network struct {
 	jitter int64
 	loss   float64
 	path   int // longest datagram that passes
-	most   int // that the peer takes
+	most   int // largest datagram that the peer accepts
 	silent bool
 	probes int
 }
 
-// flight is an answer on its way.
+// flight is an answer under way.
 type flight struct {
 	at    int64
 	nonce uint32
@@ -40,8 +40,7 @@ func newNetwork(t *testing.T, seed uint64, own int) *network {
 	return n
 }
 
-// send has the probes that pass answered; an answer is as long as its probe, so
-// it is lost as easily.
+// send answers the probes that pass. An answer is as long as its probe, so it is lost equally often.
 func (n *network) send(out []Outgoing) {
 	for _, o := range out {
 		n.probes++
@@ -59,7 +58,7 @@ func (n *network) send(out []Outgoing) {
 	}
 }
 
-// run goes on until nothing is under way.
+// run continues until no probe or answer is under way.
 func (n *network) run() {
 	for n.table.Deadline() != never || len(n.queue) > 0 {
 		next, which := n.table.Deadline(), -1
@@ -82,7 +81,7 @@ func (n *network) run() {
 	}
 }
 
-// find looks at the path and returns how long that took.
+// find looks the path up and returns the time that the search takes.
 func (n *network) find() (took int64) {
 	n.t.Helper()
 	began, ended := n.now, int64(-1)
@@ -124,8 +123,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestLoss: chance may cost a path some of its size, seldom, and never gives it
-// more than it takes.
+// TestLoss: random loss may make the result smaller than the path allows, rarely, but never larger.
 func TestLoss(t *testing.T) {
 	short := 0
 	for seed := range uint64(500) {
@@ -168,11 +166,11 @@ func TestOlderPeer(t *testing.T) {
 	n.check(1472)
 }
 
-// TestHeldUp: a peer whose answers come when the search is over, as where its host was
-// held up, is no older one: its path is looked at again as soon as that is wanted.
+// TestHeldUp: a peer whose answers arrive after the search, for example because its host was busy, does not count as
+// one that lacks probes: its path is searched again at the next request.
 func TestHeldUp(t *testing.T) {
 	n := newNetwork(t, 7, 1472)
-	n.delay = 400 * ms // there, and back
+	n.delay = 400 * ms // in each direction
 	n.send(n.table.Find(n.now, peer, nil))
 	n.run()
 	if size, known := n.table.Size(peer.Addr()); known {
@@ -187,8 +185,8 @@ func TestHeldUp(t *testing.T) {
 	}
 }
 
-// TestShrinks: a path that comes to take less is found out when nothing gets
-// through, and by the next search; one that takes more, after ten minutes.
+// TestShrinks: if a path's MTU shrinks, that is found out when nothing passes, and by the next search; if it grows,
+// after ten minutes.
 func TestShrinks(t *testing.T) {
 	for _, by := range []string{"suspicion", "search"} {
 		n := newNetwork(t, 1, 1472)
@@ -211,14 +209,14 @@ func TestShrinks(t *testing.T) {
 		n.path = 1472
 		n.now += 2e9
 		n.find()
-		n.check(1472) // the whole size is tried each time
+		n.check(1472) // the full size is tried each time
 		n.path = 1300
 		n.now += 2e9
 		n.find()
 		n.path = 1400
 		n.now += 2e9
 		n.find()
-		n.check(1300) // what lies between is not
+		n.check(1300) // sizes in between are not tried
 		n.now += raiseAfter
 		n.find()
 		n.check(1400)
@@ -287,8 +285,7 @@ func many(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 30035)
 }
 
-// TestManySearches: the table knows which of many searches goes on first, whatever is
-// answered, and all come to their end.
+// TestManySearches: the table knows which of many searches is due first, for any answers, and all searches end.
 func TestManySearches(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -328,8 +325,7 @@ func TestManySearches(t *testing.T) {
 	}
 }
 
-// TestFullOfSilence: a client that looks for thousands of peers that aren't there keeps
-// nobody from looking at a path.
+// TestFullOfSilence: a client that searches for thousands of absent peers prevents nobody from searching a path.
 func TestFullOfSilence(t *testing.T) {
 	table := New(1172, 9000, rand.New(rand.NewPCG(1, 2)).Uint32)
 	now := int64(1)
@@ -350,8 +346,7 @@ func TestFullOfSilence(t *testing.T) {
 	}
 }
 
-// TestPeerSaysLessAndLess: a peer that claims to take less with each answer has us
-// remember no more for it.
+// TestPeerSaysLessAndLess: a peer that claims a smaller maximum in each answer does not make us store more for it.
 func TestPeerSaysLessAndLess(t *testing.T) {
 	table := New(1172, 9000, rand.New(rand.NewPCG(1, 2)).Uint32)
 	out := table.Find(1, peer, nil)

@@ -6,8 +6,8 @@ import (
 	"urdma/urdmad/core/clock"
 )
 
-// TestDetector: waiting begins with the fourth quick answer in a row, and ends with the second
-// wait in a row that no answer ended.
+// TestDetector: waiting begins with the fourth quick answer in a row, and ends with the second unanswered wait in a
+// row.
 func TestDetector(t *testing.T) {
 	d := Detector{Delay: 100}
 	now := clock.Time(1000)
@@ -46,7 +46,7 @@ func TestDetector(t *testing.T) {
 		exchange(0, false)
 	}
 	d.Asked(now)
-	d.Asked(now + 101) // nobody has answered the first
+	d.Asked(now + 101) // the first was not answered
 	if d.Answered(now + 110) {
 		t.Error("a message without an answer does not count")
 	}

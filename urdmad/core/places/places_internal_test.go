@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSourceOf: whose addresses count together.
+// TestSourceOf: which addresses count together.
 func TestSourceOf(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

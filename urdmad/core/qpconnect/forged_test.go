@@ -9,9 +9,8 @@ import (
 	"urdma/wire"
 )
 
-// TestForgedRequests: requests that only seem to come from the peer draw one
-// packet of their own length each, never an accept, whether there is a
-// connection or not, and end none.
+// TestForgedRequests: each request that seems to come from the peer causes one packet of equal length, never an
+// accept, with or without a connection, and ends no connection.
 func TestForgedRequests(t *testing.T) {
 	const forged = 2000
 	for _, connected := range []bool{false, true} {
@@ -55,7 +54,7 @@ func TestForgedRequests(t *testing.T) {
 // TestForgedLink: a request with a forged source address does not redirect the handshake's packets to the
 // peer.
 func TestForgedLink(t *testing.T) {
-	for _, early := range []bool{false, true} { // before the victim knows the way to its peer
+	for _, early := range []bool{false, true} { // before the victim has a route to its peer
 		w := newWorld(t, 1)
 		victim, peer := w.hosts[0].newQP(7), w.hosts[1].newQP(7)
 		victim.rtr(peer.end())
@@ -67,7 +66,7 @@ func TestForgedLink(t *testing.T) {
 		p.Connect = wire.TRPConnect{HasExt: true,
 			Ext: wire.TRPExtension{Cookie: 6, QPN: peer.n, MaxSegment: 1400, RecvWindow: 64, Target: victim.n}}
 		before := w.sent[wire.OpRequest]
-		victim.h.m.Request(p) // the world complains of what goes by another link than the peer's
+		victim.h.m.Request(p) // the test fails if a packet uses another link than the peer's
 		w.pass(sec)
 		if w.sent[wire.OpRequest] == before {
 			t.Error("nothing was sent")

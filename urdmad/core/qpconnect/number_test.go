@@ -10,9 +10,8 @@ import (
 	"urdma/verbs/abi"
 )
 
-// TestByNumber: queue pairs connect whichever side is first, move data, are
-// reset by either side alone or by both, and connect again; also where packets
-// are lost and doubled.
+// TestByNumber: queue pairs connect in any order, move data, are reset by either side or by both, and connect again;
+// also if packets are lost and duplicated.
 func TestByNumber(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for name, path := range map[string]linked.Path{"whole": {},
@@ -58,8 +57,8 @@ func TestReceiverStaysInRTR(t *testing.T) {
 	})
 }
 
-// TestPeerNeverComes: work fails with "retry exceeded" when the queue pair's
-// patience is over, the rest is flushed, and nothing fails without work.
+// TestPeerNeverComes: work fails with "retry exceeded" when the queue pair's time-out is over, the rest is flushed,
+// and without work nothing fails.
 func TestPeerNeverComes(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		n := enginetest.NewNumberPair(t, local, linked.Path{})
@@ -82,8 +81,8 @@ func TestPeerNeverComes(t *testing.T) {
 	})
 }
 
-// TestPeerLeaves: a peer that is reset leaves the queue pair and its receives as
-// they are; work posted then fails, or goes to the peer when it comes again.
+// TestPeerLeaves: if a peer is reset, the queue pair and its receives stay unchanged. Work posted then fails, or goes
+// to the peer when it connects again.
 func TestPeerLeaves(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for _, back := range []bool{false, true} {
@@ -113,10 +112,9 @@ func TestPeerLeaves(t *testing.T) {
 	})
 }
 
-// TestPeerLeavesAmidst: a send that is under way when the peer is reset, or goes
-// away, is tried as long as the queue pair's attributes say, as if the peer were
-// silent. Neither a receive that the peer posts then nor its next connection
-// carries it on.
+// TestPeerLeavesAmidst: a send that is outstanding when the peer is reset, or leaves, is tried as long as the queue
+// pair's attributes say, as if the peer were silent. Neither a receive that the peer posts then nor its next
+// connection continues it.
 func TestPeerLeavesAmidst(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		for _, gone := range []bool{false, true} {
@@ -156,8 +154,7 @@ func TestPeerLeavesAmidst(t *testing.T) {
 	})
 }
 
-// TestTornMessage: the receive that a peer's message had begun to fill when the
-// peer was reset serves the next message.
+// TestTornMessage: a receive that a peer's message had begun to fill when the peer was reset serves the next message.
 func TestTornMessage(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		n := enginetest.NewNumberPair(t, local, linked.Path{Delay: time.Millisecond})

@@ -10,8 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// TestEitherFirst: with a network that loses nothing two queue pairs are joined
-// within a few of its delays of the later one's move to RTR, whichever it is.
+// TestEitherFirst: on a network without loss, two queue pairs are connected within a few network delays after the
+// second one has moved to RTR, in either order.
 func TestEitherFirst(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		for _, pause := range []clock.Time{0, 1, 5 * ms, 20 * sec} {
@@ -32,7 +32,7 @@ func TestEitherFirst(t *testing.T) {
 	}
 }
 
-// TestOtherPeer: a queue pair is not joined with one that names another.
+// TestOtherPeer: a queue pair is not connected with one that names another peer.
 func TestOtherPeer(t *testing.T) {
 	for _, wrong := range []qpconnect.End{{Addr: netip.MustParseAddr("10.0.0.1"), QPN: 8},
 		{Addr: netip.MustParseAddr("10.0.0.3"), QPN: 7}} {
@@ -47,8 +47,8 @@ func TestOtherPeer(t *testing.T) {
 	}
 }
 
-// TestPatience: posted work fails when the queue pair's patience is over, and a
-// queue pair without work asks on.
+// TestPatience: posted work fails when the queue pair's time-out is over; a queue pair without work continues to send
+// requests.
 func TestPatience(t *testing.T) {
 	w := newWorld(t, 1)
 	a, idle := w.hosts[0].newQP(7), w.hosts[0].newQP(8)
@@ -101,7 +101,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestNoRoute: a peer that no route leads to is refused.
+// TestNoRoute: a peer without a route is refused.
 func TestNoRoute(t *testing.T) {
 	w := newWorld(t, 1)
 	q := w.hosts[0].newQP(7)

@@ -58,7 +58,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 		s.loss, s.double = s.rand.Float64()*0.5, s.rand.Float64()*0.4
 	}
 	if s.rand.IntN(4) == 0 {
-		s.delay = sec // copies of another life
+		s.delay = sec // copies from before a reset
 	}
 	for i := range 1 + s.rand.IntN(3) {
 		a := s.hosts[0].newQP(wire.QPN(100*i + 2 + s.rand.IntN(90)))

@@ -13,15 +13,15 @@ import (
 	"urdma/wire"
 )
 
-// This file is a network for managers alone: two hosts on one link, a virtual
-// clock, and packets that are lost, doubled and delayed.
+// This file is a network for tests of managers: two hosts on one link, a virtual clock, and packets that are lost,
+// duplicated and delayed.
 
 const (
 	ms  = clock.Millisecond
 	sec = clock.Second
 )
 
-// world is the hosts and the link between them. All chance comes from rand.
+// world is the hosts and the link between them. All random decisions come from rand.
 type world struct {
 	t            testing.TB
 	rand         *rand.Rand
@@ -46,7 +46,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 
 func (w *world) after(d clock.Time, fn func()) { w.timers.Set(clock.NewTimer(fn), w.now+d) }
 
-// until lets time go by until fn holds; false if it doesn't within the limit.
+// until lets time pass until fn holds; it returns false if it doesn't within the limit.
 func (w *world) until(limit clock.Time, fn func() bool) bool {
 	for end := w.now + limit; !fn(); {
 		if w.timers.Next() > end {
@@ -61,8 +61,7 @@ func (w *world) until(limit clock.Time, fn func() bool) bool {
 
 func (w *world) pass(d clock.Time) { w.until(d, func() bool { return false }) }
 
-// send carries a datagram, or doesn't. A packet of the handshake crosses as
-// bytes.
+// send carries a datagram, or loses it. A packet of the handshake is carried as bytes.
 func (w *world) send(p *cm.Packet) {
 	w.sent[p.TRP.Op]++
 	if w.rand.Float64() < w.loss {
@@ -118,7 +117,7 @@ func (h *host) Send(p *cm.Packet) {
 	h.w.send(p)
 }
 
-// receive hands a packet to its connection or to the manager.
+// receive passes a packet to its connection or to the manager.
 func (h *host) receive(p *cm.Packet, body []byte) {
 	in := &cm.Packet{Link: p.Local.Addr(), Local: p.Peer, Peer: p.Local, TRP: p.TRP}
 	c := h.conns[in.Local.Port()]
@@ -228,7 +227,7 @@ func (c *conn) Release() {
 	}
 }
 
-// fin sends the fins of an end that was reset: nobody answers them here.
+// fin sends the fins of an end that was reset; in this network they are not answered.
 func (c *conn) fin() {
 	if c.fins++; c.fins <= 5 {
 		c.h.w.send(c.packet(wire.OpFin))

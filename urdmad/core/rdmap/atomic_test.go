@@ -92,7 +92,7 @@ func TestAtomicsOfManyPeers(t *testing.T) {
 	}
 }
 
-// addFromAll adds 1 as often from each queue pair; no two find the same.
+// addFromAll adds 1 equally often from each queue pair; no two may get the same value.
 func addFromAll(w *enginetest.World, senders []*enginetest.QP, words *enginetest.Region, adds int) {
 	w.T.Helper()
 	results := make([]*enginetest.Region, len(senders))

@@ -10,8 +10,7 @@ import (
 	"urdma/wire"
 )
 
-// refusalScene is two connected queue pairs, and memory with every right and
-// with too few.
+// refusalScene is two connected queue pairs, and memory with all rights and with some missing.
 type refusalScene struct {
 	w        *enginetest.World
 	a, b     *enginetest.QP
@@ -22,7 +21,7 @@ type refusalScene struct {
 	foreign  *enginetest.Region // of another client on b's host
 }
 
-// words is memory of b that takes atomics.
+// memory of b for atomics
 func (s *refusalScene) words() *enginetest.Region {
 	return s.b.Client.Register(8192, abi.AccessLocalWrite|abi.AccessRemoteAtomic)
 }
@@ -151,9 +150,9 @@ var refusals = []refusal{
 	}},
 }
 
-// TestRefusals: each cause of a Terminate gives its code on the wire, the right
-// status to the work request that caused it, success to those before and a flush
-// to those behind, on both sides, and an asynchronous event to the responder.
+// TestRefusals: each cause of a Terminate gives its code on the wire, the right status to the work request that
+// caused it, success to those before it and a flush to those after it, on both sides, and an asynchronous event to
+// the responder.
 func TestRefusals(t *testing.T) {
 	for _, c := range refusals {
 		t.Run(c.name, func(t *testing.T) {

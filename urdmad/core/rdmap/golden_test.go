@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// unhex reads bytes written in hexadecimal, with spaces for the eye.
+// unhex reads bytes in hexadecimal, with spaces for readability.
 func unhex(s string) []byte {
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
 	if err != nil {

@@ -24,7 +24,7 @@ func TestImmediate(t *testing.T) {
 			b.PostRecv(10+i, peer.SGE(4096, 3000))
 		}
 		a.Post(enginetest.Write(0, peer, 0), mine.SGE(0, 700))
-		a.Post(enginetest.WithImmediate(enginetest.Write(1, peer, 0), 1<<24)) // 0 bytes, behind one that has some
+		a.Post(enginetest.WithImmediate(enginetest.Write(1, peer, 0), 1<<24)) // 0 bytes, after a message with bytes
 		a.Post(enginetest.WithImmediate(enginetest.Write(2, peer, 0), 2), mine.SGE(0, 4000))
 		a.Post(enginetest.WithImmediate(enginetest.Send(3), 0), mine.SGE(0, 2500))
 		a.Post(enginetest.WithImmediate(enginetest.Send(4), 4))
@@ -72,8 +72,7 @@ func TestImmediateSolicited(t *testing.T) {
 	})
 }
 
-// TestImmediateSegments: both forms as docs/WIRE.md chapter 1 has them, byte by
-// byte.
+// TestImmediateSegments: both forms as in docs/WIRE.md chapter 1, byte by byte.
 func TestImmediateSegments(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 73})
 	a, b := w.Pair(false, nil)
@@ -107,9 +106,8 @@ func TestImmediateSegments(t *testing.T) {
 	w.Pass(time.Millisecond)
 }
 
-// TestImmediatePlacementIsOnce: a Write that overtakes another is placed when it comes,
-// and not again in its turn: the program may have seen it, and have written something
-// newer there.
+// TestImmediatePlacementIsOnce: a Write that overtakes another is placed when it arrives, and not again in its turn,
+// because the program may already have read it and written newer data there.
 func TestImmediatePlacementIsOnce(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 72, Immediate: true})
 	c := w.A.NewClient()

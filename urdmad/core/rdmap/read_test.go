@@ -11,8 +11,7 @@ import (
 	"urdma/wire"
 )
 
-// TestReadLimits: no more Reads are open than agreed on, and more than that wait
-// in the queue.
+// TestReadLimits: no more Reads are outstanding than agreed; further ones wait in the queue.
 func TestReadLimits(t *testing.T) {
 	for _, limit := range []uint8{1, 2, 7} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -23,7 +22,7 @@ func TestReadLimits(t *testing.T) {
 				t.Fatalf("ORD %d, IRD %d", c.ORD, b.Q.Connection().IRD)
 			}
 			open, most := map[uint32]bool{}, 0
-			w.Net.Trace(func(ev linked.Event) { // what the peer has taken and not yet answered wholly
+			w.Net.Trace(func(ev linked.Event) { // Reads that the peer has received and not yet answered completely
 				d, _, ok := segmentOf(ev.Frame)
 				if !ok || ev.What != linked.Sent {
 					return
@@ -70,7 +69,7 @@ func segmentOf(frame []byte) (d wire.DDP, t wire.TRP, ok bool) {
 	return d, t, err == nil
 }
 
-// TestNoReadsAgreed: with ORD 0 a Read fails here and never leaves.
+// TestNoReadsAgreed: with ORD 0 a Read fails locally and is never sent.
 func TestNoReadsAgreed(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 21})
@@ -86,8 +85,8 @@ func TestNoReadsAgreed(t *testing.T) {
 	})
 }
 
-// TestZeroLength: empty messages of every kind complete, and an empty Write or
-// Read doesn't look at its key (RFC 5040 section 5).
+// TestZeroLength: empty messages of every kind complete, and the key of an empty Write or Read is not checked (RFC
+// 5040 section 5).
 func TestZeroLength(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 23})
@@ -103,8 +102,7 @@ func TestZeroLength(t *testing.T) {
 	})
 }
 
-// TestSolicited: an event comes for the completions that the client asked for,
-// once.
+// TestSolicited: an event is sent for the completions that the client has requested, once.
 func TestSolicited(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		w := enginetest.New(t, enginetest.Options{Seed: 24})

@@ -10,9 +10,8 @@ import (
 	"urdma/wire"
 )
 
-// TestTerminateCodes: segments that no urdmad sends get the codes of RFC 5040
-// section 4.8 and RFC 5041 section 8, with the refused headers, and place
-// nothing.
+// TestTerminateCodes: segments that no urdmad sends get the codes of RFC 5040 section 4.8 and RFC 5041 section 8,
+// with the refused headers, and nothing is placed.
 func TestTerminateCodes(t *testing.T) {
 	send := wire.DDP{Last: true, Op: wire.OpSend, QN: wire.QueueSend, MSN: 1}
 	immediate := wire.DDP{Last: true, Op: wire.OpImmediate, QN: wire.QueueSend, MSN: 1}
@@ -95,8 +94,8 @@ func TestTerminateCodes(t *testing.T) {
 	}
 }
 
-// TestTerminateNamesRead: a refused Read is known by its request. siw puts the length of
-// the message where the MSN was.
+// TestTerminateNamesRead: a refused Read is recognized by its request. siw puts the message's length in place of the
+// MSN.
 func TestTerminateNamesRead(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 40})
 	s := w.Stranger()

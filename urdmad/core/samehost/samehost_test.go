@@ -25,9 +25,8 @@ func TestWithItself(t *testing.T) {
 	}
 }
 
-// TestNotReadyBlamesTheSend: a Send without a receive fails when its time is over, and
-// not a Write in front of it whose completion waits for the peer's answer
-// (samehost/delay.go).
+// TestNotReadyBlamesTheSend: a Send without a receive fails when its time is over, but not a Write before it whose
+// completion waits for the peer's answer (samehost/delay.go).
 func TestNotReadyBlamesTheSend(t *testing.T) {
 	enginetest.Both(t, func(t *testing.T, local bool) {
 		n := enginetest.NewConnectedPair(t, local, linked.Path{}, 0)
@@ -50,8 +49,8 @@ func TestNotReadyBlamesTheSend(t *testing.T) {
 	})
 }
 
-// TestRefusalBlamesItsOwn: a Write that is refused fails, and not a Read in front of it
-// whose bytes are still being written to the program's memory.
+// TestRefusalBlamesItsOwn: a refused Write fails, but not a Read before it whose bytes are still being written to the
+// program's memory.
 func TestRefusalBlamesItsOwn(t *testing.T) {
 	n := enginetest.NewConnectedPair(t, true, linked.Path{}, 7)
 	slow := n.QA.Client.RegisterFallback(4096, enginetest.ReadWrite)
@@ -63,8 +62,8 @@ func TestRefusalBlamesItsOwn(t *testing.T) {
 	}
 }
 
-// TestCut: while the link is down work waits, an idle connection stays, and both go on
-// after it; if it lasts as long as a silent peer is waited for the oldest work fails.
+// TestCut: while the link is down work waits, an idle connection remains, and both continue afterwards. If the link
+// is down for the death time-out, the oldest work fails.
 func TestCut(t *testing.T) {
 	n := enginetest.NewConnectedPair(t, true, linked.Path{}, 7)
 	cut := func(down bool) { n.A.Engine.SameHost.SetCut(0, down) }
