@@ -1,4 +1,4 @@
-# Bare `make` says what there is to make.
+# Bare `make` prints the targets.
 GO := .ci/go
 BUILD := build
 PREFIX ?= /usr/local
@@ -56,7 +56,7 @@ core:
 	@mkdir -p $(BUILD)
 	$(GO) build -o $(BUILD)/ ./test/core/coreurdmad
 
-# The clock that tests give perftest; it is not installed.
+# The clock that tests give to perftest; it is not installed.
 clock: $(BUILD)/clock.so
 
 $(BUILD)/clock.so: test/lab/clock/clock.c
@@ -65,8 +65,7 @@ $(BUILD)/clock.so: test/lab/clock/clock.c
 
 library: $(BUILD)/liburdma.so $(BUILD)/liburdma.d $(BUILD)/liburdma.d/liburdma-malloc.so
 
-# What the targets below do begins with a machine that has nothing yet, so
-# each installs first and makes afterwards.
+# The targets below must work on a machine on which nothing is installed yet, so each first installs what it needs.
 demo:
 	@.ci/deps demo
 	@$(MAKE) --no-print-directory build
@@ -84,9 +83,9 @@ test:
 	@$(MAKE) --no-print-directory build
 	@.ci/session .ci/test
 
-# What runs on a urdmad that links no attached feature: Debian's programs and the C examples over five wires, the C
+# Tests on a urdmad that links no attached feature: Debian's programs and the C examples over five wires, the C
 # programs of the library's tests and rdma-core's own suite, libfabric and UCX, Open MPI within a urdmad and between
-# two. Not here, because they take a virtual machine: siw and rxe, URDMA_LONG=1 and URDMA_DAEMON with ./test/vm.
+# two. Tests with siw and rxe need a virtual machine and are not here: URDMA_LONG=1 and URDMA_DAEMON with ./test/vm.
 ON_CORE = URDMA_BUILD=$(CURDIR)/$(BUILD) URDMA_DAEMON=$(CURDIR)/$(BUILD)/coreurdmad $(GO) test -count=1 -timeout 30m
 test-core: build core
 	@$(ON_CORE) ./test/e2e -run '^(TestPrograms|TestRoCE)$$/^(loopback|memif|udp|tcp|rocev2)$$'
@@ -105,7 +104,7 @@ bench: bench-programs
 cost: bench-programs
 	@bench/cost/cost.sh $(BUILD) '$(WIRE)'
 
-# urdma-bench and what it runs.
+# urdma-bench and the programs that it runs.
 bench-programs:
 	@.ci/deps bench
 	@$(MAKE) --no-print-directory build
@@ -113,7 +112,7 @@ bench-programs:
 	@$(MAKE) --no-print-directory -C bench/registration BUILD=$(abspath $(BUILD)) $(abspath $(BUILD))/registration
 	@$(GO) build -C bench -o $(abspath $(BUILD))/urdma-bench .
 
-# What Go's own benchmarks say of the tree beside the commit before.
+# Compares Go's own benchmarks of the tree with those of the commit before.
 bench-go:
 	@.ci/bench-go
 
@@ -123,8 +122,8 @@ lint:
 fuzz:
 	@.ci/fuzz $(FUZZTIME)
 
-# The images of packaging/container, built and run by podman. Where it cannot be
-# done, the script says why and ends with 77.
+# The images of packaging/container, built and run by podman. If that is not possible, the script prints the reason
+# and exits with 77.
 test-container:
 	-@.ci/deps container
 	@test/container/podman.sh || [ $$? = 77 ]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Three hosts on one Ethernet switch, each with a urdmad of its own, as an
-# ordinary user: in user and network namespaces, which go away with the command.
+# Three hosts on one Ethernet switch, each with its own urdmad, as an ordinary user: in user and network namespaces,
+# which disappear with the command.
 #
 #   examples/lab.sh                  a shell; on N COMMAND runs one on host N
 #   examples/lab.sh 'COMMAND...'     a shell's command line

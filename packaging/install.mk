@@ -4,7 +4,7 @@
 # packaging/install reads it. Paths in units and in the sample follow PREFIX
 # and SYSCONFDIR.
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
-# Where systemd looks for a user's units depends on the prefix (systemd.unit(5)).
+# systemd's place for a user's units depends on the prefix (systemd.unit(5)).
 USERUNITDIR ?= $(PREFIX)/$(if $(filter /usr /usr/local,$(PREFIX)),lib,share)/systemd/user
 SYSTEMUNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
@@ -32,8 +32,8 @@ release:
 	@.ci/deps release
 	@GO='$(abspath $(GO))' RELEASE='$(RELEASE)' MAKE='$(MAKE)' packaging/release
 
-# DEB is a package to test in place of one built now, KEEP a directory for the
-# fresh Debian. Where it cannot be done, the script says why and ends with 77.
+# DEB is a package to test instead of one built now, KEEP a directory for the fresh Debian. If the test is not
+# possible, the script prints the reason and exits with 77.
 test-package:
 	-@.ci/deps package
 	@test/service/package.sh '$(DEB)' '$(KEEP)' || [ $$? = 77 ]

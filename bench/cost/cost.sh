@@ -10,14 +10,15 @@ rate=1499 # samples a second of each processor
 out=$build/cost
 mkdir -p "$out"
 
-# The bench runs copies of these, which are gone when perf looks for their symbols. perf finds them by build id.
+# The bench runs copies of these, which no longer exist when perf looks for their symbols. perf finds them by build
+# id.
 for program in urdmad liburdma.so bytes; do
 	perf buildid-cache --add "$build/$program" 2>/dev/null || true
 done
 
 # count MEASURE FLOOR FILE: the columns of a measure of urdma-bench, or if FLOOR is a program, its column. All
-# processors are recorded, because counting for each thread makes every yield slow; count.awk leaves out what is not
-# ours.
+# processors are recorded, because counting for each thread makes every yield slow; count.awk leaves out other
+# processes.
 count() {
 	: >"$out/$3"
 	[ -n "$1" ] || return 0

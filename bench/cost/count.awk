@@ -10,7 +10,7 @@ BEGIN {
 	descends[root] = 1
 }
 
-# The innermost function says what was done. The first pattern that matches counts.
+# The innermost function determines the kind of work. The first matching pattern counts.
 function byUser(symbol) {
 	if (command == "ib_write_bw") return symbol ~ /post|bell|announce|queue_slot|queue_publish/ ? "posts" : "polls"
 	if (symbol ~ /memmove|memcpy|memclr|^place/) return "copying"
@@ -55,7 +55,7 @@ NF > 0 {
 	chain = chain $2 " "
 }
 
-# side tells which column a process belongs to; none if it hardly worked. The receiving host's urdmad and program
+# side returns the column of a process; none if it hardly used the processor. The receiving host's urdmad and program
 # begin first.
 function side(p,    q) {
 	if (all[p] <= most[name[p]] / 20) return ""

@@ -6,14 +6,14 @@ LIB_SOURCES := $(wildcard $(LIB_FOLDERS:%=%/*.c))
 LIB_HEADERS := $(wildcard $(LIB_FOLDERS:%=%/*.h) verbs/abi/*.h)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=build/%.o)
 LIB_NAMES := libibverbs.so.1 libibverbs.so librdmacm.so.1 librdmacm.so
-# -fexceptions: cleanup handlers stand in the unwind tables (rsockets.h).
+# -fexceptions: the unwind tables contain the cleanup handlers (rsockets.h).
 LIB_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fexceptions -fvisibility=hidden -Wall -Wextra -Werror
 
 build/verbs/lib/%.o: verbs/lib/%.c $(LIB_HEADERS)
 	@mkdir -p $(@D)
 	@echo CC $<; $(CC) $(LIB_CFLAGS) $(CFLAGS) -c $< -o $@
 
-# What rdma-core's drivers, which programs may link with, need of libibverbs.
+# Symbols of libibverbs that rdma-core's drivers need; programs may be linked with these drivers.
 LIB_PRIVATE := build/verbs/lib/interpose/private.ld
 
 $(LIB_PRIVATE): verbs/lib/interpose/private.sh $(wildcard /usr/include/infiniband/verbs.h)
@@ -23,13 +23,14 @@ $(LIB_PRIVATE): verbs/lib/interpose/private.sh $(wildcard /usr/include/infiniban
 LIB_LDFLAGS := -shared -Wl,-soname,liburdma.so -Wl,--version-script=verbs/lib/liburdma.map -Wl,-z,now -Wl,-z,relro \
 	-Wl,-z,nodelete
 
-# -z nodelete: fork handlers and interposed calls must outlive a dlclose.
-# -z now: a handler of a fork may call what nobody called before.
+# -z nodelete: fork handlers and interposed calls must outlive a dlclose. -z now: a fork handler may call a function
+# that was never called before.
 build/liburdma.so: $(LIB_OBJECTS) $(LIB_PRIVATE) verbs/lib/liburdma.map
 	$(CC) $(LIB_LDFLAGS) -Wl,--no-undefined $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LIB_PRIVATE) -lpthread -ldl
 
-# The library under AddressSanitizer and UndefinedBehaviorSanitizer, for make test-long. Its page conversion, in whose
-# memory the sanitizer's own may lie, is as always. build/sanitized has links to what else make build makes.
+# The library under AddressSanitizer and UndefinedBehaviorSanitizer, for make test-long. Its page conversion is built
+# without, because its memory may contain the sanitizer's own. build/sanitized has links to the other files of make
+# build.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SANITIZED_OBJECTS := $(LIB_SOURCES:verbs/lib/%.c=build/sanitized/objects/%.o)
 
@@ -42,8 +43,8 @@ build/sanitized/liburdma.so: $(SANITIZED_OBJECTS) $(LIB_PRIVATE) verbs/lib/libur
 	cp -a build/liburdma.d build/sanitized/ # relative links
 	cd build && ln -sfr urdmad urdma udprelay clock.so examples sanitized/
 
-# The allocator that urdma exec preloads. No builtins: GCC would have calloc call itself.
-# -z initfirst: see begin.
+# The allocator that urdma exec preloads. Without builtins, because GCC would let calloc call itself. -z initfirst:
+# see begin.
 build/liburdma.d/liburdma-malloc.so: verbs/lib/malloc/malloc.c | build/liburdma.d
 	$(CC) $(LIB_CFLAGS) -fno-builtin -fvisibility=default $(CFLAGS) -shared -Wl,-z,now -Wl,-z,relro -Wl,-z,initfirst $(LDFLAGS) -o $@ $< -ldl
 
