@@ -57,7 +57,7 @@ func newDoctor() *cobra.Command {
 	o.addSocket(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "",
-		"configuration `FILE` to hold against this machine (default: that of the urdmad that runs)")
+		"configuration `FILE` to compare with this machine (default: the running urdmad's)")
 	f.StringVar(&o.lib, "lib", "", "`PATH` of liburdma.so (default: as urdma exec finds it)")
 	f.BoolVar(&o.cards, "cards", false, "print the commands that take network cards away from the kernel for urdmad")
 	f.BoolVar(&o.json, "json", false, "print the findings as a JSON array")
