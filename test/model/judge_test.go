@@ -13,6 +13,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // wires are the wires on which programs run; on the first, both sides have one urdmad. In each group the messages of
@@ -51,10 +52,7 @@ func newJudge(t *testing.T, w lab.Wire) *Judge {
 
 func compile(t *testing.T, program string) {
 	t.Helper()
-	out, err := exec.Command("gcc", "-std=c11", "-O2", "-D_GNU_SOURCE", "-o", program, "testdata/interpreter.c", "-libverbs").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	programtest.Compile(t, program, "-std=c11", "-O2", "testdata/interpreter.c", "-libverbs")
 }
 
 func judge(t *testing.T, directory string, start func(side int, socket string) error) *Judge {

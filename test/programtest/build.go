@@ -22,11 +22,23 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
+// builtDaemon is the urdmad that is there already, or "".
+func builtDaemon() string {
+	if daemon := os.Getenv("URDMA_DAEMON"); daemon != "" {
+		return daemon
+	}
+	if build := os.Getenv("URDMA_BUILD"); build != "" {
+		return filepath.Join(build, "urdmad")
+	}
+	return ""
+}
+
 // Program builds a Go program of this module, such as "urdma/urdmad", once for all tests of a package whose TestMain
-// calls Main. It returns the program's path. The environment variable URDMA_DAEMON names another urdmad.
+// calls Main. It returns the program's path. Of urdmad there is none to build where URDMA_DAEMON names one, or
+// URDMA_BUILD the directory of one that is built.
 func Program(t testing.TB, name string) string {
 	t.Helper()
-	if daemon := os.Getenv("URDMA_DAEMON"); daemon != "" && name == "urdma/urdmad" {
+	if daemon := builtDaemon(); daemon != "" && name == "urdma/urdmad" {
 		return daemon
 	}
 	if out, err := exec.Command("pkg-config", "--exists", "libdpdk").CombinedOutput(); err != nil {

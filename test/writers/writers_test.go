@@ -14,6 +14,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // build makes the program, where every user can run it.
@@ -35,13 +36,8 @@ func build(t *testing.T) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(dir, "writers")
-	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", binary},
-		files...)
-	if out, err := exec.Command("gcc", append(args, "-libverbs", "-lpthread", "-ldl")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return binary
+	args := append([]string{"-std=c11", "-O2"}, files...)
+	return programtest.Compile(t, filepath.Join(dir, "writers"), append(args, "-libverbs", "-lpthread", "-ldl")...)
 }
 
 // trial is a run of the program as a user, who has a urdmad of its own.

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-var strict = []string{"-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"}
+	"urdma/test/programtest"
+)
 
 // compile builds the library's sources with additional sources and flags.
 func compile(t *testing.T, output string, args ...string) {
@@ -17,11 +17,8 @@ func compile(t *testing.T, output string, args ...string) {
 		t.Fatalf("no C sources beside the test: %v", err)
 	}
 	sources = append(sources, "../../session/readers.c")
-	args = append(append(append([]string{}, strict...), args...), sources...)
-	args = append(args, "-o", output, "-lpthread")
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	args = append(append([]string{"-std=c11", "-fvisibility=hidden"}, args...), sources...)
+	programtest.Compile(t, output, append(args, "-lpthread")...)
 }
 
 func casesSources(t *testing.T) []string {
