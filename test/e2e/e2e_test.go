@@ -25,18 +25,22 @@ func whole(t *testing.T) {
 	}
 }
 
-// share says which cases of a matrix run on a wire. Similar wires run half of the cases each, so that every case runs
-// on every carrier and every kind of port. The long tests run all cases on each wire.
-type share int
+// share says which cases of a matrix run on a wire: all if of is 0, else one case of every so many, beginning with
+// part. Similar wires share the cases, so that every case runs on every carrier and every kind of port. The long tests
+// run all cases on each wire.
+type share struct{ part, of int }
 
-const (
-	every share = iota
-	even        // the first, the third, …
-	odd
+var (
+	every share
+	even  = share{0, 2} // the first, the third, …
+	odd   = share{1, 2}
 )
 
+// fourth returns a fourth of the cases; part counts from 0.
+func fourth(part int) share { return share{part, 4} }
+
 // has reports whether case number i, from 0, is in the share.
-func (s share) has(i int) bool { return long || s == every || i%2 == int(s-even) }
+func (s share) has(i int) bool { return long || s.of == 0 || i%s.of == s.part }
 
 // perWire are the wires on which every program must work.
 var perWire = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFPacket, lab.AFPacketKernel, lab.AFXDP,

@@ -31,11 +31,22 @@ const (
 	killDaemons victim = "both urdmads"
 )
 
+// killWires are the wires of short runs: every carrier with one worker, two of them with several, and drivers with a
+// socket, with shared memory and with a program in the kernel. A carrier treats a silent peer, and package control a
+// client that has ended, in the same way with every driver: TestDeath of urdmad/core/trp, TestSilentPeers of
+// urdmad/core/mpa and TestCleanUpInParts of urdmad/control show it.
+var killWires = []lab.Wire{lab.Loopback, lab.Memif, lab.UDP, lab.TCP, lab.AFXDPKernel, lab.Memif.WithWorkers(2),
+	lab.TCP.WithWorkers(2)}
+
 // TestKill kills programs and daemons during a transfer: the other programs get errors and end by themselves, no
 // urdmad ends with its peer, nothing leaks, and the next connection works.
 func TestKill(t *testing.T) {
 	whole(t)
-	for i, w := range slices.Concat(perWire, severalWorkers()) {
+	wires := killWires
+	if long {
+		wires = slices.Concat(perWire, severalWorkers())
+	}
+	for i, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, w, lab.Config{"death_timeout_ms": deathTimeout.Milliseconds()})
 			victims := []victim{killClient, killServer, killDaemonA, killDaemonB, killDaemons}
@@ -180,7 +191,7 @@ func silences(nodes ...*lab.Node) (n int) {
 // with nothing posted, so no error can reach it.)
 func transfer(a, b *lab.Node, round int) lab.Pair {
 	switch {
-	case round%10 == 2:
+	case round%7 == 2:
 		return lab.PerftestPair(a, b, "ib_write_bw", "-D", "60", "-s", "16384")
 	case round%2 == 0:
 		return lab.PerftestPair(a, b, "ib_read_bw", "-D", "60", "-s", "16384")

@@ -25,8 +25,8 @@ func TestPrograms(t *testing.T) {
 		{lab.Memif, even}, {lab.Memif.WithWorkers(2), odd}, {lab.Memif.Jumbo(), odd},
 		{lab.UDP, odd}, {lab.UDP.WithWorkers(2), even},
 		{lab.TCP, odd}, {lab.TCP.WithWorkers(2), even},
-		{lab.AFPacket, even}, {lab.AFPacketKernel, odd}, {lab.AFPacket.Jumbo(), even},
-		{lab.AFXDP, odd}, {lab.AFXDPKernel, even},
+		{lab.AFPacket, fourth(0)}, {lab.AFPacketKernel, fourth(1)}, {lab.AFPacket.Jumbo(), fourth(2)},
+		{lab.AFXDP, fourth(3)}, {lab.AFXDPKernel, fourth(0)},
 	}
 	if long {
 		rows = append(rows, row{lab.AFPacket.WithWorkers(2), every})
