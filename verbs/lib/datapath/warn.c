@@ -124,7 +124,7 @@ static void check_overlap(struct urdma_client *client, uint32_t qpn, const struc
 	const struct urdma_abi_rqe *now = slot_at(q, index), *other;
 	const struct urdma_abi_sge *a = (const void *)(now + 1), *b;
 
-	for (uint32_t i = undone(q); i != index; i++) {
+	for (uint32_t i = undone(q); (int32_t)(index - i) > 0; i++) { /* urdmad may have carried out index, too */
 		other = slot_at(q, i);
 		b = (const void *)(other + 1);
 		for (uint32_t k = 0; k < now->num_sge * other->num_sge; k++)
