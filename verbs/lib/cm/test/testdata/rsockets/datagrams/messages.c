@@ -51,9 +51,9 @@ void case_poll(void)
 	CHECK(polled(b, POLLIN | POLLOUT, 0) == POLLOUT);
 	CHECK(polled(b, POLLIN, 50) == 0);
 	send_to(a, &server, 100);
-	CHECK(polled(b, POLLIN, 20000) == POLLIN);
+	CHECK(polled(b, POLLIN, 120000) == POLLIN);
 	receive(b, 100);
-	CHECK(polled(b, POLLIN, 0) == 0 && polled(a, POLLOUT, 20000) == POLLOUT);
+	CHECK(polled(b, POLLIN, 0) == 0 && polled(a, POLLOUT, 120000) == POLLOUT);
 	REFUSES(rrecv(a, got, 1, 0), EAGAIN);
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }

@@ -20,8 +20,8 @@ static struct stranger stranger_to(union place *to)
 	struct stranger s = { .memory = aligned_alloc(4096, 4096) };
 
 	CHECK(s.memory && rdma_create_id(NULL, &s.id, NULL, RDMA_PS_UDP) == 0);
-	CHECK(rdma_resolve_addr(s.id, NULL, &to->any, 20000) == 0);
-	CHECK(rdma_create_qp(s.id, NULL, &attr) == 0 && rdma_resolve_route(s.id, 20000) == 0);
+	CHECK(rdma_resolve_addr(s.id, NULL, &to->any, 120000) == 0);
+	CHECK(rdma_create_qp(s.id, NULL, &attr) == 0 && rdma_resolve_route(s.id, 120000) == 0);
 	CHECK(rdma_connect(s.id, &param) == 0 && s.id->event->event == RDMA_CM_EVENT_ESTABLISHED);
 	s.qpn = s.id->event->param.ud.qp_num;
 	s.ah = ibv_create_ah(s.id->pd, &s.id->event->param.ud.ah_attr);

@@ -43,7 +43,7 @@ void case_nobody_listens(void)
 	fd = stream_socket();
 	CHECK(rfcntl(fd, F_SETFL, O_NONBLOCK) == 0 && rfcntl(fd, F_GETFL) & O_NONBLOCK);
 	REFUSES(rconnect(fd, (struct sockaddr *)&name, sizeof(name)), EINPROGRESS);
-	CHECK(polled(fd, POLLOUT, 10000) & POLLOUT);
+	CHECK(polled(fd, POLLOUT, 120000) & POLLOUT);
 	CHECK(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == ECONNREFUSED);
 	CHECK(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0);
 	CHECK(rclose(fd) == 0);
@@ -59,16 +59,16 @@ void case_nonblocking(void)
 	REFUSES(raccept(l, NULL, NULL), EAGAIN);
 	CHECK(polled(l, POLLIN, 0) == 0);
 	REFUSES(rconnect(fd, (struct sockaddr *)&at, sizeof(at)), EINPROGRESS);
-	CHECK(polled(fd, POLLOUT, 10000) == POLLOUT);
+	CHECK(polled(fd, POLLOUT, 120000) == POLLOUT);
 	REFUSES(rconnect(fd, (struct sockaddr *)&at, sizeof(at)), EISCONN);
 	CHECK(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0);
-	CHECK(polled(l, POLLIN, 10000) & POLLIN);
+	CHECK(polled(l, POLLIN, 120000) & POLLIN);
 	b = raccept(l, NULL, NULL);
 	CHECK(b >= 0 && !(rfcntl(b, F_GETFL) & O_NONBLOCK));
 	REFUSES(rrecv(fd, &byte, 1, 0), EAGAIN);
 	REFUSES(rrecv(b, &byte, 1, MSG_DONTWAIT), EAGAIN);
 	CHECK(polled(b, POLLIN | POLLOUT, 0) == POLLOUT);
-	CHECK(rsend(fd, "x", 1, 0) == 1 && polled(b, POLLIN, 10000) == POLLIN);
+	CHECK(rsend(fd, "x", 1, 0) == 1 && polled(b, POLLIN, 120000) == POLLIN);
 	CHECK(rrecv(b, &byte, 1, 0) == 1 && byte == 'x' && polled(b, POLLIN, 0) == 0);
 	CHECK(rclose(fd) == 0 && rclose(b) == 0 && rclose(l) == 0);
 }
@@ -96,7 +96,7 @@ void case_backlog(void)
 		CHECK(got[i] >= 0);
 	}
 	for (int i = 0; i < 5; i++)
-		CHECK(polled(fds[i], POLLOUT, 10000) == POLLOUT);
+		CHECK(polled(fds[i], POLLOUT, 120000) == POLLOUT);
 	for (int i = 0; i < 5; i++) /* got[i] may belong to another connection */
 		CHECK(rclose(fds[i]) == 0 && rclose(got[i]) == 0);
 	CHECK(rclose(l) == 0);

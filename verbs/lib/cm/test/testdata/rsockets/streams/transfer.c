@@ -21,7 +21,7 @@ void case_half_close(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 	connected(&a, &b);
 	CHECK(rsend(a, "data", 4, 0) == 4 && rclose(a) == 0); /* sent data still arrives */
-	CHECK(polled(b, 0, 10000) & POLLHUP);
+	CHECK(polled(b, 0, 120000) & POLLHUP);
 	CHECK((polled(b, POLLIN, 0) & (POLLIN | POLLHUP)) == POLLIN); /* the data comes before the hang-up */
 	CHECK(rrecv(b, text, 8, MSG_WAITALL) == 4 && rrecv(b, text, 8, 0) == 0);
 	CHECK(polled(b, POLLIN, 0) & POLLHUP);
@@ -45,12 +45,12 @@ void case_flow_control(void)
 		CHECK(n > 0);
 		got += (size_t)n;
 	}
-	CHECK(polled(a, POLLOUT, 10000) == POLLOUT);
+	CHECK(polled(a, POLLOUT, 120000) == POLLOUT);
 	for (int i = 0; i < 2000; i++) /* more messages than there are receives, and none is read meanwhile */
 		if (rsend(a, "x", 1, MSG_DONTWAIT) < 0)
 			break;
 	CHECK(errno == EAGAIN && rrecv(b, block, 384, MSG_WAITALL) == 384);
-	CHECK(polled(a, POLLOUT, 10000) == POLLOUT && rclose(a) == 0 && rclose(b) == 0);
+	CHECK(polled(a, POLLOUT, 120000) == POLLOUT && rclose(a) == 0 && rclose(b) == 0);
 }
 
 void case_iomap(void)
