@@ -19,7 +19,7 @@ func sendAcked(c *reliable.Conn, now reliable.Time, n int) {
 // receive receives n segments in order and acknowledges when that is due.
 func receive(c *reliable.Conn, now reliable.Time, psn wire.PSN, n int) wire.PSN {
 	for range n {
-		c.OnData(now, psn, false)
+		c.Arrive(now, psn, false)
 		c.NextHeld()
 		psn = psn.Add(1)
 	}
@@ -47,13 +47,13 @@ func loseOne(c *reliable.Conn, now reliable.Time, runs []wire.SackRun) {
 // holdOne receives 64 segments; the first comes last.
 func holdOne(c *reliable.Conn, now reliable.Time, psn wire.PSN, runs []wire.SackRun) wire.PSN {
 	for i := range uint32(63) {
-		c.OnData(now, psn.Add(i+1), false)
+		c.Arrive(now, psn.Add(i+1), false)
 		if c.AckDue(now) == reliable.AckSack {
 			c.Header()
 			runs = c.SackRuns(runs[:0])
 		}
 	}
-	c.OnData(now, psn, false)
+	c.Arrive(now, psn, false)
 	for _, ok := c.NextHeld(); ok; _, ok = c.NextHeld() {
 	}
 	if c.AckDue(now) != reliable.AckNone {

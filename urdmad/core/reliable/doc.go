@@ -4,11 +4,11 @@
 // It owns no clock, socket, goroutine, buffer or packet. Its caller, package trp, reports events with their
 // times, and asks what may be sent now:
 //
-//	on a packet:   OnAck or OnSack with its header. For a segment, Judge returns what
-//	               OnData would do with it; if the caller can't keep the segment, it
-//	               doesn't call OnData, and the peer sends it again. After Deliver,
-//	               loop over NextHeld. OnAckRequested is for a packet without a
-//	               segment that has the AR flag.
+//	on a packet:   OnAck or OnSack with its header. For a segment, Judge returns a
+//	               verdict. If the caller can keep the segment, it calls OnData
+//	               with the verdict; otherwise the peer sends it again. After
+//	               Deliver, loop over NextHeld. OnAckRequested is for a packet
+//	               without a segment that has the AR flag.
 //	to transmit:   Retransmit until !ok, CanSend and Send for new segments, then
 //	               ProbeDue, and last AckDue, so that a segment may carry the
 //	               acknowledgement.

@@ -1,6 +1,10 @@
 package reliable
 
-import "fmt"
+import (
+	"fmt"
+
+	"urdma/wire"
+)
 
 // Check returns the first invariant of c that doesn't hold.
 func (c *Conn) Check() error {
@@ -102,3 +106,10 @@ func (c *Conn) HeldRoom() int { return int(c.rx.held.size) }
 
 // RecvWindow is the largest number of segments past the cumulative acknowledgement that are held.
 func (c *Conn) RecvWindow() int { return c.cfg.RecvWindow }
+
+// Arrive does what a caller does that can keep every segment: it judges the segment, and records it.
+func (c *Conn) Arrive(now Time, psn wire.PSN, ackRequested bool) Verdict {
+	v := c.Judge(psn)
+	c.OnData(now, psn, ackRequested, v)
+	return v
+}

@@ -148,7 +148,7 @@ func (d *driver) ack(ack wire.PSN, runs []wire.SackRun) {
 
 // data checks the receiver's verdicts: segments are delivered in order, each once.
 func (d *driver) data(psn wire.PSN) {
-	switch verdict := d.c.OnData(d.now, psn, psn&1 != 0); verdict {
+	switch verdict := d.c.Arrive(d.now, psn, psn&1 != 0); verdict {
 	case reliable.Deliver:
 		d.deliver(psn)
 		for psn, ok := d.c.NextHeld(); ok; psn, ok = d.c.NextHeld() {

@@ -25,7 +25,7 @@ func newReceiver(t *testing.T) *receiver {
 // take receives n segments in order.
 func (r *receiver) take(n int) {
 	for range n {
-		if r.OnData(r.now, r.psn, false) != reliable.Deliver {
+		if r.Arrive(r.now, r.psn, false) != reliable.Deliver {
 			r.t.Fatalf("PSN %d not delivered", r.psn)
 		}
 		r.psn = r.psn.Add(1)
@@ -164,32 +164,32 @@ func TestAtOnce(t *testing.T) {
 		{"one in order", func(r *receiver) { r.take(1) }, reliable.AckNone},
 		{"fifteen", func(r *receiver) { r.take(15) }, reliable.AckNone},
 		{"sixteen", func(r *receiver) { r.take(16) }, reliable.AckPlain},
-		{"AR", func(r *receiver) { r.OnData(r.now, r.psn, true) }, reliable.AckPlain},
+		{"AR", func(r *receiver) { r.Arrive(r.now, r.psn, true) }, reliable.AckPlain},
 		{"probe", func(r *receiver) { r.OnAckRequested(r.now) }, reliable.AckPlain},
-		{"duplicate", func(r *receiver) { r.OnData(r.now, r.psn-1, false) }, reliable.AckPlain},
-		{"hole", func(r *receiver) { r.OnData(r.now, r.psn+1, false) }, reliable.AckSack},
+		{"duplicate", func(r *receiver) { r.Arrive(r.now, r.psn-1, false) }, reliable.AckPlain},
+		{"hole", func(r *receiver) { r.Arrive(r.now, r.psn+1, false) }, reliable.AckSack},
 		{"duplicate of one held", func(r *receiver) {
-			r.OnData(r.now, r.psn+1, false)
+			r.Arrive(r.now, r.psn+1, false)
 			r.want(reliable.AckSack)
-			r.OnData(r.now, r.psn+1, false)
+			r.Arrive(r.now, r.psn+1, false)
 		}, reliable.AckSack},
 		{"part of a hole filled", func(r *receiver) {
-			r.OnData(r.now, r.psn+3, false)
+			r.Arrive(r.now, r.psn+3, false)
 			r.want(reliable.AckSack)
 			r.take(1)
 		}, reliable.AckSack},
 		{"hole filled", func(r *receiver) {
-			r.OnData(r.now, r.psn+1, false)
+			r.Arrive(r.now, r.psn+1, false)
 			r.want(reliable.AckSack)
 			r.take(1)
 			r.NextHeld()
 		}, reliable.AckPlain},
 		{"far behind a hole", func(r *receiver) {
 			for n := wire.PSN(1); n <= 6; n++ {
-				r.OnData(r.now, r.psn+n, false)
+				r.Arrive(r.now, r.psn+n, false)
 			}
 			r.want(reliable.AckSack)
-			r.OnData(r.now, r.psn+7, false)
+			r.Arrive(r.now, r.psn+7, false)
 		}, reliable.AckNone},
 		{"window opened from closed", func(r *receiver) {
 			r.SetCredits(0)
@@ -206,8 +206,8 @@ func TestAtOnce(t *testing.T) {
 			r.answer()
 			r.SetCredits(20)
 		}, reliable.AckNone},
-		{"outside, near", func(r *receiver) { r.OnData(r.now, r.psn+200, false) }, reliable.AckPlain},
-		{"outside, far", func(r *receiver) { r.OnData(r.now, r.psn+1<<20, false) }, reliable.AckNone},
+		{"outside, near", func(r *receiver) { r.Arrive(r.now, r.psn+200, false) }, reliable.AckPlain},
+		{"outside, far", func(r *receiver) { r.Arrive(r.now, r.psn+1<<20, false) }, reliable.AckNone},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestSparse(t *testing.T) {
 	if d := r.Deadline() - r.now; d != 50*us {
 		t.Errorf("a stream may pause for %d µs", d/us)
 	}
-	r.OnData(r.now, r.psn, true)
+	r.Arrive(r.now, r.psn, true)
 	r.want(reliable.AckPlain)
 }
 
@@ -297,7 +297,7 @@ func TestEnds(t *testing.T) {
 // TestSackSurvivesRide: a data packet carries the cumulative acknowledgement, but not the runs, which stay due.
 func TestSackSurvivesRide(t *testing.T) {
 	r := newDelayed(t)
-	r.OnData(r.now, r.psn+1, false)
+	r.Arrive(r.now, r.psn+1, false)
 	r.answer()
 	r.want(reliable.AckSack)
 	r.want(reliable.AckNone)

@@ -66,8 +66,8 @@ func (r *receiver) init(cfg *Config) {
 // window, however old they are.
 func (r *receiver) oldest() int { return max(leastOld, r.window) }
 
-// Judge returns what OnData would return for the segment psn, and changes nothing: a caller that can't keep
-// the segment does not call OnData.
+// Judge returns the verdict on the segment psn, and changes nothing. If the caller can keep the segment, it passes the
+// verdict to OnData.
 //
 // A segment is accepted up to the end of RecvWindow, and up to the furthest credits ever given to the peer.
 // The present credits may be fewer: they may have shrunk after the segment was sent.
@@ -85,15 +85,9 @@ func (c *Conn) Judge(psn wire.PSN) Verdict {
 	return Hold
 }
 
-// OnData records the arrival of the segment psn. ackRequested is the AR flag of its packet.
-func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool) Verdict {
-	v := c.Judge(psn)
-	c.OnJudged(now, psn, ackRequested, v)
-	return v
-}
-
-// OnJudged is OnData for a segment for which Judge has just returned v.
-func (c *Conn) OnJudged(now Time, psn wire.PSN, ackRequested bool, v Verdict) {
+// OnData records the arrival of the segment psn, for which Judge has just returned v. ackRequested is the AR flag of
+// its packet.
+func (c *Conn) OnData(now Time, psn wire.PSN, ackRequested bool, v Verdict) {
 	c.hear(now)
 	r := &c.rx
 	switch v {

@@ -67,7 +67,7 @@ func TestWideIdleHoldsLittle(t *testing.T) {
 		}
 		ack, _ := c.Header()
 		for i := uint32(window - 1); ; i-- {
-			if c.OnData(3, ack.Add(i), false); i == 0 {
+			if c.Arrive(3, ack.Add(i), false); i == 0 {
 				break
 			}
 		}

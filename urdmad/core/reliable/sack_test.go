@@ -16,7 +16,7 @@ func TestSacksTakeTurns(t *testing.T) {
 		const runs = 100
 		at := func(i int) wire.PSN { return wire.PSN(0xffffff00).Add(uint32(1 + 3*i)) }
 		for i := range runs {
-			c.OnData(0, at(i), false)
+			c.Arrive(0, at(i), false)
 		}
 		reported := map[wire.PSN]bool{}
 		for round := range 5 {
@@ -36,8 +36,8 @@ func TestSacksTakeTurns(t *testing.T) {
 				}
 			}
 			if closing { // two runs become one where the next SACK would begin
-				c.OnData(0, c.rx.unreported.Add(^uint32(0)), false)
-				c.OnData(0, c.rx.unreported.Add(^uint32(1)), false)
+				c.Arrive(0, c.rx.unreported.Add(^uint32(0)), false)
+				c.Arrive(0, c.rx.unreported.Add(^uint32(1)), false)
 			}
 		}
 		for i := range runs {
@@ -59,7 +59,7 @@ func TestRunAround(t *testing.T) {
 		share := r.IntN(100)
 		for i := 1; i < window; i++ {
 			if r.IntN(100) <= share {
-				c.OnData(0, c.rx.next.Add(uint32(i)), false)
+				c.Arrive(0, c.rx.next.Add(uint32(i)), false)
 			}
 		}
 		held := func(p wire.PSN) bool { return p.After(c.rx.next) && p.Before(c.rx.end) && c.rx.held.has(p) }

@@ -79,29 +79,29 @@ func TestImpossibleAcks(t *testing.T) {
 // accepted once credits for it were sent.
 func TestBeyondCredits(t *testing.T) {
 	c := newConn(16)
-	c.OnData(0, 5000, false)
-	if got := c.OnData(0, 5016, false); got != reliable.Outside {
+	c.Arrive(0, 5000, false)
+	if got := c.Arrive(0, 5016, false); got != reliable.Outside {
 		t.Errorf("a segment past all credits: %v", got)
 	}
 	c.SetCredits(0)
 	for psn := wire.PSN(5001); psn < 5016; psn++ {
-		if got := c.OnData(0, psn, false); got != reliable.Deliver {
+		if got := c.Arrive(0, psn, false); got != reliable.Deliver {
 			t.Errorf("PSN %d, allowed before the credits shrank: %v", psn, got)
 		}
 	}
-	if got := c.OnData(0, 5016, false); got != reliable.Outside {
+	if got := c.Arrive(0, 5016, false); got != reliable.Outside {
 		t.Errorf("the next in order, without credits: %v", got)
 	}
 	c.SetCredits(1)
 	c.Header()
-	if got := c.OnData(0, 5016, false); got != reliable.Deliver {
+	if got := c.Arrive(0, 5016, false); got != reliable.Deliver {
 		t.Errorf("with a credit: %v", got)
 	}
 }
 
 func TestVerdicts(t *testing.T) {
 	c := newConn(16)
-	c.OnData(0, 4999, false)
+	c.Arrive(0, 4999, false)
 	c.Header() // allows up to 5015
 	steps := []struct {
 		psn  wire.PSN
@@ -121,7 +121,7 @@ func TestVerdicts(t *testing.T) {
 		{5001, reliable.Deliver},
 	}
 	for _, s := range steps {
-		if got := c.OnData(0, s.psn, false); got != s.want {
+		if got := c.Arrive(0, s.psn, false); got != s.want {
 			t.Errorf("PSN %d: %v, want %v", s.psn, got, s.want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestVerdicts(t *testing.T) {
 func TestSackRuns(t *testing.T) {
 	c := newConn(128)
 	for _, psn := range []wire.PSN{5002, 5003, 5010, 5006, 5007} {
-		c.OnData(0, psn, false)
+		c.Arrive(0, psn, false)
 	}
 	want := []wire.SackRun{{First: 5006, End: 5008}, {First: 5002, End: 5004}, {First: 5010, End: 5011}}
 	got := c.SackRuns(nil)
@@ -153,7 +153,7 @@ func TestSackRuns(t *testing.T) {
 		}
 	}
 	for psn := wire.PSN(5012); psn < 5120; psn += 2 {
-		c.OnData(0, psn, false)
+		c.Arrive(0, psn, false)
 	}
 	got = c.SackRuns(got[:0])
 	if len(got) != wire.MaxSackRuns || got[0] != (wire.SackRun{First: 5118, End: 5119}) || got[1].First != 5002 {
@@ -162,7 +162,7 @@ func TestSackRuns(t *testing.T) {
 	// If the most recent run has been delivered, the lowest run is first.
 	c = newConn(128)
 	for _, psn := range []wire.PSN{5010, 5006, 5001, 5000} {
-		c.OnData(0, psn, false)
+		c.Arrive(0, psn, false)
 	}
 	for _, ok := c.NextHeld(); ok; _, ok = c.NextHeld() {
 	}
@@ -256,7 +256,7 @@ func TestWrap(t *testing.T) {
 		for range 8 {
 			c.Send(now, 1, 0)
 		}
-		if got := c.OnData(now, peer, false); got != reliable.Deliver {
+		if got := c.Arrive(now, peer, false); got != reliable.Deliver {
 			t.Fatalf("PSN %d: %v", peer, got)
 		}
 		peer = peer.Add(1)

@@ -81,7 +81,7 @@ func (c *Conn) data(t *wire.TRP, seg *rdmap.Segment, d *netif.Datagram) {
 		}
 		return
 	}
-	c.rel.OnJudged(c.now(), t.PSN, ackRequested, verdict)
+	c.rel.OnData(c.now(), t.PSN, ackRequested, verdict)
 	switch verdict {
 	case reliable.Deliver:
 		c.deliverHeld()

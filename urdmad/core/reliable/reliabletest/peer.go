@@ -82,7 +82,8 @@ func (p *Peer) takeAck(now reliable.Time, pkt *Packet) bool {
 }
 
 func (p *Peer) takeData(now reliable.Time, pkt *Packet) error {
-	verdict := p.Conn.OnData(now, pkt.PSN, pkt.AR)
+	verdict := p.Conn.Judge(pkt.PSN)
+	p.Conn.OnData(now, pkt.PSN, pkt.AR, verdict)
 	p.log("%v %d", verdict, uint32(pkt.PSN))
 	slot := uint32(pkt.PSN) % uint32(len(p.held))
 	switch verdict {
