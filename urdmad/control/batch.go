@@ -7,37 +7,6 @@ import (
 	"urdma/verbs/abi"
 )
 
-// batch carries out the requests of a BATCH, up to the first that is refused.
-func (x *Session) batch(b []byte, r *Reply) (err error) {
-	r.Done = func() {}
-	defer x.setMade(nil)
-	r.Body, err = runBatch(x.batched[:0], b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
-		x.part = Reply{}
-		x.setMade(made)
-		one := &x.part
-		err := x.dispatch(t, request, one)
-		if before, last := r.Done, one.Done; last != nil {
-			r.Done = func() { before(); last() }
-		}
-		if err != nil {
-			x.logRefused(t, err)
-			return nil, 0, ErrnoOf(err)
-		}
-		r.FDs = append(r.FDs, one.FDs...)
-		return one.Body, len(one.FDs), 0
-	})
-	x.batched = r.Body
-	return err
-}
-
-// setMade sets the handles made by the current batch: the worker's thread may look them up
-// meanwhile.
-func (x *Session) setMade(made []uint32) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.made = made
-}
-
 // runBatch calls do for the requests of b, in order, until one is refused, and returns the
 // response to the batch, appended to out, which is empty. made has the handles that earlier requests
 // returned. do returns the answer, with room for its header, or nil for a bare header; the number of

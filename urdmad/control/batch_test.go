@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/objects"
 	"urdma/verbs/abi"
 )
 
@@ -287,7 +288,7 @@ func TestBatchLookedAt(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				w.Do(func() { _, _ = control.Find[*control.PD](x, made(1)) })
+				w.Do(func() { _, _ = control.Find[*objects.PD](x, made(1)) })
 			}
 		}
 	}()

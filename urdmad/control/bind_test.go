@@ -38,6 +38,9 @@ func binder(t *testing.T, r *running) (*client, func() error) {
 	}
 }
 
+// patience is how long bind waits for a session that ends: sessionEndTimeout of package objects.
+const patience = 10 * time.Second
+
 // TestBindInUse: a port number that a living program holds is refused at once,
 // and one whose holder has just gone can be had at once.
 func TestBindInUse(t *testing.T) {
@@ -59,7 +62,7 @@ func TestBindInUse(t *testing.T) {
 		}
 		other.conn.Close()
 	}
-	if least >= control.EndPatience {
+	if least >= patience {
 		t.Errorf("each refusal took %v or longer", least)
 	}
 }

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"urdma/urdmad/control/memfd"
@@ -25,27 +27,27 @@ func (x *Session) cleanUp() {
 		return
 	}
 	x.space.Leave()
-	x.sendLast(x.client.SendLast)
-	x.w.turn(func() {
+	x.SendLast(x.client.SendLast)
+	x.w.Turn(func() {
 		x.ended = true // from now on only cleanUp changes objects
 		x.s.goes(x)
 		x.w.detach(x)
 	})
 	left, rings := x.inOrder(), []*memfd.Shared(nil)
-	x.w.turns(func() (more bool) {
+	x.w.Turns(func() (more bool) {
 		n := 0
 		for begun := x.w.Engine.QPs.Spent(); n < min(len(left), removedPerTurn) &&
 			x.w.Engine.QPs.Spent()-begun < removedWork; n++ {
 			o := left[n]
-			if r := x.removeObject(o); r != nil {
+			if r := o.End(); r != nil {
 				rings = append(rings, r)
 			}
-			o.base().remove()
+			o.Info().Remove()
 		}
 		if left = left[n:]; len(left) > 0 {
 			return true
 		}
-		if x.w.CM.Gone(x) {
+		if x.s.left(x) {
 			return true
 		}
 		x.w.Engine.RemoveClient(x.client)
@@ -56,55 +58,7 @@ func (x *Session) cleanUp() {
 	}
 }
 
-// inOrder returns the client's objects in the order of removal: first queue pairs and ids, so
-// that peers learn of the end, and shared receive queues, which other clients' queue pairs may
-// use; then the objects that these depended on.
+// inOrder returns the client's objects in the order of removal.
 func (x *Session) inOrder() []Object {
-	var stages [4][]Object
-	for _, v := range x.objects {
-		stage := 3
-		switch v.(type) {
-		case *QP:
-			stage = 0
-		case *ID:
-			stage = 1
-		case *SRQ:
-			stage = 2
-		}
-		stages[stage] = append(stages[stage], v)
-	}
-	return slices.Concat(stages[:]...)
-}
-
-// removeObject removes an object. It returns memory that can be unmapped once the engine no
-// longer uses it, or nil.
-func (x *Session) removeObject(v Object) *memfd.Shared {
-	switch o := v.(type) {
-	case *QP:
-		x.w.Engine.Datagrams.Forget(o.QP)
-		x.removeQP(o)
-		return o.ring
-	case *ID:
-		x.w.CM.Destroy(o.ID)
-	case *SRQ:
-		o.leaveDomain()
-		return o.ring
-	case *CQ:
-		return o.ring
-	case *XRCD:
-		x.s.domains.leave(o.domain)
-		x.closeXRC(o.file)
-	case *MR:
-		x.w.Engine.QPs.Spend(o.Region.RemovalCost())
-		x.w.Engine.QPs.Regions.Remove(o.Region)
-	case *MW:
-		x.w.Engine.QPs.Regions.RemoveWindow(o.Window)
-	case *Channel:
-		o.Socket.Close()
-	case *Context:
-		o.Async.Close()
-	case *EventChannel:
-		o.Socket.Close()
-	}
-	return nil
+	return slices.SortedFunc(maps.Values(x.objects), func(a, b Object) int { return cmp.Compare(a.Rank(), b.Rank()) })
 }

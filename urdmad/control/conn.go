@@ -73,9 +73,9 @@ func (c *conn) receive(buf []byte) (int, error) {
 // waits reports whether a message, or the end of the connection, can be read.
 func (c *conn) waits() bool { return c.polls(unix.POLLIN) }
 
-// takeFile returns the next descriptor of the request, which the caller then owns; nil if there
+// TakeFile returns the next descriptor of the request, which the caller then owns; nil if there
 // is none.
-func (c *conn) takeFile() *os.File {
+func (c *conn) TakeFile() *os.File {
 	if len(c.received) == 0 {
 		return nil
 	}
@@ -110,13 +110,4 @@ func (c *conn) polls(events int16) bool {
 		found = err == nil && n > 0 && p[0].Revents&(events|unix.POLLHUP|unix.POLLERR) != 0
 	})
 	return found
-}
-
-// ErrnoOf returns the errno value that the client gets for an error.
-func ErrnoOf(err error) syscall.Errno {
-	var e syscall.Errno
-	if errors.As(err, &e) {
-		return e
-	}
-	return syscall.EINVAL
 }

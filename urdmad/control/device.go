@@ -1,355 +1,47 @@
 package control
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"net/netip"
-	"os"
-	"slices"
 	"sync/atomic"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"urdma/urdmad/control/account"
-	"urdma/urdmad/control/memfd"
-	"urdma/urdmad/control/process"
-	"urdma/urdmad/core/engine"
-	"urdma/urdmad/core/events"
-	"urdma/urdmad/core/mem"
-	"urdma/urdmad/core/qp"
-	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 	"urdma/wire"
 )
 
-// errVersion is answered together with our version, so that the client can report both.
-var errVersion = fmt.Errorf("control: the client speaks another version of the protocol: %w", syscall.EPROTO)
+// Device is a port as clients see it. Its number is its index in Server.Devices; the ports of one
+// device follow each other.
+type Device struct {
+	Name        string // port name
+	Of          string // device name, as programs see it
+	Number      int    // port number on the device, from 1
+	Place              // place when urdmad started; see At
+	Scope       uint32 // index of the kernel interface of link-local addresses; 0: none
+	MAC         [6]byte
+	Personality *personality.Personality // kind of device that programs see, unless they ask for another
+	MaxQP       int
+	Link        func() bool
 
-// Limits common to all devices.
-const (
-	maxQPWR   = 16384
-	maxCQE    = 1 << 20
-	maxInline = 2048 // upper limit; a queue that asks for less has smaller slots
-	// The worker raises the completion events of all its queues.
-	compVectors = 1
-)
-
-// Context is an open device.
-type Context struct {
-	object
-	Dev   int // its first port's number
-	Async *events.Socket
-	users int
+	Pairs account.Pairs         // queue pairs; on a device's first port: those of all its ports
+	place atomic.Pointer[Place] // set by SetPlace; nil: Place
 }
 
-// PD is a protection domain. Its number is unique among all clients.
-type PD struct {
-	object
-	Number  uint64
-	Context *Context
-	users   int
+// Place is a port's address and MTU.
+type Place struct {
+	Address netip.Prefix // the port's address, with its network's prefix length; unspecified: none
+	MTU     int          // bytes of the largest IP packet
 }
 
-// clientAmounts are the resources of a client without objects: the mapping of the doorbells, and
-// descriptors of the connection, the kick socket and /proc/self/mem.
-var clientAmounts = account.Amounts{account.Clients: 1, account.Mappings: 1, account.Descriptors: 3}
-
-func (x *Session) hello(m *abi.HelloRequest, r *Reply) error {
-	if x.ready {
-		return fmt.Errorf("control: a second HELLO: %w", syscall.EINVAL)
+// At returns the port's present place. Any goroutine may call it.
+func (d *Device) At() Place {
+	if p := d.place.Load(); p != nil {
+		return *p
 	}
-	resp := abi.HelloResponse{ABIVersion: abi.Version, NumDevices: uint32(len(x.s.Devices)),
-		DoorbellBytes: uint32(abi.Size[abi.Doorbells]()), Workers: 1}
-	copy(resp.SysfsPath[:len(resp.SysfsPath)-1], x.s.Sysfs)
-	*r = Respond(&resp)
-	if m.ABIVersion != abi.Version {
-		return errVersion
-	}
-	if m.Flags&^abi.HelloPool != 0 {
-		return fmt.Errorf("control: HELLO with flags %#x, known: %#x: %w", m.Flags, abi.HelloPool, syscall.EINVAL)
-	}
-	x.name = process.Name(m.Command[:], m.PID)
-	if !x.greeted { // else an earlier HELLO took them and then failed
-		if err := x.Take(&clientAmounts); err != nil {
-			return err
-		}
-		x.greeted = true
-		x.s.served(x)
-		x.w = x.s.workerFor(x.Owner.UID)
-	}
-	theirs, err := x.connect()
-	if err != nil {
-		x.disconnect()
-		return err
-	}
-	x.Owner.Name = process.CString(m.Command[:])
-	x.ReadCommandLine()
-	x.client = &engine.Client{Client: qp.Client{ID: x.id, Name: x.name, User: x.user(), Space: x.space,
-		Fault: func(error) { go x.conn.Close() }}}
-	if m.Flags&abi.HelloPool != 0 {
-		x.pool = &memfd.Pool{
-			Take: func(bytes int) error { return x.Take(fileAmounts(bytes)) },
-			Give: func(bytes int) { x.Give(fileAmounts(bytes)) },
-		}
-	}
-	x.w.turn(func() { // the worker must not fall asleep without telling this client
-		x.w.Engine.AddClient(x.client, x.bells.Mem)
-		x.Owner.Since = x.w.Engine.Now()
-		x.w.attach(x)
-	})
-	x.ready = true
-	x.s.Log.Debug("client connected", "client", x.name)
-	r.FDs = []int{x.bells.FD, theirs}
-	r.Done = func() {
-		_ = unix.Close(theirs) // the client has its copy
-		x.bells.CloseFD()
-	}
-	return nil
+	return d.Place
 }
 
-// workerFor chooses the worker of a user's new client, and counts the client. If the user's
-// clients share XRC domains, it is the worker of those domains, because clients of other workers
-// cannot join them. Otherwise it is the worker with the fewest clients, in turn if there are
-// several.
-func (s *Server) workerFor(uid int) *Worker {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.domains.workerOf(uid)
-	if w == nil {
-		inTurn := slices.Concat(s.Workers[s.turn:], s.Workers[:s.turn])
-		w = slices.MinFunc(inTurn, func(a, b *Worker) int { return cmp.Compare(a.clients.Load(), b.clients.Load()) })
-		s.turn = (slices.Index(s.Workers, w) + 1) % len(s.Workers)
-	}
-	w.clients.Add(1)
-	return w
-}
-
-// user returns the name of the client's user, with its container if it runs in one.
-func (x *Session) user() string {
-	if x.Owner.UID == account.Nobody || x.Owner.Realm == "" {
-		return ""
-	}
-	return fmt.Sprintf("%d in %s", x.Owner.UID, x.Owner.Realm)
-}
-
-// connect creates the memory and the kick socket that a client shares with the worker, and
-// returns the client's end of the socket.
-func (x *Session) connect() (theirs int, err error) {
-	x.space = mem.NewSpace(x.checkedMem())
-	if x.Owner.Admin { // an admin can stop urdmad anyway
-		x.space.SetDirect()
-	}
-	x.space.SetBudget(account.MappingBudget{Account: &x.Account})
-	if x.bells, err = memfd.New("urdma-doorbells", abi.Size[abi.Doorbells]()); err != nil {
-		return -1, err
-	}
-	ours, theirs, err := events.Pair()
-	if err != nil {
-		return -1, err
-	}
-	_ = unix.SetNonblock(ours, true) // the worker reads it until it is empty
-	if err := x.w.WatchKick(ours); err != nil {
-		_, _ = unix.Close(ours), unix.Close(theirs)
-		return -1, err
-	}
-	x.kick = ours
-	return theirs, nil
-}
-
-// disconnect undoes connect, also a partial one.
-func (x *Session) disconnect() {
-	if x.kick >= 0 {
-		_ = x.w.UnwatchKick(x.kick) // a hung-up socket has left the set already
-		_ = unix.Close(x.kick)      // nothing to do about a failed close
-		x.kick = -1
-	}
-	x.bells.Close()
-	x.bells = nil
-	if x.space != nil {
-		x.endFallback()
-		x.space.Close()
-	}
-}
-
-// newEvents takes the resources of an object of kind r that has an event socket, makes the socket
-// and puts the client's end into answer.
-func (x *Session) newEvents(r account.Resource, answer *Reply) (*events.Socket, *account.Amounts, error) {
-	bill := &account.Amounts{account.Descriptors: 1}
-	bill[r] = 1
-	if err := x.Take(bill); err != nil {
-		return nil, nil, err
-	}
-	ours, theirs, err := events.Pair()
-	if err != nil {
-		x.Give(bill)
-		return nil, nil, err
-	}
-	answer.FDs = append(answer.FDs, theirs)
-	answer.Done = func() { _ = unix.Close(theirs) } // the client has its copy
-	return events.NewSocket(ours, &x.unread), bill, nil
-}
-
-func (x *Session) device(n uint32) (*Device, error) {
-	if n >= uint32(len(x.s.Devices)) {
-		return nil, fmt.Errorf("control: device %d, there are %d: %w", n, len(x.s.Devices), syscall.ENODEV)
-	}
-	return &x.s.Devices[n], nil
-}
-
-func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
-	d, err := x.device(m.Device)
-	if err != nil {
-		return err
-	}
-	shown := d.Personality
-	if m.Transport != abi.TransportDefault {
-		shown = personality.Numbered(m.Transport)
-	}
-	if shown == nil {
-		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
-	}
-	limits, most, at := x.s.Current(), x.most(), d.At()
-	first := x.s.First(int(m.Device))
-	v := abi.Device{Addr: x.s.addr(netip.AddrPortFrom(at.Address.Addr(), 0), int(m.Device)),
-		PrefixLength: uint32(at.Address.Bits()), MAC: d.MAC,
-		MTU: uint32(at.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
-		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
-		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
-		MaxRdAtom: most.MaxRdAtom, NumCompVectors: compVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
-		MaxMsg: qp.MaxMessage, MaxDatagram: d.maxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1),
-		MaxSRQWR:  most.MaxSRQWR,
-		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number),
-		NumPorts: uint32(x.s.Ports(first))}
-	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
-	v.NodeGUIDBE = personality.GUID(x.s.Devices[first].MAC)
-	copy(v.Name[:len(v.Name)-1], d.Of)
-	if d.Link() {
-		v.LinkUp = 1
-	}
-	*r = Respond(&v)
-	return nil
-}
-
-// most returns the limits for the client that are the same on all devices, until its next call.
-func (x *Session) most() *abi.Device {
-	x.limits = abi.Device{MaxQPWR: maxQPWR, MaxSGE: qp.MaxSGE, MaxSGERd: qp.MaxSGE, MaxInline: maxInline, MaxCQE: maxCQE,
-		MaxRdAtom: uint32(x.s.MaxReads),
-		MaxSRQWR:  maxQPWR, MaxSRQSGE: qp.MaxSGE}
-	x.s.limit(x, &x.limits)
-	return &x.limits
-}
-
-// mapped returns how many objects that need a mapping a client can have if it has others mappings
-// besides.
-func (x *Session) mapped(most, others int) uint32 {
-	if all := x.s.Current().Mappings; all != 0 {
-		most = min(most, all-others)
-	}
-	return uint32(most)
-}
-
-// maxDatagram returns the longest message between UD queue pairs.
-func (d *Device) maxDatagram() uint32 {
+// MaxDatagram returns the longest message between UD queue pairs.
+func (d *Device) MaxDatagram() uint32 {
 	at := d.At()
 	return uint32(wire.MaxDatagram(at.MTU, wire.IPLen(at.Address.Addr())))
-}
-
-// addr converts an address for clients; dev is the device through which it is reached, or -1 for
-// any.
-func (s *Server) addr(a netip.AddrPort, dev int) abi.Addr {
-	v := abiAddr(a)
-	if dev >= 0 && a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
-		v.ScopeID = s.Devices[dev].Scope
-	}
-	return v
-}
-
-func (x *Session) openDevice(m *abi.OpenDeviceRequest, r *Reply) error {
-	if _, err := x.device(m.Device); err != nil {
-		return err
-	}
-	var resp abi.HandleMessage
-	async, bill, err := x.newEvents(account.Contexts, r)
-	if err != nil {
-		return err
-	}
-	r.Body = abi.Bytes(&resp)
-	x.Do(func() {
-		c := &Context{Dev: x.s.First(int(m.Device)), Async: async}
-		resp.Handle = x.add(c, bill)
-		x.contexts = append(x.contexts, c)
-	})
-	return nil
-}
-
-func (c *Context) closeDevice(*abi.HandleMessage, *Reply) error {
-	if c.users > 0 {
-		return fmt.Errorf("control: %d objects of the device are still open: %w", c.users, syscall.EBUSY)
-	}
-	c.x.Do(func() {
-		c.Async.Close()
-		c.x.contexts = slices.DeleteFunc(c.x.contexts, func(o *Context) bool { return o == c })
-		c.remove()
-	})
-	return nil
-}
-
-// lastPD is the number of the newest protection domain, counted over all clients.
-var lastPD atomic.Uint64 // protection domains are numbered over all clients
-
-func (c *Context) allocPD(_ *abi.HandleMessage, r *Reply) error {
-	bill := &account.Amounts{account.Domains: 1}
-	if err := c.x.Take(bill); err != nil {
-		return err
-	}
-	c.users++
-	resp := abi.HandleMessage{}
-	c.x.Do(func() { resp.Handle = c.x.add(&PD{Number: lastPD.Add(1), Context: c}, bill) })
-	*r = Respond(&resp)
-	return nil
-}
-
-func (p *PD) deallocPD(*abi.HandleMessage, *Reply) error {
-	if p.users > 0 {
-		return fmt.Errorf("control: the protection domain still has %d objects: %w", p.users, syscall.EBUSY)
-	}
-	p.Context.users--
-	p.x.Do(p.remove)
-	return nil
-}
-
-var errNoDescriptor = errors.New("control: the request came without its descriptor")
-
-// File is memory shared by ADD_FILE; the mem.Space owns the descriptor.
-type File struct{ object }
-
-func (x *Session) addFile(_ *abi.Header, r *Reply) error {
-	f := x.takeFile()
-	if f == nil {
-		return fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
-	}
-	return x.shareFile(f, r)
-}
-
-func (x *Session) shareFile(f *os.File, r *Reply) error {
-	if !sealed(f) {
-		x.Closer().Close(f)
-		return fmt.Errorf("%w: %w", mem.ErrNotSealed, syscall.EINVAL)
-	}
-	bill := &account.Amounts{account.Files: 1, account.Descriptors: 1}
-	if err := x.Take(bill); err != nil {
-		f.Close()
-		return err
-	}
-	var resp abi.HandleMessage
-	o := &File{}
-	x.Do(func() { resp.Handle = x.add(o, bill) })
-	if err := x.space.AddFile(resp.Handle, f); err != nil {
-		x.Do(o.remove)
-		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
-	}
-	*r = Respond(&resp)
-	return nil
 }

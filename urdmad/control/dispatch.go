@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/binary"
 	"fmt"
 	"syscall"
 	"time"
@@ -9,27 +8,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// handler answers one type of message; only b's length has been checked, against the header.
-type handler func(x *Session, b []byte, r *Reply) error
-
-// by turns a method into a handler. The method's receiver is the object whose handle follows the
-// header, or the session.
-func by[O, M any](method func(O, *M, *Reply) error) handler {
-	return func(x *Session, b []byte, r *Reply) (err error) {
-		m, ok := abi.Decode[M](b)
-		if !ok {
-			return fmt.Errorf("control: message has %d bytes, expected %d: %w", len(b), abi.Size[M](), syscall.EINVAL)
-		}
-		o, ok := any(x).(O)
-		if !ok {
-			if o, err = Find[O](x, binary.NativeEndian.Uint32(b[abi.Size[abi.Header]():])); err != nil {
-				return err
-			}
-		}
-		err = method(o, &m, r)
-		r.of, _ = any(o).(Object)
-		return err
-	}
+// handlers answer what a client asks before it has objects. Objects and features attach the others.
+var handlers = map[abi.Type]Request{
+	abi.Hello:       Answer((*Session).hello),
+	abi.QueryDevice: Answer((*Session).queryDevice),
 }
 
 func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
@@ -56,4 +38,35 @@ func (x *Session) dispatch(t abi.Type, b []byte, r *Reply) error {
 	err := h(x, b, r)
 	x.s.answered(x, Answered{t, r.of, begun, err})
 	return err
+}
+
+// batch carries out the requests of a BATCH, up to the first that is refused.
+func (x *Session) batch(b []byte, r *Reply) (err error) {
+	r.Done = func() {}
+	defer x.setMade(nil)
+	r.Body, err = runBatch(x.batched[:0], b, func(t abi.Type, request []byte, made []uint32) ([]byte, int, syscall.Errno) {
+		x.part = Reply{}
+		x.setMade(made)
+		one := &x.part
+		err := x.dispatch(t, request, one)
+		if before, last := r.Done, one.Done; last != nil {
+			r.Done = func() { before(); last() }
+		}
+		if err != nil {
+			x.logRefused(t, err)
+			return nil, 0, ErrnoOf(err)
+		}
+		r.FDs = append(r.FDs, one.FDs...)
+		return one.Body, len(one.FDs), 0
+	})
+	x.batched = r.Body
+	return err
+}
+
+// setMade sets the handles made by the current batch: the worker's thread may look them up
+// meanwhile.
+func (x *Session) setMade(made []uint32) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.made = made
 }

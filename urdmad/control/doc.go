@@ -1,16 +1,16 @@
 // Package control is urdmad's side of the control protocol (verbs/abi/urdma_abi.h): the listening
-// socket, one session per client, and the objects of each client.
+// socket, one session per client, handles, and what attaches. It knows no kind of object: those are in
+// package objects, which attaches as features do.
 //
-// server.go listens, conn.go receives messages and their descriptors, session.go answers them,
-// dispatch.go and dispatch_gen.go map a message to the method that answers it, batch.go carries
-// out several requests of one message, handles.go stores the objects of a client. attach.go has
-// the interface for features.
+// session.go, server.go, worker.go, handles.go, reply.go, attach.go and domains.go declare what
+// belongs together: a session has its server, worker and objects, and these have their sessions.
+// Read them first; the other files use them, and form no circle.
 //
-// The methods that answer requests are in the file of the object concerned: device.go (device,
-// context, protection domain, HELLO), memory.go and window.go, queue.go and srq.go (completion
-// queues, channels, shared receive queues), pair.go, xrc.go, connect.go (rdma_cm). convert.go
-// converts between the ABI's and rdma_cm's structures, link.go sends events of ports, selfmem.go
-// checks the /proc/self/mem of the fallback path.
+// listen.go makes the socket, serve.go accepts clients, receives requests and answers them, conn.go has
+// messages and their descriptors. dispatch.go maps a message to the function that answers it,
+// batch.go takes several requests of one message apart. hello.go answers HELLO and queries of devices,
+// queue_memory.go makes memory for queues, selfmem.go checks the /proc/self/mem of the fallback path,
+// link.go sends events of ports.
 //
 // client_death.go removes all objects of a client, however it ended; send_last.go waits for its
 // last posts to be sent.
@@ -20,5 +20,6 @@
 //
 // A session runs on its own goroutine, which makes the system calls (memfds, mappings).
 // Everything that touches the data path runs on the engine's thread through Session.Do. Bytes
-// from clients are checked here: exact message length, known handles of the right kind, limits.
+// from clients are checked here and by the objects: exact message length, known handles of the right
+// kind, limits.
 package control

@@ -15,9 +15,6 @@ func AddrFrom4(ip [4]byte, port uint16) abi.Addr {
 // FirstRequestTime is for tests.
 const FirstRequestTime = firstRequestTime
 
-// EndPatience makes sessionEndTimeout visible to tests.
-const EndPatience = sessionEndTimeout
-
 // MaxWaiting is for tests.
 const MaxWaiting = maxWaiting
 
@@ -35,11 +32,4 @@ func (s *Server) Objects() (n int) {
 		n += len(x.objects)
 	}
 	return n
-}
-
-// sessionOf is the session of a process of a user.
-func sessionOf(uid, pid int) *Session {
-	x := new(Session)
-	x.Owner.UID, x.Owner.PID = uid, pid
-	return x
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"urdma/urdmad/core/events"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
 )
@@ -9,12 +8,6 @@ import (
 // linkEventsPerTurn is the largest number of programs notified of a link change in a turn; each
 // notification costs a system call.
 const linkEventsPerTurn = 128
-
-// linkEvent is an event still to be sent to a program.
-type linkEvent struct {
-	to    *events.Socket
-	event abi.AsyncEvent
-}
 
 // LinkChanged sends IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR to every program that has port
 // dev's device open. It may be called from any goroutine, and does not wait.
@@ -72,7 +65,7 @@ func (w *Worker) tellUsers(s *Server, dev int, event uint32) {
 func (w *Worker) Tell(clients []*Session, dev int, event abi.AsyncEvent) {
 	idle := !w.Telling()
 	for _, x := range clients {
-		for _, c := range x.contexts {
+		for _, c := range x.Openings {
 			if c.Dev == dev {
 				w.linkEvents = append(w.linkEvents, linkEvent{c.Async, event})
 			}

@@ -5,8 +5,6 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/core/mem"
@@ -15,7 +13,7 @@ import (
 // checkedMem takes the client's /proc/self/mem from the message. It returns nil if the descriptor
 // is missing or another file; then only shared memory can be registered.
 func (x *Session) checkedMem() *os.File {
-	f := x.takeFile()
+	f := x.TakeFile()
 	if f == nil {
 		return nil
 	}
@@ -32,16 +30,9 @@ func (x *Session) checkedMem() *os.File {
 	return nil
 }
 
-// sealed reports whether a file is a memfd that its owner cannot shrink, the only kind of file
-// that ADD_FILE accepts.
-func sealed(f *os.File) bool {
-	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
-	return err == nil && seals&unix.F_SEAL_SHRINK != 0
-}
-
-// startFallback makes sure that the fallback path works. Its thread may wait for the client's
+// StartFallback makes sure that the fallback path works. Its thread may wait for the client's
 // pages for ever, so it counts as a resource until its last job has ended.
-func (x *Session) startFallback() error {
+func (x *Session) StartFallback() error {
 	if x.fallback {
 		return nil
 	}

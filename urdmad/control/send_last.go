@@ -14,11 +14,11 @@ const (
 	lastPause = 50 * time.Microsecond
 )
 
-// sendLast waits until queue pairs that are about to be removed have sent their client's last
+// SendLast waits until queue pairs that are about to be removed have sent their client's last
 // posts, that is, until left (qp.QP.SendLast) returns false. Posts that cannot leave within
 // qp.LastSendTimeout are lost. The client's memory stays mapped meanwhile, even if the process
 // has ended.
-func (x *Session) sendLast(left func() bool) {
+func (x *Session) SendLast(left func() bool) {
 	more := true
 	for n, begun := 0, time.Now(); more && (n < lastTurns || time.Since(begun) < time.Duration(qp.LastSendTimeout)); n++ {
 		if n >= lastTurns {

@@ -15,6 +15,7 @@ import (
 	"urdma/dpdk/port"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/worker"
 	"urdma/verbs/personality"
 )
@@ -96,6 +97,7 @@ func (c *Core) newServer() *control.Server {
 			Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info), MAC: info.MAC,
 			Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return c.Links.Up(i) }})
 	}
+	objects.Attach(s)
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"urdma/inject"
 	"urdma/reason"
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/objects"
 	"urdma/verbs/abi"
 )
 
@@ -91,7 +92,7 @@ func objectOf[T control.Object](s *script, w *worker, one *inject.Statement) (fo
 }
 
 func (s *script) raiseQueue(w *worker, one *inject.Statement) error {
-	o, err := objectOf[*control.CQ](s, w, one)
+	o, err := objectOf[*objects.CQ](s, w, one)
 	switch t := w.Engine.QPs; {
 	case err != nil:
 		return err
@@ -106,7 +107,7 @@ func (s *script) raiseQueue(w *worker, one *inject.Statement) error {
 }
 
 func (s *script) raiseShared(w *worker, one *inject.Statement) error {
-	o, err := objectOf[*control.SRQ](s, w, one)
+	o, err := objectOf[*objects.SRQ](s, w, one)
 	if err != nil {
 		return err
 	}

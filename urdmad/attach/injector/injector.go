@@ -6,6 +6,7 @@ import (
 
 	"urdma/inject"
 	"urdma/urdmad/control"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
@@ -108,7 +109,7 @@ func (n *Injector) gone(x *control.Session, v any) {
 		c.forgetQueue(v)
 	case *mem.Region:
 		c.freedSTag = v.STag
-	case *control.EventChannel:
+	case *events.Socket:
 		c.forget(v)
 	}
 }

@@ -325,12 +325,12 @@ func TestLateEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(theirs)
-	ch := &control.EventChannel{Socket: events.NewSocket(ours, nil)}
+	ch := events.NewSocket(ours, nil)
 	sent := 0
 	for ; sent < 3*maxLate; sent++ {
 		e := &abi.CMEvent{Event: abi.CMAddrResolved, Status: int32(sent)}
 		if !b.mine.keepBack(ch, e) {
-			b.Engine.QPs.Events.Send(ch.Socket, abi.Bytes(e))
+			b.Engine.QPs.Events.Send(ch, abi.Bytes(e))
 		}
 		if b.mine.count > maxLate {
 			t.Fatalf("%d events are kept back", b.mine.count)

@@ -5,6 +5,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
@@ -16,7 +17,7 @@ const maxLate = 1024
 
 // late has the delayed events of a client.
 type late struct {
-	channels map[*control.EventChannel]*lateEvents
+	channels map[*events.Socket]*lateEvents
 	count    int                     // number of delayed rdma_cm events
 	queues   map[*qp.CQ]*clock.Timer // timers that send the delayed completion events
 }
@@ -27,8 +28,8 @@ type lateEvents struct {
 	timer  *clock.Timer // sends the events
 }
 
-func (n *Injector) deliver(ch *control.EventChannel, _ *cm.Event, v *abi.CMEvent) (kept bool) {
-	c := n.client(ch.Info().Session)
+func (n *Injector) deliver(x *control.Session, ch *events.Socket, _ *cm.Event, v *abi.CMEvent) (kept bool) {
+	c := n.client(x)
 	if c == nil {
 		return false
 	}
@@ -37,7 +38,7 @@ func (n *Injector) deliver(ch *control.EventChannel, _ *cm.Event, v *abi.CMEvent
 
 // keepBack delays an event if a rule wants that, or if earlier events of its channel are delayed.
 // Beyond maxLate all are sent at once.
-func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
+func (c *client) keepBack(ch *events.Socket, e *abi.CMEvent) bool {
 	r := c.next(&passing{point: inject.CM, code: int64(e.Event)},
 		func(r *inject.Rule) bool { return r.Answer != inject.Reject })
 	l := c.channels[ch]
@@ -59,18 +60,18 @@ func (c *client) keepBack(ch *control.EventChannel, e *abi.CMEvent) bool {
 }
 
 // send sends the delayed events of a channel.
-func (c *client) send(ch *control.EventChannel) {
+func (c *client) send(ch *events.Socket) {
 	l := c.channels[ch]
 	c.forget(ch)
 	if l != nil {
 		for i := range l.events {
-			c.w.Engine.QPs.Events.Send(ch.Socket, abi.Bytes(&l.events[i]))
+			c.w.Engine.QPs.Events.Send(ch, abi.Bytes(&l.events[i]))
 		}
 	}
 }
 
 // forget drops the delayed events of a channel.
-func (c *client) forget(ch *control.EventChannel) {
+func (c *client) forget(ch *events.Socket) {
 	if l := c.channels[ch]; l != nil {
 		c.count -= len(l.events)
 		c.w.Engine.Clock.Set(l.timer, clock.Never)

@@ -10,6 +10,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 )
@@ -83,7 +84,7 @@ type client struct {
 // add applies the existing rules to a new client.
 func (w *worker) add(c *client) {
 	c.w, c.writes = w, map[*qp.QP]*write{}
-	c.late = late{channels: map[*control.EventChannel]*lateEvents{}, queues: map[*qp.CQ]*clock.Timer{}}
+	c.late = late{channels: map[*events.Socket]*lateEvents{}, queues: map[*qp.CQ]*clock.Timer{}}
 	w.clients, w.of[c.qp] = append(w.clients, c), c
 	w.n.clients.Store(c.x, c)
 	for _, i := range w.rules {

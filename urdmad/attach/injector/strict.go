@@ -2,7 +2,7 @@ package injector
 
 import (
 	"urdma/inject"
-	"urdma/urdmad/control"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
@@ -106,7 +106,7 @@ func (c *client) checkFit(q *qp.QP, at uint32) {
 	case peerMTU != 0 && (own.SQPSN^conn.PeerPSN)&0xffffff != 0:
 		status = abi.StatusRetryExcErr // the peer drops the packets
 	case peerMTU != 0 && own.PathMTU != peerMTU && n > 128<<min(own.PathMTU, peerMTU),
-		readsWith(q, at) > control.PeerReads(q):
+		readsWith(q, at) > objects.PeerReads(q):
 	default:
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"urdma/reason/words"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/control/process"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
@@ -108,7 +109,7 @@ func (g *Gathering) engine() {
 		streamCounts.Into(&all, &s)
 		t.Traffic[dev].Add(&all)
 		port := &g.Snapshot.Ports[dev]
-		port.QPs = g.s.Devices[g.s.First(dev)].Pairs()
+		port.QPs = g.s.Devices[g.s.First(dev)].Pairs.Len()
 		for why, n := range e.Interface(dev).Stats.Dropped {
 			t.BadFrames[string(why)] += n
 			if n > 0 {
@@ -213,30 +214,30 @@ func (g *Gathering) of(o control.Object, device string) inspect.Object {
 
 func (g *Gathering) object(c *inspect.Client, v control.Object) {
 	switch o := v.(type) {
-	case *control.Context:
+	case *objects.Context:
 		c.Contexts++
 		c.EventsWaiting += o.Async.Pending()
-	case *control.Channel:
+	case *objects.Channel:
 		c.EventsWaiting += o.Socket.Pending()
-	case *control.EventChannel:
+	case *objects.EventChannel:
 		c.EventsWaiting += o.Socket.Pending()
-	case *control.PD:
+	case *objects.PD:
 		c.Domains++
 		g.Snapshot.Domains = append(g.Snapshot.Domains,
 			inspect.Domain{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Number: o.Number})
-	case *control.MR:
+	case *objects.MR:
 		g.region(c, o)
-	case *control.MW:
+	case *objects.MW:
 		g.window(o)
-	case *control.CQ:
+	case *objects.CQ:
 		c.CQs++
 		g.cq(o)
-	case *control.QP:
+	case *objects.QP:
 		c.QPs++
 		g.qp(o)
-	case *control.SRQ:
+	case *objects.SRQ:
 		g.srq(o)
-	case *control.ID:
+	case *objects.ID:
 		c.IDs++
 		g.id(o)
 	}
@@ -250,7 +251,7 @@ func (g *Gathering) port(dev int) string {
 	return g.s.Devices[dev].Name
 }
 
-func (g *Gathering) region(c *inspect.Client, o *control.MR) {
+func (g *Gathering) region(c *inspect.Client, o *objects.MR) {
 	r := o.Region
 	path := inspect.PathShared
 	c.Regions++
@@ -267,7 +268,7 @@ func (g *Gathering) region(c *inspect.Client, o *control.MR) {
 		Access: r.Access, Path: path, Reason: o.Why})
 }
 
-func (g *Gathering) window(o *control.MW) {
+func (g *Gathering) window(o *objects.MW) {
 	v := inspect.Window{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number, Type: abi.MWType1,
 		RKey: uint32(o.Window.STag())}
 	if o.Window.Type2 {
@@ -282,7 +283,7 @@ func (g *Gathering) window(o *control.MW) {
 
 var armNames = [...]string{"no", "solicited", "any"}
 
-func (g *Gathering) cq(o *control.CQ) {
+func (g *Gathering) cq(o *objects.CQ) {
 	q := o.CQ
 	v := inspect.CQ{Object: g.of(o, g.s.Devices[o.Context.Dev].Of), Depth: int(q.Ring.Capacity()),
 		Fill: int(q.Ring.Pending()), Channel: q.Channel != nil, Events: q.Events,
@@ -291,7 +292,7 @@ func (g *Gathering) cq(o *control.CQ) {
 	g.Snapshot.CQs = append(g.Snapshot.CQs, v)
 }
 
-func (g *Gathering) srq(o *control.SRQ) {
+func (g *Gathering) srq(o *objects.SRQ) {
 	shared := o.Queue.Shared()
 	g.Snapshot.SRQs = append(g.Snapshot.SRQs,
 		inspect.SRQ{Object: g.of(o, g.s.Devices[o.PD.Context.Dev].Of), Domain: o.PD.Number,
@@ -307,7 +308,7 @@ func handleOf(c *qp.CQ) uint32 {
 	return c.Handle
 }
 
-func (g *Gathering) qp(o *control.QP) {
+func (g *Gathering) qp(o *objects.QP) {
 	q, f := o.QP, o.QP.Fill()
 	v := inspect.QP{Object: g.of(o, g.port(o.Port())), QPN: q.QPN, Domain: q.PD,
 		Type: abi.QPTypeText(q.Type), State: inspect.QPStates[q.State()], SendCQ: handleOf(q.SendCQ),
@@ -331,7 +332,7 @@ func (g *Gathering) qp(o *control.QP) {
 
 // numbered adds the connection of a queue pair connected by ibv_modify_qp. The connection's
 // handle is the queue pair's.
-func (g *Gathering) numbered(o *control.QP) {
+func (g *Gathering) numbered(o *objects.QP) {
 	q := o.QP
 	p := g.Worker.Numbers.Pair(q)
 	c := q.Connection()
@@ -415,7 +416,7 @@ func traffic(t *trp.Traffic) (out inspect.Traffic) {
 
 var sides = [...]string{cm.SideNone: "", cm.SideActive: "active", cm.SidePassive: "passive"}
 
-func (g *Gathering) id(o *control.ID) {
+func (g *Gathering) id(o *objects.ID) {
 	v := o.View()
 	if v.Listening {
 		g.Snapshot.Listeners = append(g.Snapshot.Listeners, inspect.Listener{Object: g.of(o, g.port(v.Dev)),

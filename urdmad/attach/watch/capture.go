@@ -12,6 +12,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/qp"
@@ -277,7 +278,7 @@ func (c *capture) anyOwner(s *tap.Sight, fn func(*account.Owner) bool) bool {
 		if id == nil {
 			continue
 		}
-		if x, ok := id.Owner.(*control.Session); ok && fn(&x.Owner) {
+		if x, ok := id.Owner.(objects.Owner); ok && fn(&x.Owner) {
 			return true
 		}
 	}

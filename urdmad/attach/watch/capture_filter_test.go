@@ -10,6 +10,7 @@ import (
 	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
@@ -37,14 +38,16 @@ func TestCaptureFilter(t *testing.T) {
 	stranger := os.Getuid() + 1
 	mine := sessionOf(os.Getuid(), 100)
 	theirs := sessionOf(stranger, 200)
-	listener := manager.Create(theirs, nil)
+	listener := manager.Create(objects.Owner{Session: theirs}, nil)
 	if err := manager.Bind(listener, netip.AddrPortFrom(netip.AddrFrom4(us), 7471)); err != nil {
 		t.Fatal(err)
 	}
 	if err := manager.Listen(listener, 1); err != nil {
 		t.Fatal(err)
 	}
-	connection := func(x *control.Session) *qp.Connection { return &qp.Connection{Owner: owned{manager.Create(x, nil)}} }
+	connection := func(x *control.Session) *qp.Connection {
+		return &qp.Connection{Owner: owned{manager.Create(objects.Owner{Session: x}, nil)}}
+	}
 	sights := map[string]tap.Sight{
 		"mine":      {Conn: connection(mine), Our: at(us, 50000), Peer: at(them, 50001)},
 		"theirs":    {Conn: connection(theirs), Our: at(us, 50002), Peer: at(them, 50003), Dev: 1},

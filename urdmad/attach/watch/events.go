@@ -13,7 +13,9 @@ import (
 	"urdma/reason/words"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
@@ -104,7 +106,7 @@ func (v *Watch) Because(x *control.Session, e *abi.TraceEvent, text string) {
 // answered records and reports a request that was answered, with the reason if it was refused.
 func (v *Watch) answered(x *control.Session, a control.Answered) {
 	e := abi.TraceEvent{Kind: abi.TraceCall, Code: uint32(a.Type), DurationNs: uint64(time.Since(a.Begun))}
-	if o, ok := a.For.(*control.QP); ok {
+	if o, ok := a.For.(*objects.QP); ok {
 		e.QPN = o.QP.QPN
 	}
 	if a.Err != nil {
@@ -138,7 +140,7 @@ func (v *Watch) refused(x *control.Session, t abi.Type, qpn uint32, err error) {
 	errno := control.ErrnoOf(err)
 	e := abi.TraceEvent{Kind: abi.TraceReason, QPN: qpn, Code: uint32(reason.OfErrno(errno))}
 	text := t.Call()
-	var lost *control.NoRoute
+	var lost *objects.NoRoute
 	if errors.As(err, &lost) {
 		text += ": " + words.NoRoute(lost.To, v.ports(lost.From))
 	}
@@ -164,8 +166,7 @@ var cmReasons = map[cm.EventKind]reason.Number{cm.EventAddrError: reason.NoAddre
 
 // deliver records an rdma_cm event, with the reason if it reports a failed connection. It keeps
 // no event back.
-func (v *Watch) deliver(to *control.EventChannel, e *cm.Event, m *abi.CMEvent) (kept bool) {
-	x := to.Info().Session
+func (v *Watch) deliver(x *control.Session, _ *events.Socket, e *cm.Event, m *abi.CMEvent) (kept bool) {
 	if w := v.workers[x.Worker()]; len(w.captures) > 0 {
 		w.handshake(e)
 	}

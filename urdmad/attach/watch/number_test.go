@@ -7,6 +7,7 @@ import (
 	"urdma/urdmad/attach/tap"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
@@ -42,7 +43,7 @@ func TestCaptureOfNumbers(t *testing.T) {
 	manager, _ := connect.New(e, cm.Config{Addrs: []netip.Addr{us.Addr()}, Timeout: 1, MaxDepth: 1})
 	const has, listens, neither = 1001, 1002, 1003
 	owner, spy := sessionOf(has, 100), sessionOf(listens, 200)
-	listener := manager.Create(spy, nil)
+	listener := manager.Create(objects.Owner{Session: spy}, nil)
 	if manager.Bind(listener, us) != nil || manager.Listen(listener, 1) != nil {
 		t.Fatal("no listener on the port number")
 	}

@@ -14,8 +14,8 @@ import (
 
 	"urdma/event"
 	"urdma/urdmad/attach/recorder"
-	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/clock"
 	"urdma/verbs/abi"
 )
@@ -109,7 +109,7 @@ func (c *client) recordEnd() {
 	}
 	pairs := 0
 	for o := c.x.Objects(); o.Next(); {
-		if _, ok := o.Value().Interface().(*control.QP); ok {
+		if _, ok := o.Value().Interface().(*objects.QP); ok {
 			pairs++
 		}
 	}

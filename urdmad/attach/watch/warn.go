@@ -7,6 +7,7 @@ import (
 	"urdma/reason"
 	"urdma/reason/words"
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/objects"
 	"urdma/verbs/abi"
 )
 
@@ -19,7 +20,7 @@ func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) e
 	if !words.Pitfall(n) {
 		return syscall.EINVAL
 	}
-	text := control.TextIn(m.Text[:])
+	text := objects.TextIn(m.Text[:])
 	v.s.Log.Warn("a program makes a mistake", "client", x.Name(), "number", n.String(),
 		"what", words.What(n), "where", text, "qpn", m.QPN)
 	x.Do(func() {

@@ -10,6 +10,7 @@ import (
 	"urdma/dpdk/loopback"
 	"urdma/dpdk/port"
 	"urdma/urdmad/control"
+	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
 	"urdma/urdmad/core/engine"
@@ -44,6 +45,7 @@ func Start(t testing.TB, changes ...func(*Running)) *Running {
 		Log: slog.New(slog.DiscardHandler), MaxReads: 16, Workers: []*control.Worker{first},
 		Devices: []control.Device{{Name: "urdma0", Of: "urdma0", Number: 1, Place: control.Place{Address: ip, MTU: 1500},
 			Personality: personality.Named(personality.IWARP), MaxQP: 64, Link: p.Link}}}}
+	objects.Attach(r.Server)
 	for _, change := range changes {
 		change(r)
 	}

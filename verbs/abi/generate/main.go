@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"go/format"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func run(list bool) error {
 	if err := write("abi_gen.go", h.abi(), list); err != nil {
 		return err
 	}
-	return write("../../urdmad/control/dispatch_gen.go", h.dispatch(), list)
+	return write("../../urdmad/control/objects/dispatch_gen.go", h.dispatch(), list)
 }
 
 func write(name, text string, list bool) error {
@@ -95,17 +96,22 @@ func (h *header) abi() string {
 	return b.String()
 }
 
-// dispatch returns the text for urdmad: the table from requests to the methods that handle them. Requests
-// that LOOK are left out; attached features handle them.
+// dispatch returns the text for urdmad: the table from requests to the functions and methods that handle
+// them. Requests that LOOK are left out, because attached features handle them, and those that package
+// control handles.
 func (h *header) dispatch() string {
 	var b strings.Builder
-	b.WriteString("package control\n\nimport \"urdma/verbs/abi\"\n\n// handlers are for all requests but BATCH and " +
-		"those that attached features answer.\nvar handlers = map[abi.Type]handler{\n")
+	b.WriteString("package objects\n\nimport (\n\"urdma/urdmad/control\"\n\"urdma/verbs/abi\"\n)\n\n" +
+		"// requests are answered for objects.\nvar requests = map[abi.Type]control.Request{\n")
 	for _, r := range h.requests {
-		if r.name != "BATCH" && r.way != "LOOKS" {
-			fmt.Fprintf(&b, "abi.%s: by((*%s).%s),\n", goName(r.name), receiver(r.object),
-				unexported(strings.TrimPrefix(r.name, "CM_")))
+		if r.way == "LOOKS" || slices.Contains([]string{"BATCH", "HELLO", "QUERY_DEVICE"}, r.name) {
+			continue
 		}
+		method := unexported(strings.TrimPrefix(r.name, "CM_"))
+		if r.object != "session" {
+			method = "(*" + receiver(r.object) + ")." + method
+		}
+		fmt.Fprintf(&b, "abi.%s: control.Answer(%s),\n", goName(r.name), method)
 	}
 	b.WriteString("}\n")
 	return b.String()
@@ -113,8 +119,6 @@ func (h *header) dispatch() string {
 
 func receiver(object string) string {
 	switch object {
-	case "session":
-		return "Session"
 	case "cm_channel":
 		return "EventChannel"
 	case "context", "channel":

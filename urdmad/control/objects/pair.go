@@ -1,4 +1,4 @@
-package control
+package objects
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/connect"
@@ -18,7 +19,7 @@ import (
 
 // QP is a queue pair with its rings.
 type QP struct {
-	object
+	control.Base
 	QP      *qp.QP
 	bell    int // doorbell number
 	Context *Context
@@ -28,33 +29,33 @@ type QP struct {
 	ring    *memfd.Shared
 }
 
-func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
+func createQP(x *control.Session, m *abi.CreateQPRequest, r *control.Reply) error {
 	if m.QPType == abi.QPTypeXRCRecv {
-		return x.createTarget(m, r)
+		return createTarget(x, m, r)
 	}
-	pd, err := Find[*PD](x, m.PD)
+	pd, err := control.Find[*PD](x, m.PD)
 	if err != nil {
 		return err
 	}
-	send, err := Find[*CQ](x, m.SendCQ)
+	send, err := control.Find[*CQ](x, m.SendCQ)
 	if err != nil {
 		return err
 	}
-	recv, err := x.receivesOn(m)
+	recv, err := receivesOn(x, m)
 	if err != nil {
 		return err
 	}
-	if err := checkPair(m, x.most()); err != nil {
+	if err := checkPair(m, x.Limits()); err != nil {
 		return err
 	}
-	shared, err := x.sharedQueue(m.SRQ)
+	shared, err := sharedQueue(x, m.SRQ)
 	if err != nil {
 		return err
 	}
 	resp := ring.QPLayout(m.Cap)
-	resp.Cap.MaxInline = min(resp.Cap.MaxInline, x.most().MaxInline) // the limit that was reported can also be requested
+	resp.Cap.MaxInline = min(resp.Cap.MaxInline, x.Limits().MaxInline) // the limit that was reported can also be requested
 	bill := &account.Amounts{account.QueuePairs: 1, account.QueueBytes: qp.PrivateBytes(&resp)}
-	mem, at, err := x.queueMemory("urdma-qp", bill, ring.Heads(&resp), ring.Used(&resp))
+	mem, at, err := x.QueueMemory("urdma-qp", bill, ring.Heads(&resp), ring.Used(&resp))
 	if err != nil {
 		return err
 	}
@@ -63,21 +64,21 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 		ring.PlaceQP(&resp, at.Heads, at.Slots, uint32(len(mem.Mem)))
 	}
 	q := &QP{Context: pd.Context, PD: pd, ring: mem}
-	q.QP = qp.New(qp.Config{Type: m.QPType, MaxMessage: x.s.maxMessage(m.QPType, pd.Context.Dev), Client: &x.client.Client,
-		PD: pd.Number, SendCQ: send.CQ, RecvCQ: recv, SRQ: shared,
+	q.QP = qp.New(qp.Config{Type: m.QPType, MaxMessage: maxMessage(x.Server(), m.QPType, pd.Context.Dev),
+		Client: &x.Client().Client, PD: pd.Number, SendCQ: send.CQ, RecvCQ: recv, SRQ: shared,
 		Async: pd.Context.Async, SigAll: m.SQSigAll != 0, Cap: resp.Cap, UserHandle: m.UserHandle,
-		Ports: uint32(x.s.Ports(pd.Context.Dev))}, mem.Mem, &resp)
-	dev := &x.s.Devices[pd.Context.Dev]
+		Ports: uint32(x.Server().Ports(pd.Context.Dev))}, mem.Mem, &resp)
+	dev := &x.Server().Devices[pd.Context.Dev]
 	x.Do(func() {
-		if err = dev.pairs.Take(&x.Account, pd.Context.Dev, dev.Of, dev.MaxQP); err != nil {
+		if err = dev.Pairs.Take(&x.Account, pd.Context.Dev, dev.Of, dev.MaxQP); err != nil {
 			return
 		}
-		x.s.making(x, q.QP)
-		if q.bell, err = x.w.Engine.AddQP(x.client, q.QP); err != nil {
-			dev.pairs.Give(x.Owner.UID)
+		x.Server().Making(x, q.QP)
+		if q.bell, err = x.Worker().Engine.AddQP(x.Client(), q.QP); err != nil {
+			dev.Pairs.Give(x.Owner.UID)
 			return
 		}
-		q.QP.Handle = x.add(q, bill)
+		q.QP.Handle = x.Add(q, bill)
 	})
 	if err != nil {
 		mem.Close()
@@ -86,17 +87,17 @@ func (x *Session) createQP(m *abi.CreateQPRequest, r *Reply) error {
 	}
 	pd.users++
 	resp.Handle, resp.QPN, resp.Doorbell = q.QP.Handle, q.QP.QPN, uint32(q.bell)
-	*r = Respond(&resp)
-	r.bring(mem)
+	*r = control.Respond(&resp)
+	r.Bring(mem)
 	return nil
 }
 
 // receivesOn returns the completion queue of a queue pair's receives; nil if it has none.
-func (x *Session) receivesOn(m *abi.CreateQPRequest) (*qp.CQ, error) {
+func receivesOn(x *control.Session, m *abi.CreateQPRequest) (*qp.CQ, error) {
 	if m.QPType == abi.QPTypeXRCSend && m.RecvCQ == abi.NoHandle {
 		return nil, nil
 	}
-	o, err := Find[*CQ](x, m.RecvCQ)
+	o, err := control.Find[*CQ](x, m.RecvCQ)
 	if err != nil {
 		return nil, err
 	}
@@ -130,20 +131,20 @@ func checkPair(m *abi.CreateQPRequest, most *abi.Device) error {
 }
 
 // maxMessage returns the longest message of a port's queue pairs of a type.
-func (s *Server) maxMessage(kind uint32, dev int) uint32 {
+func maxMessage(s *control.Server, kind uint32, dev int) uint32 {
 	if kind == abi.QPTypeUD {
-		return s.Devices[dev].maxDatagram()
+		return s.Devices[dev].MaxDatagram()
 	}
 	return qp.MaxMessage
 }
 
-func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *Reply) (err error) {
-	x := q.x
+func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *control.Reply) (err error) {
+	x := q.Session
 	m.Mask &^= qp.IgnoredAttributes(q.QP.Type)
 	if m.Mask&abi.QPMaskQKey != 0 && m.Attr.QKey&qp.ControlledQKey != 0 && !x.Owner.MayUseControlledQKey(x.UnixConn) {
 		return fmt.Errorf("control: the Q_Key %#x has the highest bit, which is for management datagrams, and the client has no CAP_NET_RAW: %w", m.Attr.QKey, syscall.EPERM)
 	}
-	if err = qp.CheckReads(m.Mask, &m.Attr, x.most().MaxRdAtom); err == nil {
+	if err = qp.CheckReads(m.Mask, &m.Attr, x.Limits().MaxRdAtom); err == nil {
 		x.Do(func() { err = q.modify(m.Mask, &m.Attr) })
 	}
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
@@ -166,11 +167,11 @@ func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
 	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // other port numbers are refused later
 		port = q.Context.Dev + int(a.PortNum) - 1
 	}
-	if err := q.x.w.Numbers.Modify(q.QP, port, mask, a); err != nil {
+	if err := q.Session.Worker().Numbers.Modify(q.QP, port, mask, a); err != nil {
 		return err
 	}
 	if mask&abi.QPMaskPort != 0 {
-		q.QP.MaxMessage = q.x.s.maxMessage(q.QP.Type, port)
+		q.QP.MaxMessage = maxMessage(q.Session.Server(), q.QP.Type, port)
 	}
 	return nil
 }
@@ -186,9 +187,9 @@ func PeerReads(q *qp.QP) uint32 {
 	return math.MaxUint32
 }
 
-func (q *QP) queryQP(_ *abi.HandleMessage, r *Reply) error {
+func (q *QP) queryQP(_ *abi.HandleMessage, r *control.Reply) error {
 	var resp abi.QueryQPResponse
-	q.x.Do(func() {
+	q.Session.Do(func() {
 		resp.Attr, resp.Cap = q.QP.Attr, q.QP.Cap
 		resp.Attr.QPState, resp.Attr.CurQPState = q.QP.State(), q.QP.State()
 		if q.QP.SQ.Draining() {
@@ -202,20 +203,20 @@ func (q *QP) queryQP(_ *abi.HandleMessage, r *Reply) error {
 		}
 		resp.PeerReads = PeerReads(q.QP)
 	})
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
 }
 
-func (q *QP) destroyQP(*abi.HandleMessage, *Reply) error {
-	x, busy := q.x, false
-	x.Do(func() { busy = x.w.Engine.Datagrams.Attached(q.QP) > 0 })
+func (q *QP) destroyQP(*abi.HandleMessage, *control.Reply) error {
+	x, busy := q.Session, false
+	x.Do(func() { busy = x.Worker().Engine.Datagrams.Attached(q.QP) > 0 })
 	if busy {
 		return fmt.Errorf("control: the queue pair is attached to groups (ibv_detach_mcast(3)): %w", syscall.EBUSY)
 	}
-	x.sendLast(q.QP.SendLast)
+	x.SendLast(q.QP.SendLast)
 	x.Do(func() {
-		x.removeQP(q)
-		q.remove()
+		removeQP(x, q)
+		q.Remove()
 	})
 	if q.target != nil {
 		q.xrcd.users--
@@ -226,11 +227,11 @@ func (q *QP) destroyQP(*abi.HandleMessage, *Reply) error {
 	return nil
 }
 
-func (q *QP) attachMcast(m *abi.McastRequest, _ *Reply) error {
+func (q *QP) attachMcast(m *abi.McastRequest, _ *control.Reply) error {
 	return q.mcast(m, (*datagram.Stack).Attach)
 }
 
-func (q *QP) detachMcast(m *abi.McastRequest, _ *Reply) error {
+func (q *QP) detachMcast(m *abi.McastRequest, _ *control.Reply) error {
 	return q.mcast(m, (*datagram.Stack).Detach)
 }
 
@@ -241,13 +242,111 @@ func (q *QP) mcast(m *abi.McastRequest, change func(*datagram.Stack, *qp.QP, int
 		return fmt.Errorf("control: a queue pair of type %s, and groups are for UD: %w", abi.QPTypeText(q.QP.Type),
 			syscall.EINVAL)
 	}
-	q.x.Do(func() {
+	q.Session.Do(func() {
 		if q.QP.Ports > 1 && q.QP.Attr.PortNum == 0 {
 			err = fmt.Errorf("control: a queue pair in RESET has none of the %d ports of %s yet, and groups are a port's: %w",
-				q.QP.Ports, q.x.s.Devices[q.Context.Dev].Of, syscall.EINVAL)
+				q.QP.Ports, q.Session.Server().Devices[q.Context.Dev].Of, syscall.EINVAL)
 			return
 		}
-		err = change(q.x.w.Engine.Datagrams, q.QP, q.Port(), group)
+		err = change(q.Session.Worker().Engine.Datagrams, q.QP, q.Port(), group)
 	})
 	return err
+}
+
+// createTarget makes a queue pair of type XRC_RECV. It belongs to its domain, and to the clients
+// that have made or opened it.
+func createTarget(x *control.Session, m *abi.CreateQPRequest, r *control.Reply) error {
+	xrcd, err := control.Find[*XRCD](x, m.XRCD)
+	if err != nil {
+		return err
+	}
+	if m.PD != abi.NoHandle || m.SendCQ != abi.NoHandle || m.RecvCQ != abi.NoHandle || m.SRQ != abi.NoHandle ||
+		m.CreateFlags != 0 || m.SourceQPN != 0 {
+		return fmt.Errorf("control: a queue pair of type XRC_RECV has no protection domain, queues, flags or source number of its own: %w", syscall.EINVAL)
+	}
+	bill := &account.Amounts{account.QueuePairs: 1}
+	if err := x.Take(bill); err != nil {
+		return err
+	}
+	var resp abi.QPResponse
+	q := qp.New(qp.Config{Type: m.QPType, Client: &x.Client().Client, Domain: xrcd.domain.Domain,
+		Ports: uint32(x.Server().Ports(xrcd.Context.Dev))}, nil, &resp)
+	o := &QP{QP: q, Context: xrcd.Context, xrcd: xrcd}
+	dev := &x.Server().Devices[xrcd.Context.Dev]
+	x.Do(func() {
+		if err = dev.Pairs.Take(&x.Account, xrcd.Context.Dev, dev.Of, dev.MaxQP); err != nil {
+			return
+		}
+		x.Worker().Engine.QPs.Add(q)
+		refer(x, o, bill)
+	})
+	if err != nil {
+		x.Give(bill)
+		return fmt.Errorf("%w: %w", err, syscall.ENOMEM)
+	}
+	resp.Handle, resp.QPN = o.target.Handle, q.QPN
+	*r = control.Respond(&resp)
+	return nil
+}
+
+// refer gives a client a handle of a target queue pair; on the engine's thread.
+func refer(x *control.Session, o *QP, bill *account.Amounts) {
+	o.target = &qp.Target{Async: o.Context.Async, UID: x.Owner.UID}
+	o.target.Handle = x.Add(o, bill)
+	o.QP.References.Add(o.target)
+	o.xrcd.users++
+}
+
+// openQP gives a client a handle of an existing target queue pair.
+func (xrcd *XRCD) openQP(m *abi.OpenQPRequest, r *control.Reply) error {
+	x := xrcd.Session
+	bill := &account.Amounts{account.QueuePairs: 1}
+	if err := x.Take(bill); err != nil {
+		return err
+	}
+	o := &QP{Context: xrcd.Context, xrcd: xrcd}
+	x.Do(func() {
+		if o.QP = x.Worker().Engine.QPs.Target(xrcd.domain.Domain, m.QPNum); o.QP != nil {
+			refer(x, o, bill)
+		}
+	})
+	if o.QP == nil {
+		x.Give(bill)
+		return fmt.Errorf("control: the XRC domain has no queue pair %06x for receiving: %w", m.QPNum, syscall.EINVAL)
+	}
+	*r = control.Respond(&abi.HandleMessage{Handle: o.target.Handle})
+	return nil
+}
+
+// removeQP removes a client's reference to a queue pair, and the queue pair with its last
+// reference; on the engine's thread. A target queue pair counts for the user with the oldest
+// reference.
+func removeQP(x *control.Session, o *QP) {
+	pairs := &x.Server().Devices[o.Context.Dev].Pairs
+	if o.target == nil {
+		x.Worker().Engine.RemoveQP(x.Client(), o.QP, o.bell)
+		x.Server().Gone(x, o.QP)
+		pairs.Give(x.Owner.UID)
+		return
+	}
+	oldest := o.QP.References[0].UID
+	if o.QP.References.Remove(o.target) {
+		pairs.Give(oldest)
+		x.Worker().Engine.QPs.Remove(o.QP)
+		if maker := x.Worker().SessionOf(o.QP.Client); maker != nil {
+			x.Server().Gone(maker, o.QP)
+		}
+	} else {
+		pairs.Pass(oldest, o.QP.References[0].UID)
+	}
+}
+
+// Rank implements control.Object.
+func (q *QP) Rank() control.Rank { return control.RankPair }
+
+// End implements control.Object.
+func (q *QP) End() *memfd.Shared {
+	q.Session.Worker().Engine.Datagrams.Forget(q.QP)
+	removeQP(q.Session, q)
+	return q.ring
 }

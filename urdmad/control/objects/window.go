@@ -1,23 +1,25 @@
-package control
+package objects
 
 import (
 	"fmt"
 	"syscall"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 
 // MW is a memory window. It counts against the limit of memory regions, because it takes an STag.
 type MW struct {
-	object
+	control.Base
 	PD     *PD
 	Window *mem.Window
 }
 
-func (pd *PD) allocMW(m *abi.AllocMWRequest, r *Reply) error {
-	x := pd.x
+func (pd *PD) allocMW(m *abi.AllocMWRequest, r *control.Reply) error {
+	x := pd.Session
 	if m.Type != abi.MWType1 && m.Type != abi.MWType2 {
 		return fmt.Errorf("control: a memory window of type %d, there are %d and %d: %w", m.Type, abi.MWType1, abi.MWType2,
 			syscall.EINVAL)
@@ -30,8 +32,8 @@ func (pd *PD) allocMW(m *abi.AllocMWRequest, r *Reply) error {
 	var resp abi.AllocMWResponse
 	inserted := false
 	x.Do(func() {
-		if inserted = x.w.Engine.QPs.Regions.InsertWindow(o.Window); inserted {
-			resp.Handle, resp.RKey = x.add(o, bill), uint32(o.Window.STag())
+		if inserted = x.Worker().Engine.QPs.Regions.InsertWindow(o.Window); inserted {
+			resp.Handle, resp.RKey = x.Add(o, bill), uint32(o.Window.STag())
 		}
 	})
 	if !inserted {
@@ -39,23 +41,29 @@ func (pd *PD) allocMW(m *abi.AllocMWRequest, r *Reply) error {
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
 	pd.users++
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
 }
 
 // deallocMW also unbinds the window.
-func (o *MW) deallocMW(*abi.HandleMessage, *Reply) error {
+func (o *MW) deallocMW(*abi.HandleMessage, *control.Reply) error {
 	shared := true
-	o.x.Do(func() {
+	o.Session.Do(func() {
 		if b := o.Window.Bound(); b != nil {
 			shared = b.Shared()
 		}
-		o.x.w.Engine.QPs.Regions.RemoveWindow(o.Window)
-		o.remove()
+		o.Session.Worker().Engine.QPs.Regions.RemoveWindow(o.Window)
+		o.Remove()
 	})
 	o.PD.users--
 	if !shared {
-		o.x.space.Drain()
+		o.Session.Client().Space.Drain()
 	}
+	return nil
+}
+
+// End implements control.Object.
+func (o *MW) End() *memfd.Shared {
+	o.Session.Worker().Engine.QPs.Regions.RemoveWindow(o.Window)
 	return nil
 }

@@ -1,4 +1,4 @@
-package control
+package objects
 
 import (
 	"errors"
@@ -7,7 +7,9 @@ import (
 	"syscall"
 	"time"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
@@ -17,9 +19,10 @@ import (
 
 // EventChannel is an rdma_cm event channel. It implements cm.Channel.
 type EventChannel struct {
-	object
+	control.Base
 	Socket *events.Socket
-	ids    int // number of ids that report here; on the engine's thread
+	ids    int         // number of ids that report here; on the engine's thread
+	event  abi.CMEvent // the event being delivered; here because each would be allocated
 }
 
 // count adds by to the number of ids of id's channel.
@@ -27,40 +30,45 @@ func count(id *cm.ID, by int) { id.Channel.(*EventChannel).ids += by }
 
 // Deliver implements cm.Channel; on the engine's thread.
 func (c *EventChannel) Deliver(e *cm.Event) {
-	v := &c.x.w.event
-	*v = eventOf(e)
-	v.Local, v.Peer = c.x.s.addr(e.Local, e.Dev), c.x.s.addr(e.Peer, e.Dev)
-	if !c.x.s.keepsBack(c, e, v) {
-		c.Send(v)
+	x := c.Session
+	c.event = eventOf(x.Server(), e)
+	if !x.Server().KeepsBack(x, c.Socket, e, &c.event) {
+		x.Worker().Engine.QPs.Events.Send(c.Socket, abi.Bytes(&c.event))
 	}
 }
 
-func (x *Session) createChannel(_ *abi.Header, r *Reply) error {
+// End implements control.Object.
+func (c *EventChannel) End() *memfd.Shared {
+	c.Socket.Close()
+	return nil
+}
+
+func createChannel(x *control.Session, _ *abi.Header, r *control.Reply) error {
 	var resp abi.HandleMessage
-	s, bill, err := x.newEvents(account.EventChannels, r)
+	s, bill, err := x.NewEvents(account.EventChannels, r)
 	if err != nil {
 		return err
 	}
 	r.Body = abi.Bytes(&resp)
-	x.Do(func() { resp.Handle = x.add(&EventChannel{Socket: s}, bill) })
+	x.Do(func() { resp.Handle = x.Add(&EventChannel{Socket: s}, bill) })
 	return nil
 }
 
-func (c *EventChannel) destroyChannel(*abi.HandleMessage, *Reply) (err error) {
-	c.x.Do(func() {
+func (c *EventChannel) destroyChannel(*abi.HandleMessage, *control.Reply) (err error) {
+	c.Session.Do(func() {
 		if c.ids > 0 {
 			err = fmt.Errorf("control: the event channel still has %d ids: %w", c.ids, syscall.EBUSY)
 			return
 		}
-		c.x.s.gone(c.x, c)
+		c.Session.Server().Gone(c.Session, c.Socket)
 		c.Socket.Close()
-		c.remove()
+		c.Remove()
 	})
 	return err
 }
 
-func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
-	x := c.x
+func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *control.Reply) error {
+	x := c.Session
 	switch m.PS {
 	case abi.PSTCP, abi.PSUDP, abi.PSIB, abi.PSIPoIB: // all share one space of port numbers
 	default:
@@ -72,26 +80,28 @@ func (c *EventChannel) createID(m *abi.CMCreateIDRequest, r *Reply) error {
 	}
 	var resp abi.HandleMessage
 	x.Do(func() {
-		id := x.w.CM.Create(x, c)
+		id := x.Worker().CM.Create(Owner{x}, c)
 		id.Datagrams = m.PS == abi.PSUDP || m.PS == abi.PSIPoIB
-		x.addID(id)
+		addID(x, id)
 		resp.Handle = id.Handle
 	})
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
 }
 
-// Adopt implements cm.Owner: a connection request makes a new id of this client. It runs on the
-// engine's thread.
-func (x *Session) Adopt(id *cm.ID) bool {
-	if x.ended || x.s.refuses(x, id.View().Peer) {
+// Owner is a session as the owner of its ids. It implements cm.Owner.
+type Owner struct{ *control.Session }
+
+// Adopt makes a new id of the client for a connection request; on the engine's thread.
+func (x Owner) Adopt(id *cm.ID) bool {
+	if x.Gone() || x.Server().Refuses(x.Session, id.View().Peer) {
 		return false
 	}
 	if err := x.Take(&oneID); err != nil {
-		x.s.Log.Warn("connection request refused", "client", x.name, "error", err)
+		x.Server().Log.Warn("connection request refused", "client", x.Name(), "error", err)
 		return false
 	}
-	x.addID(id)
+	addID(x.Session, id)
 	return true
 }
 
@@ -99,46 +109,46 @@ func (x *Session) Adopt(id *cm.ID) bool {
 var oneSocket = account.Amounts{account.Descriptors: 1}
 
 // TakeSocket counts a socket for one of the client's ids; on the engine's thread.
-func (x *Session) TakeSocket() error { return x.Take(&oneSocket) }
+func (x Owner) TakeSocket() error { return x.Take(&oneSocket) }
 
 // GiveSocket undoes one TakeSocket.
-func (x *Session) GiveSocket() { x.Give(&oneSocket) }
+func (x Owner) GiveSocket() { x.Give(&oneSocket) }
 
 // ID is an rdma_cm id.
 type ID struct {
-	object
+	control.Base
 	*cm.ID
 }
 
 var oneID = account.Amounts{account.IDs: 1}
 
 // addID gives an id its handle; on the engine's thread. The caller has taken oneID.
-func (x *Session) addID(id *cm.ID) {
-	id.Handle = x.add(&ID{ID: id}, &oneID)
+func addID(x *control.Session, id *cm.ID) {
+	id.Handle = x.Add(&ID{ID: id}, &oneID)
 	count(id, 1)
 }
 
 // Do runs fn on the engine's thread.
 func (o *ID) Do(fn func() error) (err error) {
-	o.x.Do(func() { err = fn() })
+	o.Session.Do(func() { err = fn() })
 	return err
 }
 
-func (o *ID) destroyID(*abi.HandleMessage, *Reply) error {
-	o.x.Do(func() {
-		o.x.w.CM.Destroy(o.ID)
+func (o *ID) destroyID(*abi.HandleMessage, *control.Reply) error {
+	o.Session.Do(func() {
+		o.Session.Worker().CM.Destroy(o.ID)
 		count(o.ID, -1)
-		o.remove()
+		o.Remove()
 	})
 	return nil
 }
 
 // boundReply answers with the address to which an id is now bound.
-func (o *ID) boundReply(r *Reply) {
+func (o *ID) boundReply(r *control.Reply) {
 	var resp abi.CMBound
 	local, dev := o.Bound()
-	resp.Local, resp.Device = o.x.s.addr(local, dev), deviceNumber(dev)
-	*r = Respond(&resp)
+	resp.Local, resp.Device = o.Session.Server().Addr(local, dev), deviceNumber(dev)
+	*r = control.Respond(&resp)
 }
 
 // sessionEndTimeout is how long a bind waits for another session's end, which takes long if its
@@ -149,25 +159,25 @@ const sessionEndTimeout = 10 * time.Second
 // until its session has noticed the hang-up. The kernel closes sockets before the parent learns
 // of the death, so a restarted server expects to bind at once; bind therefore waits for an ending
 // holder. If the holder is alive, bind fails at once.
-func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
+func (o *ID) bind(m *abi.CMBindRequest, r *control.Reply) error {
 	addr, err := addrPortOf(m.Addr)
 	if err != nil {
 		return err
 	}
-	if !o.x.Owner.MayBind(o.x.UnixConn, addr.Port()) {
+	if !o.Session.Owner.MayBind(o.Session.UnixConn, addr.Port()) {
 		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", addr.Port(),
 			syscall.EACCES)
 	}
 	limit := time.NewTimer(sessionEndTimeout)
 	defer limit.Stop()
-	again := len(o.x.s.Workers) == 1
+	again := len(o.Session.Server().Workers) == 1
 	for {
 		var holders []cm.Owner
-		o.x.Do(func() {
-			err = o.x.w.CM.Bind(o.ID, addr)
+		o.Session.Do(func() {
+			err = o.Session.Worker().CM.Bind(o.ID, addr)
 			o.boundReply(r)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				holders = o.x.w.CM.Holders(o.ID, addr)
+				holders = o.Session.Worker().CM.Holders(o.ID, addr)
 			}
 		})
 		if errors.Is(err, syscall.EADDRINUSE) && len(holders) == 0 {
@@ -181,7 +191,7 @@ func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 			return err
 		}
 		select {
-		case <-ending.over:
+		case <-ending.Over():
 		case <-limit.C:
 			return err
 		}
@@ -190,8 +200,8 @@ func (o *ID) bind(m *abi.CMBindRequest, r *Reply) error {
 
 // holdersElsewhere returns the holders of addr among the clients of other workers.
 func (o *ID) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
-	for _, w := range o.x.s.Workers {
-		if w != o.x.w {
+	for _, w := range o.Session.Server().Workers {
+		if w != o.Session.Worker() {
 			w.Do(func() { holders = append(holders, w.CM.Holders(o.ID, addr)...) })
 		}
 	}
@@ -199,16 +209,16 @@ func (o *ID) holdersElsewhere(addr netip.AddrPort) (holders []cm.Owner) {
 }
 
 // endingOf returns a session among the holders whose client has hung up, or nil.
-func endingOf(holders []cm.Owner) *Session {
+func endingOf(holders []cm.Owner) *control.Session {
 	for _, h := range holders {
-		if y, ok := h.(*Session); ok && y.HungUp() {
-			return y
+		if y, ok := h.(Owner); ok && y.HungUp() {
+			return y.Session
 		}
 	}
 	return nil
 }
 
-func (o *ID) resolveAddr(m *abi.CMResolveAddrRequest, r *Reply) error {
+func (o *ID) resolveAddr(m *abi.CMResolveAddrRequest, r *control.Reply) error {
 	src, err := addrPortOf(m.Src)
 	if err != nil {
 		return err
@@ -217,12 +227,12 @@ func (o *ID) resolveAddr(m *abi.CMResolveAddrRequest, r *Reply) error {
 	if err != nil {
 		return err
 	}
-	if !o.x.Owner.MayBind(o.x.UnixConn, src.Port()) {
+	if !o.Session.Owner.MayBind(o.Session.UnixConn, src.Port()) {
 		return fmt.Errorf("control: port %d is privileged, and the client has no CAP_NET_BIND_SERVICE: %w", src.Port(),
 			syscall.EACCES)
 	}
 	return o.Do(func() error {
-		err := o.x.w.CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
+		err := o.Session.Worker().CM.ResolveAddr(o.ID, src, dst, clock.Time(m.TimeoutMS)*clock.Millisecond)
 		o.boundReply(r)
 		if errors.Is(err, syscall.ENETUNREACH) {
 			_, dev := o.Bound()
@@ -241,20 +251,20 @@ type NoRoute struct {
 func (*NoRoute) Error() string { return syscall.ENETUNREACH.Error() }
 func (*NoRoute) Unwrap() error { return syscall.ENETUNREACH }
 
-func (o *ID) resolveRoute(*abi.CMValueRequest, *Reply) error {
-	return o.Do(func() error { return o.x.w.CM.ResolveRoute(o.ID) })
+func (o *ID) resolveRoute(*abi.CMValueRequest, *control.Reply) error {
+	return o.Do(func() error { return o.Session.Worker().CM.ResolveRoute(o.ID) })
 }
 
-func (o *ID) listen(m *abi.CMValueRequest, r *Reply) error {
+func (o *ID) listen(m *abi.CMValueRequest, r *control.Reply) error {
 	return o.Do(func() error {
-		err := o.x.w.CM.Listen(o.ID, int(min(m.Value, 1<<16)))
+		err := o.Session.Worker().CM.Listen(o.ID, int(min(m.Value, 1<<16)))
 		o.boundReply(r)
 		return err
 	})
 }
 
 // pairOf returns the queue pair that connection parameters name; nil for none.
-func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
+func pairOf(x *control.Session, p *abi.CMParam) (cm.QueuePair, error) {
 	if int(p.PrivateDataLen) > abi.MaxPrivate {
 		return nil, fmt.Errorf("control: %d bytes of private data, %d at most: %w", p.PrivateDataLen, abi.MaxPrivate,
 			syscall.EINVAL)
@@ -262,67 +272,67 @@ func (x *Session) pairOf(p *abi.CMParam) (cm.QueuePair, error) {
 	if p.QP == abi.NoHandle {
 		return nil, nil
 	}
-	q, err := Find[*QP](x, p.QP)
+	q, err := control.Find[*QP](x, p.QP)
 	if err != nil {
 		return nil, err
 	}
 	return connect.QueuePair(q.QP), nil
 }
 
-func (o *ID) connect(m *abi.CMConnRequest, _ *Reply) error {
+func (o *ID) connect(m *abi.CMConnRequest, _ *control.Reply) error {
 	return o.Do(func() error {
-		qp, err := o.x.pairOf(&m.Param)
+		qp, err := pairOf(o.Session, &m.Param)
 		if err != nil {
 			return err
 		}
-		return o.x.w.CM.Connect(o.ID, qp, paramOf(&m.Param))
+		return o.Session.Worker().CM.Connect(o.ID, qp, paramOf(&m.Param))
 	})
 }
 
-func (o *ID) accept(m *abi.CMConnRequest, _ *Reply) error {
+func (o *ID) accept(m *abi.CMConnRequest, _ *control.Reply) error {
 	return o.Do(func() error {
-		qp, err := o.x.pairOf(&m.Param)
+		qp, err := pairOf(o.Session, &m.Param)
 		if err != nil {
 			return err
 		}
-		return o.x.w.CM.Accept(o.ID, qp, paramOf(&m.Param))
+		return o.Session.Worker().CM.Accept(o.ID, qp, paramOf(&m.Param))
 	})
 }
 
-func (o *ID) reject(m *abi.CMConnRequest, _ *Reply) error {
+func (o *ID) reject(m *abi.CMConnRequest, _ *control.Reply) error {
 	return o.Do(func() error {
-		if _, err := o.x.pairOf(&m.Param); err != nil {
+		if _, err := pairOf(o.Session, &m.Param); err != nil {
 			return err
 		}
-		return o.x.w.CM.Reject(o.ID, m.Param.Private())
+		return o.Session.Worker().CM.Reject(o.ID, m.Param.Private())
 	})
 }
 
-func (o *ID) disconnect(*abi.HandleMessage, *Reply) error {
-	return o.Do(func() error { return o.x.w.CM.Disconnect(o.ID) })
+func (o *ID) disconnect(*abi.HandleMessage, *control.Reply) error {
+	return o.Do(func() error { return o.Session.Worker().CM.Disconnect(o.ID) })
 }
 
 // optionLevelID is RDMA_OPTION_ID of rdma_set_option(3).
 const optionLevelID = 0
 
-func (o *ID) setOption(m *abi.CMSetOptionRequest, _ *Reply) error {
+func (o *ID) setOption(m *abi.CMSetOptionRequest, _ *control.Reply) error {
 	return o.Do(func() error {
 		if m.Level != optionLevelID {
 			return fmt.Errorf("control: rdma_set_option of level %d, there is %d (RDMA_OPTION_ID): %w", m.Level, optionLevelID,
 				syscall.ENOSYS)
 		}
-		return o.x.w.CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
+		return o.Session.Worker().CM.SetOption(o.ID, cm.Option(m.OptName), m.Value)
 	})
 }
 
-func (o *ID) migrateID(m *abi.CMValueRequest, _ *Reply) error {
-	c, err := Find[*EventChannel](o.x, m.Value)
+func (o *ID) migrateID(m *abi.CMValueRequest, _ *control.Reply) error {
+	c, err := control.Find[*EventChannel](o.Session, m.Value)
 	if err != nil {
 		return err
 	}
-	o.x.Do(func() {
+	o.Session.Do(func() {
 		count(o.ID, -1)
-		o.x.w.CM.Migrate(o.ID, c)
+		o.Session.Worker().CM.Migrate(o.ID, c)
 		count(o.ID, 1)
 	})
 	return nil
@@ -330,7 +340,18 @@ func (o *ID) migrateID(m *abi.CMValueRequest, _ *Reply) error {
 
 // wakeChannel makes a channel's socket readable, because its client has received events that it
 // took from another channel.
-func (c *EventChannel) wakeChannel(*abi.HandleMessage, *Reply) error {
-	c.x.Do(func() { c.x.w.Engine.QPs.Events.Send(c.Socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake})) })
+func (c *EventChannel) wakeChannel(*abi.HandleMessage, *control.Reply) error {
+	c.Session.Do(func() {
+		c.Session.Worker().Engine.QPs.Events.Send(c.Socket, abi.Bytes(&abi.CMEvent{Event: abi.CMWake}))
+	})
+	return nil
+}
+
+// Rank implements control.Object.
+func (o *ID) Rank() control.Rank { return control.RankID }
+
+// End implements control.Object.
+func (o *ID) End() *memfd.Shared {
+	o.Session.Worker().CM.Destroy(o.ID)
 	return nil
 }

@@ -1,18 +1,20 @@
-package control
+package objects
 
 import (
 	"errors"
 	"fmt"
 	"syscall"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
+	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
 )
 
 // MR is a memory region.
 type MR struct {
-	object
+	control.Base
 	PD     *PD
 	Region *mem.Region
 	Why    string // why it takes the fallback path, as the library has reported
@@ -21,11 +23,11 @@ type MR struct {
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
 	abi.AccessZeroBased | abi.AccessMWBind
 
-func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
-	x := pd.x
+func (pd *PD) regMR(m *abi.RegMRRequest, r *control.Reply) (err error) {
+	x := pd.Session
 	var old *MR
 	if m.Replaces != 0 {
-		if old, err = Find[*MR](x, m.Replaces); err != nil {
+		if old, err = control.Find[*MR](x, m.Replaces); err != nil {
 			return err
 		}
 	}
@@ -36,7 +38,7 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
 	if err := x.Take(bill); err != nil {
 		return err
 	}
-	region, mapping, err := x.makeRegion(m, pd)
+	region, mapping, err := makeRegion(x, m, pd)
 	if err != nil {
 		x.Give(bill)
 		return err
@@ -47,17 +49,17 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
 	}
 	var resp abi.RegMRResponse
 	x.Do(func() {
-		if err = x.enter(mr.Region, old); err != nil {
+		if err = enter(x, mr.Region, old); err != nil {
 			return
 		}
-		resp.Handle = x.add(mr, bill)
+		resp.Handle = x.Add(mr, bill)
 		if old != nil {
-			old.remove()
+			old.Remove()
 		}
 	})
 	if err != nil {
 		x.Give(bill)
-		x.space.Unmap(mapping)
+		x.Client().Space.Unmap(mapping)
 		return err
 	}
 	resp.LKey, resp.RKey = uint32(mr.Region.STag), uint32(mr.Region.STag)
@@ -65,25 +67,25 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *Reply) (err error) {
 	if old != nil {
 		old.left()
 	}
-	*r = Respond(&resp)
+	*r = control.Respond(&resp)
 	return nil
 }
 
 // makeRegion makes the requested region, and the mapping of its memory.
-func (x *Session) makeRegion(m *abi.RegMRRequest, pd *PD) (*mem.Region, mem.Mapping, error) {
+func makeRegion(x *control.Session, m *abi.RegMRRequest, pd *PD) (*mem.Region, mem.Mapping, error) {
 	if m.Path == abi.PathNull {
 		r, err := mem.NewNull(pd.Number)
 		return r, mem.Mapping{}, err
 	}
-	mapping, err := x.reach(m)
-	return mem.NewRegion(x.space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
+	mapping, err := reach(x, m)
+	return mem.NewRegion(x.Client().Space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
 }
 
 // enter adds a region to the table, replacing old unless that is nil. It runs on the worker's
 // thread.
-func (x *Session) enter(r *mem.Region, old *MR) error {
-	table := x.w.Engine.QPs.Regions
-	r.Since = int64(x.w.Engine.Now())
+func enter(x *control.Session, r *mem.Region, old *MR) error {
+	table := x.Worker().Engine.QPs.Regions
+	r.Since = int64(x.Worker().Engine.Now())
 	switch {
 	case old != nil && old.Region.Windows() > 0:
 		return fmt.Errorf("control: %d memory windows are bound to the region: %w", old.Region.Windows(), syscall.EBUSY)
@@ -91,7 +93,7 @@ func (x *Session) enter(r *mem.Region, old *MR) error {
 		table.Replace(old.Region, r)
 		return nil
 	}
-	x.s.making(x, r)
+	x.Server().Making(x, r)
 	if !table.Insert(r) {
 		return fmt.Errorf("control: all STags are in use: %w", syscall.ENOMEM)
 	}
@@ -103,7 +105,7 @@ func (x *Session) enter(r *mem.Region, old *MR) error {
 func (mr *MR) left() {
 	mr.PD.users--
 	if !mr.Region.Shared() {
-		mr.x.space.Drain()
+		mr.Session.Client().Space.Drain()
 	}
 }
 
@@ -119,23 +121,24 @@ func checkRegistration(m *abi.RegMRRequest) error {
 }
 
 // reach maps shared pages, or makes sure that the fallback path works.
-func (x *Session) reach(m *abi.RegMRRequest) (mem.Mapping, error) {
+func reach(x *control.Session, m *abi.RegMRRequest) (mem.Mapping, error) {
 	switch {
 	case m.Length == 0:
 		return mem.Mapping{}, nil
 	case m.Path == abi.PathFallback:
-		return mem.Mapping{}, x.startFallback()
+		return mem.Mapping{}, x.StartFallback()
 	case m.Path == abi.PathFile:
-		return x.reachFile(m)
+		return reachFile(x, m)
 	case m.Path != abi.PathShared:
 		return mem.Mapping{}, fmt.Errorf("control: memory by a way with the number %d: %w", m.Path, syscall.EINVAL)
 	}
-	return x.reached(x.space.Map(m.File, m.FileOffset, m.Length))
+	mapping, err := x.Client().Space.Map(m.File, m.FileOffset, m.Length)
+	return reached(x, mapping, err)
 }
 
 // reachFile maps a file that the program has mapped too.
-func (x *Session) reachFile(m *abi.RegMRRequest) (mem.Mapping, error) {
-	f := x.takeFile()
+func reachFile(x *control.Session, m *abi.RegMRRequest) (mem.Mapping, error) {
+	f := x.TakeFile()
 	if f == nil {
 		return mem.Mapping{}, fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
 	}
@@ -143,14 +146,15 @@ func (x *Session) reachFile(m *abi.RegMRRequest) (mem.Mapping, error) {
 	if err := mem.CheckShmem(f); err != nil {
 		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
 	}
-	return x.reached(x.space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset,
-		m.Length))
+	mapping, err := x.Client().Space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset,
+		m.Length)
+	return reached(x, mapping, err)
 }
 
-func (x *Session) reached(mapping mem.Mapping, err error) (mem.Mapping, error) {
+func reached(x *control.Session, mapping mem.Mapping, err error) (mem.Mapping, error) {
 	switch {
 	case err == nil:
-		x.space.Populate(mapping)
+		x.Client().Space.Populate(mapping)
 		return mapping, nil
 	case errors.Is(err, syscall.ENOMEM):
 		return mem.Mapping{}, err
@@ -158,18 +162,26 @@ func (x *Session) reached(mapping mem.Mapping, err error) (mem.Mapping, error) {
 	return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EINVAL)
 }
 
-func (mr *MR) deregMR(*abi.HandleMessage, *Reply) error {
+func (mr *MR) deregMR(*abi.HandleMessage, *control.Reply) error {
 	busy := false
-	mr.x.Do(func() {
+	mr.Session.Do(func() {
 		if busy = mr.Region.Windows() > 0; !busy {
-			mr.x.w.Engine.QPs.Regions.Remove(mr.Region)
-			mr.x.s.gone(mr.x, mr.Region)
-			mr.remove()
+			mr.Session.Worker().Engine.QPs.Regions.Remove(mr.Region)
+			mr.Session.Server().Gone(mr.Session, mr.Region)
+			mr.Remove()
 		}
 	})
 	if busy {
 		return fmt.Errorf("control: memory windows are bound to the region: %w", syscall.EBUSY)
 	}
 	mr.left()
+	return nil
+}
+
+// End implements control.Object.
+func (mr *MR) End() *memfd.Shared {
+	t := mr.Session.Worker().Engine.QPs
+	t.Spend(mr.Region.RemovalCost())
+	t.Regions.Remove(mr.Region)
 	return nil
 }

@@ -1,10 +1,11 @@
-package control
+package objects
 
 import (
 	"bytes"
 	"net/netip"
 	"syscall"
 
+	"urdma/urdmad/control"
 	"urdma/urdmad/core/cm"
 	"urdma/verbs/abi"
 )
@@ -27,12 +28,6 @@ func TextIn(field []byte) string {
 	return string(bytes.ToValidUTF8(said, []byte("?")))
 }
 
-// abiAddr converts an address for clients.
-func abiAddr(a netip.AddrPort) abi.Addr {
-	v, _ := abi.AddrFrom(a) // errors are about zones, which no address of ours has
-	return v
-}
-
 // deviceNumber returns a device's number for clients; a negative dev means any device.
 func deviceNumber(dev int) uint32 {
 	if dev < 0 {
@@ -48,10 +43,11 @@ func paramOf(p *abi.CMParam) *cm.Param {
 		PrivateData: p.Private()}
 }
 
-// eventOf converts an event for clients. The event numbers on both sides are those of rdma_cma.h.
-func eventOf(e *cm.Event) abi.CMEvent {
+// eventOf converts an event for clients of s. The event numbers on both sides are those of
+// rdma_cma.h.
+func eventOf(s *control.Server, e *cm.Event) abi.CMEvent {
 	v := abi.CMEvent{Event: uint32(e.Kind), Status: -int32(e.Err), ID: e.ID.Handle, Device: deviceNumber(e.Dev),
-		Local: abiAddr(e.Local), Peer: abiAddr(e.Peer),
+		Local: s.Addr(e.Local, e.Dev), Peer: s.Addr(e.Peer, e.Dev),
 		Param: abi.CMParam{ResponderResources: e.Param.ResponderResources, InitiatorDepth: e.Param.InitiatorDepth,
 			QPNum: e.Param.QPN, QKey: e.Param.QKey}}
 	if e.Reason != 0 {
