@@ -6,14 +6,13 @@
 // belongs together: a session has its server, worker and objects, and these have their sessions.
 // Read them first; the other files use them, and form no circle.
 //
-// listen.go makes the socket, serve.go accepts clients, receives requests and answers them, conn.go has
+// serve.go makes the socket, accepts clients, receives requests and answers them, conn.go has
 // messages and their descriptors. dispatch.go maps a message to the function that answers it,
 // batch.go takes several requests of one message apart. hello.go answers HELLO and queries of devices,
-// queue_memory.go makes memory for queues, selfmem.go checks the /proc/self/mem of the fallback path,
-// link.go sends events of ports.
+// memory.go makes memory for queues and checks the /proc/self/mem of the fallback path, link.go sends
+// events of ports.
 //
-// client_death.go removes all objects of a client, however it ended; send_last.go waits for its
-// last posts to be sent.
+// client_death.go removes all objects of a client, however it ended.
 //
 // waiting.go limits connections that have not said HELLO. Package account identifies the owner of
 // a client and counts its resources against limits.

@@ -16,15 +16,8 @@ func (s *Server) LinkChanged(dev int, up bool) {
 	if up {
 		event = abi.EventPortActive
 	}
-	for _, w := range s.Workers {
-		w.Engine.Do(func() {
-			if w == s.Workers[0] {
-				s.linkChanged(dev, up)
-			}
-			w.tellUsers(s, dev, event)
-		})
-		w.Wake()
-	}
+	s.Workers[0].Engine.Do(func() { s.linkChanged(dev, up) })
+	s.tellUsers(dev, event)
 }
 
 // SubnetChanged sends an event about a subnet manager's change to every program that has port
@@ -33,10 +26,7 @@ func (s *Server) SubnetChanged(dev int, event uint32) {
 	if s.Devices[dev].Personality.Name != personality.IB {
 		return
 	}
-	for _, w := range s.Workers {
-		w.Engine.Do(func() { w.tellUsers(s, dev, event) })
-		w.Wake()
-	}
+	s.tellUsers(dev, event)
 }
 
 // SetPlace records port dev's new address and MTU, which the engine already has. If the address
@@ -45,19 +35,19 @@ func (s *Server) SubnetChanged(dev int, event uint32) {
 func (s *Server) SetPlace(dev int, p Place) {
 	d := &s.Devices[dev]
 	moved := p.Address.Addr() != d.At().Address.Addr()
-	if d.place.Store(&p); !moved {
-		return
-	}
-	for _, w := range s.Workers {
-		w.Engine.Do(func() { w.tellUsers(s, dev, abi.EventGIDChange) })
-		w.Wake()
+	if d.place.Store(&p); moved {
+		s.tellUsers(dev, abi.EventGIDChange)
 	}
 }
 
-// tellUsers sends a port's event to the clients that have its device open; on the engine's
-// thread.
-func (w *Worker) tellUsers(s *Server, dev int, event uint32) {
-	w.Tell(w.attached, s.First(dev), abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)})
+// tellUsers sends a port's event to the clients that have its device open.
+func (s *Server) tellUsers(dev int, event uint32) {
+	for _, w := range s.Workers {
+		w.Engine.Do(func() {
+			w.Tell(w.attached, s.First(dev), abi.AsyncEvent{EventType: event, Handle: uint32(s.Devices[dev].Number)})
+		})
+		w.Wake()
+	}
 }
 
 // Tell sends an event to those of clients that have opened the device whose first port is dev, in

@@ -9,12 +9,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
+	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
 
@@ -113,3 +115,25 @@ func (x *Session) Over() <-chan struct{} { return x.over }
 
 // HangUp disconnects the client. Its objects are removed as if the client had ended.
 func (x *Session) HangUp() { x.conn.Close() }
+
+const (
+	// The first lastTurns turns follow each other without a pause, however long they take: one
+	// fetches the posts, one sends them, one sees the result. Later turns come a little
+	// apart, because a port may be full, and a peer's acknowledgement takes time.
+	lastTurns = 3
+	lastPause = 50 * time.Microsecond
+)
+
+// SendLast waits until queue pairs that are about to be removed have sent their client's last
+// posts, that is, until left (qp.QP.SendLast) returns false. Posts that cannot leave within
+// qp.LastSendTimeout are lost. The client's memory stays mapped meanwhile, even if the process
+// has ended.
+func (x *Session) SendLast(left func() bool) {
+	more := true
+	for n, begun := 0, time.Now(); more && (n < lastTurns || time.Since(begun) < time.Duration(qp.LastSendTimeout)); n++ {
+		if n >= lastTurns {
+			time.Sleep(lastPause)
+		}
+		x.Do(func() { more = left() })
+	}
+}

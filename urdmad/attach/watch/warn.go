@@ -1,13 +1,13 @@
 package watch
 
 import (
+	"bytes"
 	"syscall"
 	"time"
 
 	"urdma/reason"
 	"urdma/reason/words"
 	"urdma/urdmad/control"
-	"urdma/urdmad/control/objects"
 	"urdma/verbs/abi"
 )
 
@@ -20,7 +20,7 @@ func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) e
 	if !words.Pitfall(n) {
 		return syscall.EINVAL
 	}
-	text := objects.TextIn(m.Text[:])
+	text := textIn(m.Text[:])
 	v.s.Log.Warn("a program makes a mistake", "client", x.Name(), "number", n.String(),
 		"what", words.What(n), "where", text, "qpn", m.QPN)
 	x.Do(func() {
@@ -36,4 +36,10 @@ func (v *Watch) warn(x *control.Session, m *abi.WarnRequest, r *control.Reply) e
 	copy(resp.Text[:len(resp.Text)-1], paragraph(n, m.QPN, text))
 	*r = control.Respond(&resp)
 	return nil
+}
+
+// textIn returns the text of a client's field, up to the first NUL byte.
+func textIn(field []byte) string {
+	said, _, _ := bytes.Cut(field, []byte{0})
+	return string(bytes.ToValidUTF8(said, []byte("?")))
 }
