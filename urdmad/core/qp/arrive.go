@@ -18,29 +18,8 @@ import (
 //	atomic, as requester  AwaitsAnswer, PlaceOriginal
 //
 // Every step makes all its checks before it changes anything, and returns a Verdict. The carrier
-// translates the Verdict into its protocol's answer. receive_begin.go and receive_complete.go
-// have the first and the last step of a message that takes a receive; source.go has BeginRead.
-
-// Verdict is the result of a step. The zero Verdict means that the step was carried out.
-type Verdict struct {
-	Is  Outcome
-	Why mem.Violation // if Is is Denied
-}
-
-// Outcome is the kind of a Verdict.
-type Outcome uint8
-
-const (
-	Done       Outcome = iota
-	Busy               // too many bytes wait to be written to the client's memory; nothing was done, retry later
-	NoReceive          // no receive is posted; nothing was done, retry later
-	NoRoom             // the next receive is too small for the message; it stays posted
-	BadReceive         // the receive was invalid, and has completed with an error
-	NoQueue            // the message names a shared receive queue that does not exist
-	TooLong            // the message is longer than its receive; the receive has not completed: see FailReceive
-	Revoked            // the destination was deregistered; a receive has not completed: see FailReceive
-	Denied             // the peer has no right to this access
-)
+// translates the Verdict into its protocol's answer. receive_begin.go has the first step of a message
+// that takes a receive; source.go has BeginRead.
 
 // PlaceSend writes the next bytes of a message into its receive. The receive must have room for
 // rest bytes: the remaining length of the message, as far as the carrier knows it.
@@ -59,6 +38,49 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 		q.placed(abi.WCRecv, r.id, uint32(len(data)))
 		return Verdict{}
 	}
+}
+
+// EndSend completes the receive of a Send.
+func (q *QP) EndSend(e Ending) Verdict {
+	w := q.Recv.completion(abi.StatusSuccess)
+	w.SrcQP, w.SourceLID = e.SrcQP, e.SourceLID
+	if e.Invalidates {
+		if v := q.invalidate(e.STag); v != mem.Allowed {
+			return q.deny(v, e.STag, 0, 0, 0)
+		}
+		w.WCFlags, w.ImmOrSTag = abi.WCWithInv, uint32(e.STag)
+	}
+	if e.HasImmediate {
+		w.WCFlags, w.ImmOrSTag = abi.WCWithImm, e.Immediate
+	}
+	if e.HeaderRoom > 0 {
+		w.WCFlags |= abi.WCGRH
+	}
+	q.Stats.BytesRecv -= uint64(e.HeaderRoom)
+	q.Recv.arrived(&w, e.Solicited)
+	return Verdict{}
+}
+
+// invalidate removes the peer's rights to a memory window (RFC 5040 section 5.3). A target queue
+// pair of an XRC domain cannot invalidate anything, because it has no protection domain.
+func (q *QP) invalidate(stag mem.STag) mem.Violation {
+	if q.Domain != nil {
+		return mem.NoRight
+	}
+	return q.t.Regions.Invalidate(stag, q.user())
+}
+
+// FailReceive completes the current receive with the status for a verdict of PlaceSend or
+// EndSend; vendor becomes the completion's vendor_err.
+func (q *QP) FailReceive(v Verdict, vendor uint32) {
+	status := uint32(abi.StatusGeneralErr)
+	switch v.Is {
+	case TooLong:
+		status = abi.StatusLocLenErr
+	case Revoked:
+		status = abi.StatusLocProtErr
+	}
+	q.Recv.fail(status, vendor)
 }
 
 // PlaceWrite writes data to address va of the region stag, with the peer's rights. The rights are
@@ -97,6 +119,18 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 func (q *QP) EndWrite() {
 	q.writeEnds()
 	q.writeArrived()
+}
+
+// EndWriteImmediate ends a Write of n bytes with immediate data, which takes a receive.
+func (q *QP) EndWriteImmediate(srqn, imm, n uint32, solicited bool) Verdict {
+	if v := q.BeginReceive(srqn, 0); v.Is != Done {
+		return v
+	}
+	q.writeEnds()
+	w := q.Recv.completion(abi.StatusSuccess)
+	w.Opcode, w.ByteLen, w.WCFlags, w.ImmOrSTag = abi.WCRecvRDMAWithImm, n, abi.WCWithImm, imm
+	q.Recv.arrived(&w, solicited)
+	return Verdict{}
 }
 
 func (q *QP) writeEnds() {

@@ -1,20 +1,8 @@
 package qp
 
-import "urdma/urdmad/core/events"
+import "urdma/verbs/abi"
 
-// This file limits the work of a turn, over all queue pairs and per client, however many queue
-// pairs have something to send. Work is counted in bytes: those copied, and for other work the
-// number of bytes that could be copied in the same time, rounded up.
-const (
-	turnBudget   = 8 << 20
-	clientBudget = 2 << 20
-
-	pieceCost = 4096 // a packet, or a message within this urdmad
-	slotCost  = 512  // fetching or completing a work request
-	dropCost  = 128  // dropping a work request without completion
-	eventCost = 16 << 10
-	lookCost  = 256 // checking a target queue pair of an XRC domain
-)
+// This file serves the queue pairs in line, within the limits of table.go for the work of a turn.
 
 // affords reports whether the turn's budget and the client's budget still allow work for a
 // client. Only the fraction 1/of of each budget counts.
@@ -23,22 +11,6 @@ func (t *Table) affords(c *Client, of int) bool {
 		c.turn, c.spent = t.turn, 0
 	}
 	return c.spent < clientBudget/of && t.spent < turnBudget/of
-}
-
-// Overspent reports whether the work done since the counter was at since has used up a turn's
-// budget.
-func (t *Table) Overspent(since int) bool { return t.spent-since >= turnBudget }
-
-// Spent returns the work done since the last Transmit, or so far in the present one.
-func (t *Table) Spent() int { return t.spent }
-
-// Spend adds work that the table does not see, in bytes.
-func (t *Table) Spend(bytes int) { t.spent += bytes }
-
-// send sends an event message.
-func (t *Table) send(to *events.Socket, msg []byte) {
-	t.spent += eventCost
-	t.Events.Send(to, msg)
 }
 
 // Rung fetches the posts of a queue pair whose doorbell rang. Fetching uses at most half of the
@@ -55,6 +27,18 @@ func (t *Table) Rung(q *QP) {
 	q.Post()
 	t.Serving = nil
 	q.Client.spent += t.spent - before
+}
+
+// singleLength is the length limit, in bytes, of the message for which PostSingle returns true.
+const singleLength = 4096
+
+// PostSingle does what Rung does. It also reports whether exactly one short message was posted
+// with nothing else outstanding: such a message need not wait for the queue pair's turn in line.
+func (t *Table) PostSingle(q *QP) bool {
+	s := &q.SQ
+	idle := s.head == s.tail
+	t.Rung(q)
+	return idle && s.Outstanding() == 1 && !s.more && s.At(s.head).Length <= singleLength
 }
 
 // Transmit serves the queue pairs in line, each once, within the budgets, and returns the number
@@ -90,5 +74,34 @@ func (t *Table) serve(q *QP) int {
 	t.Serving = nil
 	t.spent += n * pieceCost
 	q.Client.spent += t.spent - before
+	return n
+}
+
+// SendNow serves a queue pair out of its turn in line, and returns the number of pieces sent.
+func (t *Table) SendNow(q *QP) int {
+	t.Serving = q
+	n := t.transmit(q)
+	t.Serving = nil
+	return n
+}
+
+// transmit sends for a queue pair, and returns the number of pieces sent.
+func (t *Table) transmit(q *QP) (n int) {
+	switch {
+	case q.state == abi.QPSErr || q.state == abi.QPSSQE:
+		q.flushPosted(fetchBudget)
+		return 1
+	case q.carrier == nil:
+		return 0
+	case q.SQ.oldestFailed():
+		q.completeSends()
+		return 1
+	}
+	if n = q.carryOutLocal(); n == fetchBudget { // also before a connection is established
+		t.Ready(q)
+	}
+	if q.carrier != nil {
+		n += q.carrier.Transmit()
+	}
 	return n
 }

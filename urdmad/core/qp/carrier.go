@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/reason"
+	"urdma/urdmad/core/mem"
 )
 
 // Carrier moves the messages of one queue pair over a wire protocol, or to another queue pair of
@@ -94,4 +95,16 @@ type Manager interface {
 	Established(c *Connection)
 	// Closed reports the end of the connection, once.
 	Closed(c *Connection, why CloseReason)
+}
+
+// Ending is the information in the last segment of a message.
+type Ending struct {
+	HasImmediate bool
+	Immediate    uint32 // in the byte order in which the program stored it
+	Invalidates  bool
+	STag         mem.STag // STag to invalidate
+	Solicited    bool
+
+	// For a datagram: its sender, and the bytes of its header (GRH), which do not count as received.
+	SrcQP, SourceLID, HeaderRoom uint32
 }

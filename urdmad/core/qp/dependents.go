@@ -5,25 +5,51 @@ import (
 	"urdma/verbs/abi"
 )
 
-// This file fails the queue pairs that depend on a broken object: a completion queue that has
-// overrun, or a client whose memory cannot be accessed. There may be thousands of them, so each
-// turn checks a part of the table.
+// This file adds queue pairs to the table and removes them, and fails those that depend on a broken
+// object: a completion queue that has overrun, or a client whose memory cannot be accessed. There may
+// be thousands of them, so each turn checks a part of the table.
 
 const (
 	lookBudget = 2048 // queue pairs that a turn checks
 	failCost   = 32   // failing one counts as this many checks
 )
 
-// broken says whether an object is broken, and why: queue pairs that use it fail, except those added later.
-type broken struct {
-	at  uint64 // number of queue pairs added before it broke; 0: it is not broken
-	why reason.Number
+// Add adds q to the table and gives it a number. It keeps a number it already has, unless another
+// queue pair has that number.
+func (t *Table) Add(q *QP) {
+	q.t = t
+	for q.QPN == 0 || t.pairs[q.QPN] != nil || t.Elsewhere(q.QPN) {
+		q.QPN = t.rand.Uint32N(1<<24-3) + 2 // 0, 1 and 0xffffff are special in InfiniBand
+	}
+	t.pairs[q.QPN] = q
+	t.track(q)
+	t.use(q, 1)
 }
 
-// markBroken marks an object as broken.
-func (t *Table) markBroken(b *broken, why reason.Number) {
-	*b = broken{t.added, why}
-	t.unchecked = len(t.order)
+// use adds by to the user counts of the objects that the queue pair uses.
+func (t *Table) use(q *QP, by int) {
+	for _, c := range []*CQ{q.SendCQ, q.RecvCQ} {
+		if c != nil {
+			c.users += by
+		}
+	}
+	if d := q.Domain; d != nil && by > 0 {
+		d.targets[q] = struct{}{}
+	} else if d != nil {
+		delete(d.targets, q)
+	}
+	q.RQ.share(by)
+}
+
+// Remove ends q's connection and removes q from the table.
+func (t *Table) Remove(q *QP) {
+	t.abandon(q)
+	q.removed = true
+	work.Into(&t.past, &q.Stats)
+	t.run.remove(q)
+	delete(t.pairs, q.QPN)
+	t.untrack(q)
+	t.use(q, -1)
 }
 
 // brokenBy returns the reason why an object broke that the queue pair uses; 0: none is broken.

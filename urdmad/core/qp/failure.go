@@ -34,18 +34,6 @@ type Found struct {
 	Refusal      Refusal       // reason from the peer that refused our send
 }
 
-// Element is an element of a scatter/gather list.
-type Element struct {
-	Index        int
-	Addr         uint64
-	Length, LKey uint32
-	PD           uint64 // protection domain of the queue it was posted to
-}
-
-func elementOf(index int, e *abi.SGE, pd uint64) Element {
-	return Element{Index: index, Addr: e.Addr, Length: e.Length, LKey: e.LKey, PD: pd}
-}
-
 // Why returns the reason for the error state; 0 if there is none or it is unknown.
 func (q *QP) Why() reason.Number { return q.why }
 
@@ -53,32 +41,6 @@ func (q *QP) Why() reason.Number { return q.why }
 func (q *QP) deny(v mem.Violation, stag mem.STag, addr, length uint64, want uint32) Verdict {
 	q.found = Found{Is: Denied, Why: v, STag: stag, Addr: addr, Length: length, Want: want}
 	return Verdict{Denied, v}
-}
-
-// PeerFound takes over the facts from a peer in this urdmad that refuses the oldest send. A peer
-// of another user passes only its Refusal.
-func (q *QP) PeerFound(peer *QP) {
-	if q.Client.User == "" || q.Client.User != peer.Client.User {
-		q.PeerRefused(peer.Refusal())
-	} else if peer.found.Is != Done || peer.found.Given != 0 {
-		q.found = peer.found
-		q.found.Peer = peer
-	}
-}
-
-// FlushForReceive ends a queue pair because of an invalid receive.
-func (q *QP) FlushForReceive() {
-	why := q.found.Local
-	switch {
-	case q.found.Given != 0:
-		why = q.found.Given
-	case q.found.Is != BadReceive:
-		why = reason.LocalRevoked
-	}
-	if q.state != abi.QPSErr {
-		q.because(why, nil, abi.StatusSuccess)
-	}
-	q.Flush(why)
 }
 
 // because records and reports the reason why the queue pair fails, the first time it is called.
@@ -119,22 +81,6 @@ func (q *QP) Named(s mem.STag) *mem.Region {
 func (q *QP) Gone(s mem.STag) (g mem.Gone, ok bool) {
 	g, ok = q.t.Regions.Gone(s)
 	return g, ok && (g.PD == q.PD || q.Domain != nil && q.Domain.protection[g.PD] != nil)
-}
-
-// wrongElement returns why a queue pair of protection domain pd may not use a scatter/gather
-// element.
-func (q *QP) wrongElement(el *abi.SGE, pd uint64) reason.Number {
-	switch r := q.Named(mem.STag(el.LKey)); {
-	case r == nil:
-		return reason.LocalNoRegion
-	case r.Of() != nil:
-		return reason.LocalWindow
-	case r.PD != pd:
-		return reason.LocalDomain
-	case !r.Contains(el.Addr, uint64(el.Length)):
-		return reason.LocalBounds
-	}
-	return reason.LocalNoRight
 }
 
 // lengthWrong returns the reason for a message that is too long.

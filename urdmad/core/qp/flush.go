@@ -50,15 +50,6 @@ func (q *QP) StopSends() {
 	q.flushPosted(flushAtOnce)
 }
 
-// tellLast raises IBV_EVENT_QP_LAST_WQE_REACHED once the last receive taken from the shared
-// receive queue has completed: no further one will complete for this queue pair.
-func (t *Table) tellLast(q *QP) {
-	if q.jobs.tell && len(q.jobs.deferred) == 0 {
-		q.jobs.tell = false
-		t.SendAsync(q, abi.EventQPLastWQEReached)
-	}
-}
-
 // flushAtOnce is the number of work requests of each queue that are flushed when the queue pair
 // fails.
 const flushAtOnce = 64
@@ -82,13 +73,6 @@ func (q *QP) flushFetched(most int) (n int) {
 		q.flushOldest()
 	}
 	return n
-}
-
-// flushOldest flushes the oldest send; there must be one.
-func (q *QP) flushOldest() {
-	wr := q.SQ.At(q.SQ.head)
-	wr.vendor = uint32(q.why)
-	q.completeOldest(wr, abi.StatusWRFlushErr)
 }
 
 func (q *QP) flushSends(most int) (more bool) {
@@ -127,4 +111,19 @@ func (q *QP) flushReceives(most int) (more bool) {
 		q.completeRecv(q.RQ, q.RecvCQ, &w, false)
 	}
 	return true
+}
+
+// FlushForReceive ends a queue pair because of an invalid receive.
+func (q *QP) FlushForReceive() {
+	why := q.found.Local
+	switch {
+	case q.found.Given != 0:
+		why = q.found.Given
+	case q.found.Is != BadReceive:
+		why = reason.LocalRevoked
+	}
+	if q.state != abi.QPSErr {
+		q.because(why, nil, abi.StatusSuccess)
+	}
+	q.Flush(why)
 }

@@ -3,7 +3,6 @@ package qp
 import (
 	"urdma/reason"
 	"urdma/urdmad/core/mem"
-	"urdma/verbs/abi"
 )
 
 // Interceptor lets a feature change the handling of a client's work and of its peers' messages.
@@ -45,19 +44,6 @@ func (wr *SendWR) Fail(status uint32, why reason.Number) {
 	if wr.State == SendQueued {
 		wr.State, wr.status, wr.vendor = SendFailed, status, uint32(why)
 	}
-}
-
-// FailNext takes the next receive of from and completes it with an error status, enum
-// ibv_wc_status, like an invalid receive.
-func (r *Receive) FailNext(from *RecvQueue, status uint32, why reason.Number) Verdict {
-	var rqe abi.RQE
-	i, ok := from.look(&rqe, nil)
-	if !ok {
-		return Verdict{Is: NoReceive}
-	}
-	r.begin(from, rqe.WRID, i)
-	r.wrong(status, why)
-	return Verdict{Is: BadReceive}
 }
 
 // Refuse records the reason for refusing a message that is itself valid.

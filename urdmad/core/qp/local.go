@@ -9,9 +9,6 @@ import (
 // This file carries out local work requests, which need no peer: they bind and invalidate memory
 // windows, in order with the other work requests.
 
-// isLocal reports whether the work request is local: no carrier sends it.
-func (wr *SendWR) isLocal() bool { return wr.Op.Supported && wr.Op.RDMAP == abi.NoRDMAP }
-
 // localNext reports whether the work request at Next is local.
 func (s *SendQueue) localNext() bool { return s.next != s.tail && s.At(s.next).isLocal() }
 

@@ -193,11 +193,3 @@ func (q *QP) setState(to uint32) {
 		q.t.tellDrained(q)
 	}
 }
-
-// tellDrained raises IBV_EVENT_SQ_DRAINED once for each move to SQD that asked for it.
-func (t *Table) tellDrained(q *QP) {
-	if q.SQ.draining && q.Attr.EnSQDAsyncNotify != 0 && q.SQ.untouched() {
-		q.Attr.EnSQDAsyncNotify = 0
-		t.SendAsync(q, EventDrained)
-	}
-}

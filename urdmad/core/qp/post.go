@@ -7,17 +7,6 @@ import (
 	"urdma/verbs/ring"
 )
 
-const (
-	// MaxSGE is the largest number of scatter/gather elements in a work request.
-	MaxSGE = 32
-	// MaxMessage is the longest message, in bytes (RFC 5040 allows 2^32-1).
-	MaxMessage = 1 << 31
-)
-
-// fetchBudget is the largest number of slots of one queue that are taken from a client's ring in
-// a turn, so that a client that posts thousands at once does not delay the others.
-const fetchBudget = 256
-
 // Post copies newly posted send work requests out of the client's ring, checks them and puts the
 // queue pair in line. Receives stay in their ring until a message needs one. A queue pair that is
 // not connected keeps its posts. Posts beyond a turn's budget are fetched in the next turn.
@@ -56,18 +45,6 @@ func (q *QP) Post() {
 	q.t.spent += n * slotCost
 	s.more = s.tail != prod
 	q.t.Ready(q)
-}
-
-// singleLength is the length limit, in bytes, of the message for which PostSingle returns true.
-const singleLength = 4096
-
-// PostSingle does what Rung does. It also reports whether exactly one short message was posted
-// with nothing else outstanding: such a message need not wait for the queue pair's turn in line.
-func (t *Table) PostSingle(q *QP) bool {
-	s := &q.SQ
-	idle := s.head == s.tail
-	t.Rung(q)
-	return idle && s.Outstanding() == 1 && !s.more && s.At(s.head).Length <= singleLength
 }
 
 // fetch makes the private copy of send slot i. A work request that is wrong
@@ -159,12 +136,12 @@ func (q *QP) resolveList(wr *SendWR, list []abi.SGE) reason.Number {
 	return 0
 }
 
-// hold checks a scatter/gather element and keeps its region's pages mapped.
-func (q *QP) hold(el *abi.SGE, pd uint64, want uint32) (element, bool) {
-	r := q.t.Regions.Lookup(mem.STag(el.LKey))
-	if !r.CheckLocal(pd, el.Addr, uint64(el.Length), want) {
-		return element{}, false
+// readAheadSend gives a work request its ReadAhead and starts reading, except if the worker reads
+// the memory itself, if much is read ahead already, or if earlier Reads may still change the
+// source (IBV_SEND_FENCE).
+func (q *QP) readAheadSend(wr *SendWR) {
+	q.SQ.setReadAhead(wr, newReadAhead(q, q.Client, wr.request(), wr.Length, wr.list))
+	if !q.Client.Space.Direct() && wr.Flags&abi.SendFence == 0 && q.Client.bytesAhead < MaxReadAhead/2 {
+		wr.ahead.Fill()
 	}
-	r.Hold()
-	return element{region: r, va: el.Addr, n: el.Length, bytes: r.Bytes(el.Addr, uint64(el.Length))}, true
 }

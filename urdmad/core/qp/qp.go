@@ -11,6 +11,17 @@ import (
 	"urdma/verbs/ring"
 )
 
+// RDMAConnectAccess are the access rights that a queue pair grants its peer until MODIFY_QP
+// changes them: those of rdma_cm connections.
+const RDMAConnectAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic
+
+const (
+	// MaxSGE is the largest number of scatter/gather elements in a work request.
+	MaxSGE = 32
+	// MaxMessage is the longest message, in bytes (RFC 5040 allows 2^32-1).
+	MaxMessage = 1 << 31
+)
+
 // Config holds the parameters of CREATE_QP; they stay constant.
 type Config struct {
 	Handle     uint32
@@ -111,44 +122,6 @@ func PrivateBytes(layout *abi.QPResponse) uint64 {
 	return uint64(layout.SQ.Entries) * perSlot
 }
 
-// Add adds q to the table and gives it a number. It keeps a number it already has, unless another
-// queue pair has that number.
-func (t *Table) Add(q *QP) {
-	q.t = t
-	for q.QPN == 0 || t.pairs[q.QPN] != nil || t.Elsewhere(q.QPN) {
-		q.QPN = t.rand.Uint32N(1<<24-3) + 2 // 0, 1 and 0xffffff are special in InfiniBand
-	}
-	t.pairs[q.QPN] = q
-	t.track(q)
-	t.use(q, 1)
-}
-
-// use adds by to the user counts of the objects that the queue pair uses.
-func (t *Table) use(q *QP, by int) {
-	for _, c := range []*CQ{q.SendCQ, q.RecvCQ} {
-		if c != nil {
-			c.users += by
-		}
-	}
-	if d := q.Domain; d != nil && by > 0 {
-		d.targets[q] = struct{}{}
-	} else if d != nil {
-		delete(d.targets, q)
-	}
-	q.RQ.share(by)
-}
-
-// Remove ends q's connection and removes q from the table.
-func (t *Table) Remove(q *QP) {
-	t.abandon(q)
-	q.removed = true
-	work.Into(&t.past, &q.Stats)
-	t.run.remove(q)
-	delete(t.pairs, q.QPN)
-	t.untrack(q)
-	t.use(q, -1)
-}
-
 // Table returns the table to which the queue pair was added.
 func (q *QP) Table() *Table { return q.t }
 
@@ -186,3 +159,6 @@ func (q *QP) releaseWork() {
 	q.jobs.forget(func(deferredRecv) bool { return true })
 	q.written = nil
 }
+
+// user returns the queue pair's identity for access checks of memory.
+func (q *QP) user() mem.User { return mem.User{PD: q.PD, Stream: q.QPN} }

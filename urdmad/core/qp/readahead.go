@@ -1,11 +1,5 @@
 package qp
 
-import (
-	"math"
-
-	"urdma/verbs/abi"
-)
-
 const (
 	// readAheadChunk is the number of bytes read at a time from a source on the fallback path.
 	// A segment does not cross the end of a chunk, so that a lost segment can be built
@@ -234,16 +228,6 @@ func (c *Client) stopWaiting(s *ReadAhead) {
 	c.wantReadAhead = c.wantReadAhead[:end]
 }
 
-// readAheadSend gives a work request its ReadAhead and starts reading, except if the worker reads
-// the memory itself, if much is read ahead already, or if earlier Reads may still change the
-// source (IBV_SEND_FENCE).
-func (q *QP) readAheadSend(wr *SendWR) {
-	q.SQ.setReadAhead(wr, newReadAhead(q, q.Client, wr.request(), wr.Length, wr.list))
-	if !q.Client.Space.Direct() && wr.Flags&abi.SendFence == 0 && q.Client.bytesAhead < MaxReadAhead/2 {
-		wr.ahead.Fill()
-	}
-}
-
 // fetchList reads len(buf) bytes at offset off of a work request's list, and then calls then.
 func (q *QP) fetchList(of request, list []element, off uint32, buf []byte, then func()) {
 	parts := 1 // keeps then from being called before all reads are requested
@@ -266,53 +250,5 @@ func (q *QP) fetchList(of request, list []element, off uint32, buf []byte, then 
 			return
 		}
 		off = 0
-	}
-}
-
-// Available reports whether the byte at off of the work request's source can be read now. If not,
-// it requests the byte.
-func (wr *SendWR) Available(off uint32) bool {
-	return wr.ahead == nil || wr.ahead.Need(off)
-}
-
-// Run returns how many bytes starting at off, at most limit, one segment carries.
-func (wr *SendWR) Run(off, limit uint32) uint32 {
-	if wr.ahead != nil && !wr.IsRead() {
-		return wr.ahead.Run(off, limit)
-	}
-	return min(limit, wr.Length-off)
-}
-
-// Consumed frees the chunks read ahead for bytes that were sent, for a carrier that never sends
-// them again.
-func (wr *SendWR) Consumed() {
-	if wr.ahead != nil {
-		wr.ahead.Acked(math.MaxUint64)
-	}
-}
-
-func (s *SendQueue) setReadAhead(wr *SendWR, v *ReadAhead) {
-	wr.ahead = v
-	s.readAheads++
-}
-
-func (s *SendQueue) dropReadAhead(wr *SendWR) {
-	if wr.ahead != nil {
-		wr.ahead.Drop()
-		wr.ahead = nil
-		s.readAheads--
-	}
-}
-
-// readAheadsAcked frees the chunks of outstanding work requests that the peer has acknowledged,
-// up to mark.
-func (s *SendQueue) readAheadsAcked(mark uint64) {
-	if s.readAheads == 0 {
-		return
-	}
-	for i := s.head; i != s.tail && i != s.next+1; i++ {
-		if v := s.At(i).ahead; v != nil {
-			v.Acked(mark)
-		}
 	}
 }

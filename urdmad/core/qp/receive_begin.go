@@ -6,34 +6,6 @@ import (
 	"urdma/verbs/abi"
 )
 
-// Receive is the receiving side of a queue pair. It holds the receive work request that an
-// arriving message fills, one at a time (arrive.go).
-type Receive struct {
-	q           *QP
-	from        *RecvQueue // queue that the receive was taken from
-	active      bool
-	interrupted bool // its message will not continue: the next message uses the receive
-	id          uint64
-	index       uint32 // in from
-	sges        []element
-	nsge        int
-	capacity    uint32
-	got         uint32
-}
-
-func (r *Receive) init(q *QP) {
-	r.q = q
-	r.sges = make([]element, max(q.RQ.maxSGE, 1))
-}
-
-// Active reports whether a message is being received, and how many of its bytes were scattered.
-func (r *Receive) Active() (active bool, got uint32) {
-	if !r.active || r.interrupted {
-		return false, 0
-	}
-	return true, r.got
-}
-
 // BeginReceive takes the receive work request for a message. If q is of type XRC_RECV, it comes
 // from the shared receive queue number srqn of the XRC domain, else from q's receive queue. A
 // receive with less room than atLeast bytes stays there.
@@ -141,6 +113,15 @@ func (r *Receive) wrong(status uint32, why reason.Number) {
 	r.fail(status, uint32(why))
 }
 
-// Interrupt drops the unfinished message, if there is one. The next message is placed in the same
-// receive, from the beginning.
-func (r *Receive) Interrupt() { r.interrupted = r.active }
+// FailNext takes the next receive of from and completes it with an error status, enum
+// ibv_wc_status, like an invalid receive.
+func (r *Receive) FailNext(from *RecvQueue, status uint32, why reason.Number) Verdict {
+	var rqe abi.RQE
+	i, ok := from.look(&rqe, nil)
+	if !ok {
+		return Verdict{Is: NoReceive}
+	}
+	r.begin(from, rqe.WRID, i)
+	r.wrong(status, why)
+	return Verdict{Is: BadReceive}
+}

@@ -196,3 +196,43 @@ func (r *RecvQueue) Posted() int {
 	}
 	return 0
 }
+
+// Receive is the receiving side of a queue pair. It holds the receive work request that an
+// arriving message fills, one at a time (arrive.go).
+type Receive struct {
+	q           *QP
+	from        *RecvQueue // queue that the receive was taken from
+	active      bool
+	interrupted bool // its message will not continue: the next message uses the receive
+	id          uint64
+	index       uint32 // in from
+	sges        []element
+	nsge        int
+	capacity    uint32
+	got         uint32
+}
+
+func (r *Receive) init(q *QP) {
+	r.q = q
+	r.sges = make([]element, max(q.RQ.maxSGE, 1))
+}
+
+// Active reports whether a message is being received, and how many of its bytes were scattered.
+func (r *Receive) Active() (active bool, got uint32) {
+	if !r.active || r.interrupted {
+		return false, 0
+	}
+	return true, r.got
+}
+
+// Interrupt drops the unfinished message, if there is one. The next message is placed in the same
+// receive, from the beginning.
+func (r *Receive) Interrupt() { r.interrupted = r.active }
+
+func (r *Receive) drop() {
+	for i := range r.sges[:r.nsge] {
+		r.sges[i].region.Release()
+		r.sges[i] = element{}
+	}
+	r.active, r.interrupted, r.nsge = false, false, 0
+}

@@ -53,3 +53,14 @@ func (q *QP) Refusal() Refusal {
 
 // PeerRefused records the peer's reason for refusing the oldest send.
 func (q *QP) PeerRefused(t Refusal) { q.found = Found{Refusal: t} }
+
+// PeerFound takes over the facts from a peer in this urdmad that refuses the oldest send. A peer
+// of another user passes only its Refusal.
+func (q *QP) PeerFound(peer *QP) {
+	if q.Client.User == "" || q.Client.User != peer.Client.User {
+		q.PeerRefused(peer.Refusal())
+	} else if peer.found.Is != Done || peer.found.Given != 0 {
+		q.found = peer.found
+		q.found.Peer = peer
+	}
+}

@@ -43,10 +43,3 @@ func (s *SendQueue) lastMark() uint64 {
 	}
 	return 0
 }
-
-// complete writes a completion of the queue pair, unless it is an error after SendLast.
-func (q *QP) complete(c *CQ, w *abi.CQE, solicited bool) {
-	if !q.leaving || w.Status == abi.StatusSuccess {
-		q.t.complete(c, w, solicited)
-	}
-}

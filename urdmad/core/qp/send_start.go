@@ -1,7 +1,5 @@
 package qp
 
-import "urdma/verbs/abi"
-
 // Ready carries out the local work requests at Next, and then reports whether the work request at
 // Next may be sent now. If so, its message begins.
 func (q *QP) Ready() bool {
@@ -34,16 +32,6 @@ func (s *SendQueue) ready() bool {
 	return true
 }
 
-func (s *SendQueue) mayStart(wr *SendWR) bool {
-	switch {
-	case s.draining:
-		return false
-	case wr.Flags&abi.SendFence != 0 && s.reads > 0:
-		return false // earlier Reads first (ibv_post_send(3); RFC 5040 section 5.5)
-	}
-	return !wr.IsRead() || s.reads < s.maxReads
-}
-
 func (s *SendQueue) start(wr *SendWR) {
 	wr.Started = true
 	switch {
@@ -74,10 +62,4 @@ func (s *SendQueue) Sent(n uint32, mark uint64, immediateApart bool) {
 	default:
 		s.advance()
 	}
-}
-
-// advance records that the work request at Next was handed to the carrier completely.
-func (s *SendQueue) advance() {
-	s.At(s.next).State = SendSent
-	s.next++
 }

@@ -2,20 +2,7 @@ package qp
 
 import (
 	"urdma/reason"
-	"urdma/urdmad/core/mem"
 	"urdma/verbs/abi"
-)
-
-// RDMAConnectAccess are the access rights that a queue pair grants its peer until MODIFY_QP
-// changes them: those of rdma_cm connections.
-const RDMAConnectAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic
-
-// Asynchronous events of a queue pair (ibv_get_async_event(3)).
-const (
-	EventFatal   = abi.EventQPFatal
-	EventRequest = abi.EventQPReqErr
-	EventAccess  = abi.EventQPAccessErr
-	EventDrained = abi.EventSQDrained
 )
 
 // State returns the state, enum ibv_qp_state.
@@ -111,15 +98,6 @@ func (q *QP) reset() {
 	q.found, q.wrong = Found{}, Element{}
 }
 
-// heardFrom is called when a message of the peer arrives. If the queue pair is still in RTR, its
-// program gets IBV_EVENT_COMM_EST once, and may then move to RTS (InfiniBand vol. 1).
-func (t *Table) heardFrom(q *QP) {
-	if q.state == abi.QPSRTR && !q.heard && q.Type != abi.QPTypeUD {
-		q.heard = true
-		t.SendAsync(q, abi.EventCommEst)
-	}
-}
-
 // Fail handles an error that belongs to no work request: the queue pair goes to the error state,
 // its connection ends, and the client gets an asynchronous event.
 func (q *QP) Fail(event uint32, why reason.Number) {
@@ -145,22 +123,3 @@ func (q *QP) FlushWithEvent(event uint32, why reason.Number) {
 	q.Flush(why)
 	q.t.SendAsync(q, event)
 }
-
-// SendAsync sends an asynchronous event, enum ibv_event_type, to the queue pair's programs.
-func (t *Table) SendAsync(q *QP, event uint32) {
-	if q.leaving {
-		return
-	}
-	t.tellAsync(q.Client, q.QPN, event)
-	ev := abi.AsyncEvent{EventType: event, Handle: q.Handle}
-	if q.Domain == nil {
-		t.send(q.Async, abi.Bytes(&ev))
-	}
-	for _, r := range q.References {
-		ev.Handle = r.Handle
-		t.send(r.Async, abi.Bytes(&ev))
-	}
-}
-
-// user returns the queue pair's identity for access checks of memory.
-func (q *QP) user() mem.User { return mem.User{PD: q.PD, Stream: q.QPN} }

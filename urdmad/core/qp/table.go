@@ -141,31 +141,48 @@ func (t *Table) Resume() {
 	}
 }
 
-// SendNow serves a queue pair out of its turn in line, and returns the number of pieces sent.
-func (t *Table) SendNow(q *QP) int {
-	t.Serving = q
-	n := t.transmit(q)
-	t.Serving = nil
-	return n
+// The work of a turn is limited over all queue pairs and per client, however many queue pairs have
+// something to send. Work is counted in bytes: those copied, and for other work the
+// number of bytes that could be copied in the same time, rounded up.
+const (
+	turnBudget   = 8 << 20
+	clientBudget = 2 << 20
+
+	pieceCost = 4096 // a packet, or a message within this urdmad
+	slotCost  = 512  // fetching or completing a work request
+	dropCost  = 128  // dropping a work request without completion
+	eventCost = 16 << 10
+	lookCost  = 256 // checking a target queue pair of an XRC domain
+)
+
+// fetchBudget is the largest number of slots of one queue that are taken from a client's ring in
+// a turn, so that a client that posts thousands at once does not delay the others.
+const fetchBudget = 256
+
+// Overspent reports whether the work done since the counter was at since has used up a turn's
+// budget.
+func (t *Table) Overspent(since int) bool { return t.spent-since >= turnBudget }
+
+// Spent returns the work done since the last Transmit, or so far in the present one.
+func (t *Table) Spent() int { return t.spent }
+
+// Spend adds work that the table does not see, in bytes.
+func (t *Table) Spend(bytes int) { t.spent += bytes }
+
+// send sends an event message.
+func (t *Table) send(to *events.Socket, msg []byte) {
+	t.spent += eventCost
+	t.Events.Send(to, msg)
 }
 
-// transmit sends for a queue pair, and returns the number of pieces sent.
-func (t *Table) transmit(q *QP) (n int) {
-	switch {
-	case q.state == abi.QPSErr || q.state == abi.QPSSQE:
-		q.flushPosted(fetchBudget)
-		return 1
-	case q.carrier == nil:
-		return 0
-	case q.SQ.oldestFailed():
-		q.completeSends()
-		return 1
-	}
-	if n = q.carryOutLocal(); n == fetchBudget { // also before a connection is established
-		t.Ready(q)
-	}
-	if q.carrier != nil {
-		n += q.carrier.Transmit()
-	}
-	return n
+// broken says whether an object is broken, and why: queue pairs that use it fail, except those added later.
+type broken struct {
+	at  uint64 // number of queue pairs added before it broke; 0: it is not broken
+	why reason.Number
+}
+
+// markBroken marks an object as broken.
+func (t *Table) markBroken(b *broken, why reason.Number) {
+	*b = broken{t.added, why}
+	t.unchecked = len(t.order)
 }
