@@ -29,14 +29,17 @@ func TestHostileClients(t *testing.T) {
 	if err != nil {
 		seed = rand.Uint64()
 	}
-	limit := 5 * time.Second
+	limit := 3 * time.Second
 	if os.Getenv("URDMA_LONG") != "" {
 		limit = 2 * time.Minute
 	}
 	full := lab.Loopback // the longest segments fill a frame only on loopback
 	full.MTU = 4096
-	for _, w := range []lab.Wire{full, lab.Memif, lab.Loopback.V6(), lab.Memif.V6(), lab.Loopback.WithWorkers(2),
-		lab.Memif.WithWorkers(2)} {
+	wires := []lab.Wire{full, lab.Memif, lab.Loopback.WithWorkers(2), lab.Memif.WithWorkers(2)}
+	if os.Getenv("URDMA_LONG") != "" { // no client sees more of IPv6 than its length; TestHostileNetwork has it
+		wires = append(wires, lab.Loopback.V6(), lab.Memif.V6())
+	}
+	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Logf("seed %d (URDMA_SEED sets one)", seed)
 			l, err := lab.New(build)

@@ -33,7 +33,7 @@ func length(t *testing.T) time.Duration {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 3 * time.Minute
 	}
-	return 15 * time.Second
+	return 8 * time.Second
 }
 
 func TestSoak(t *testing.T) {
