@@ -17,7 +17,7 @@ import (
 	"urdma/test/programtest"
 )
 
-// build makes the program, where every user can run it.
+// build makes the program in a place where every user can run it.
 func build(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -27,7 +27,7 @@ func build(t *testing.T) string {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("testdata: %d files, %v", len(files), err)
 	}
-	// Not t.TempDir: that is its user's alone. Not /tmp, which may have no direct I/O.
+	// Not t.TempDir, which only its user may enter, nor /tmp, which may have no direct I/O.
 	dir, err := os.MkdirTemp("/var/tmp", "urdma-writers")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func build(t *testing.T) string {
 	return programtest.Compile(t, filepath.Join(dir, "writers"), append(args, "-libverbs", "-lpthread", "-ldl")...)
 }
 
-// trial is a run of the program as a user, who has a urdmad of its own.
+// trial is a run of the program as a user, on that user's own urdmad.
 type trial struct {
 	uid     int
 	seconds int      // for all cells together
@@ -80,7 +80,7 @@ func (r trial) run(t *testing.T) {
 
 var cellLine = regexp.MustCompile(`(?m)^(good|WRONG|skipped) (\S+) \(seed.*$`)
 
-// report tells aloud what was wrong and what could not be tried.
+// report prints the errors, and the cases that could not be tried.
 func report(t *testing.T, out string) {
 	t.Helper()
 	from := 0
@@ -97,7 +97,7 @@ func report(t *testing.T, out string) {
 	t.Log(lab.Tail(out, 1))
 }
 
-// length is how long a trial takes: longer with URDMA_LONG=1.
+// length returns the duration of a trial: longer with URDMA_LONG=1.
 func length() (seconds int) {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 300
@@ -105,13 +105,13 @@ func length() (seconds int) {
 	return 15
 }
 
-// set gives a setting of the kernel another value as long as the test runs. What needs it is
-// skipped aloud where that is refused.
+// set gives a setting of the kernel another value for the time of the test. If that is refused, the parts that need
+// it are skipped with a message.
 func set(t *testing.T, path, value string) {
 	t.Helper()
 	before, err := os.ReadFile(path)
 	if err != nil || strings.TrimSpace(string(before)) != "0" || os.WriteFile(path, []byte(value), 0) != nil {
-		return // there is none, it is set, or it is not ours to set
+		return // it does not exist, has this value, or we may not set it
 	}
 	t.Cleanup(func() {
 		if err := os.WriteFile(path, before, 0); err != nil {
@@ -120,7 +120,7 @@ func set(t *testing.T, path, value string) {
 	})
 }
 
-// TestWriters: no byte is lost, whoever writes it.
+// TestWriters: no byte is lost, whichever way it is written.
 func TestWriters(t *testing.T) {
 	set(t, "/sys/kernel/mm/ksm/run", "1")
 	set(t, "/proc/sys/vm/nr_hugepages", "16")
@@ -134,7 +134,7 @@ func TestWritersOfAnOrdinaryUser(t *testing.T) {
 	trial{uid: lab.OrdinaryUID, seconds: length()}.run(t)
 }
 
-// TestWritersSharedMalloc: what malloc gives lies in memory that urdmad maps.
+// TestWritersSharedMalloc: malloc returns memory that urdmad maps.
 func TestWritersSharedMalloc(t *testing.T) {
 	for _, kind := range []string{"malloc", "aligned"} {
 		t.Run(kind, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestWritersSharedMalloc(t *testing.T) {
 	}
 }
 
-// TestEachWriterNotices: where pages are moved under the program, each cell finds it; it
-// ends as soon as it has, or after half a minute.
+// TestEachWriterNotices: if pages are moved under the program, each case notices it. A case ends as soon as it has,
+// or after half a minute.
 func TestEachWriterNotices(t *testing.T) {
 	trial{uid: os.Getuid(), seconds: 30 * cells(t), program: []string{"--fault"}}.run(t)
 }
@@ -171,7 +171,7 @@ func cells(t *testing.T) (n int) {
 	return n
 }
 
-// TestTable holds docs/VERBS.md's table to the ways there are.
+// TestTable: the table in docs/VERBS.md has exactly the ways that the program tries.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/VERBS.md")
 	if err != nil {
