@@ -30,8 +30,8 @@ for program in podman crun umoci debootstrap unshare nsenter ip; do
 done
 [ -n "$(debian_sources)" ] || skip "this machine is no Debian, so it knows no mirror"
 
-# engine ARGUMENT...: podman with a store of its own. It wants cgroups of version
-# 2 alone, which a machine that has both gets in a mount namespace.
+# engine ARGUMENT...: podman with its own store. It needs only cgroups of version 2; a machine with both versions gets
+# that in a mount namespace.
 storage=overlay
 engine() {
 	local run='exec podman --runtime crun --root "$0/store" --runroot "$0/run" --cgroup-manager cgroupfs --storage-driver "$@"'
@@ -41,9 +41,9 @@ engine() {
 		unshare --mount --propagation private sh -c "mount -t tmpfs none /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && $run" "$work" $storage "$@"
 	fi
 }
-# Where there is no overlay, as within a container, each layer is a copy.
+# Without overlayfs, as in a container, each layer is a copy.
 engine info >/dev/null 2>&1 || { rm -rf "$work/store" "$work/run"; storage=vfs; }
-# podman raises limits, which not every machine's root may.
+# podman raises limits, which the machine's root may not be allowed to.
 limits="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 contain() { engine run --cgroups disabled $limits --cap-drop all --security-opt no-new-privileges "$@"; }
 
@@ -59,7 +59,7 @@ build -t localhost/urdma-package "$work/package"
 build -t localhost/urdmad --build-arg BASE=localhost/debian --build-arg PACKAGE=localhost/urdma-package -f "$here/packaging/container/Containerfile" "$here"
 build -t localhost/rdma-programs --build-arg BASE=localhost/debian -f "$here/packaging/container/Containerfile.program" "$here"
 
-# Two networks on one cable; each container's way out leads to the other.
+# Two networks on one cable; each container's default route leads to the other.
 unshare --net sleep 3600 & a=$!
 unshare --net sleep 3600 & b=$!
 holders="$a $b"
@@ -102,7 +102,7 @@ done
 program b rping -c -a 10.66.0.1 -C 10 -v
 wait $server || { cat "$work/server.log"; exit 1; }
 echo "== CDI"
-# A urdmad of the host, and a container that asks for nothing but the device.
+# A urdmad on the host, and a container that requests only the device.
 bin=$here/build/deb/bin
 mkdir -p /var/run/cdi
 echo '{ "ports": [ { "vdev": "loopback", "ipv4_address": "198.18.0.1/24" } ], "socket": "'"$work"'/host/urdmad.sock", "socket_group": "4100" }' >"$work/urdma.json"
@@ -121,7 +121,7 @@ wait $server || { cat "$work/device.log"; exit 1; }
 echo "== read-only, the image of a release"
 SOURCE_DATE_EPOCH=0 "$here/packaging/image" "$work/package/urdma.deb" "$work/urdmad.oci.tar" >/dev/null 2>"$work/image.log" || { tail -5 "$work/image.log"; exit 1; }
 engine load -i "$work/urdmad.oci.tar"
-# podman's /run is a sticky tmpfs there, and the volume's directory socket_group's to write.
+# podman's /run is a sticky tmpfs there, and members of socket_group may write to the volume's directory.
 sed 's|"[^"]*urdmad.sock"|"/run/rdma/urdmad.sock"|' "$work/urdma.json" >"$work/urdma-c.json"
 chmod 644 "$work/urdma-c.json"
 contain -d --name c --read-only --network none -v rdma-c:/run/rdma -v "$work/urdma-c.json:/etc/urdma/urdma.json:ro" localhost/urdmad >/dev/null

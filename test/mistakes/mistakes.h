@@ -1,7 +1,7 @@
 /*
- * mistakes.h - what each program of this folder begins with: two queue pairs of one
- * process that are connected to each other. Each program makes one mistake of those that
- * programs are often seen to make; docs/debugging.md says what urdma has to say of it.
+ * mistakes.h - the beginning of each program of this folder: two queue pairs of one process
+ * that are connected to each other. Each program makes one frequent mistake; docs/debugging.md
+ * has urdma's message about it.
  */
 #ifndef MISTAKES_H
 #define MISTAKES_H

@@ -10,7 +10,7 @@
 # shellcheck disable=SC2154
 skip() { echo "SKIP: $*"; exit 77; }
 
-# be_machine ROOT: makes the root a machine's and becomes its init.
+# be_machine ROOT: turns the root into a machine and becomes its init.
 be_machine() {
 	local root=$1 name major minor
 	mount --bind "$root" "$root"
@@ -39,7 +39,7 @@ be_machine() {
 	exec env -i container=urdma-test PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /lib/systemd/systemd --show-status=no
 }
 
-# able_to_boot: skips where this machine cannot do what follows.
+# able_to_boot: skips the test if this machine can't boot one.
 able_to_boot() {
 	local program
 	[ "$(id -u)" = 0 ] || skip "root is needed, to install and boot a fresh Debian"
@@ -54,8 +54,8 @@ able_to_boot() {
 
 # ---- installing ----
 
-# debian_sources: where this machine gets its Debian from, security updates
-# included, as lines for sources.list of the suite.
+# debian_sources: prints this machine's sources of Debian packages, including security updates, as lines for
+# sources.list of the suite.
 debian_sources() {
 	local format='$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' here
 	here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -64,8 +64,7 @@ debian_sources() {
 			'$1 == "Debian" && $2 ~ /^http/ && sub("^" here, suite, $3) { print "deb", $2, $3, $4 }' | sort -u
 }
 
-# as_here: apt of the fresh Debian is to fetch as that of this machine does:
-# sources, settings such as proxies, certificates, names.
+# as_here: gives the fresh Debian this machine's settings of apt (sources, proxies), certificates and name servers.
 as_here() {
 	local sources certificates=/etc/ssl/certs/ca-certificates.crt
 	sources=$(debian_sources)
@@ -75,8 +74,7 @@ as_here() {
 	cp /etc/resolv.conf "$root/etc/resolv.conf"
 }
 
-# fresh PACKAGE,... [KEEP]: makes the root. KEEP is a directory to copy it from
-# the next time.
+# fresh PACKAGE,... [KEEP]: makes the root. KEEP is a directory that keeps a copy for the next time.
 fresh() {
 	local into=${2:-$root} http_proxy=${http_proxy:-} mirror
 	if [ ! -e "$into/etc/fresh" ]; then
@@ -96,7 +94,7 @@ fresh() {
 	in_root apt-get -q -o APT::Update::Error-Mode=any update >"$work/apt.log" 2>&1 || skip "apt-get update: $(tail -1 "$work/apt.log")"
 }
 
-# in_root COMMAND...: before it is booted, and with a network.
+# in_root COMMAND...: runs it before the boot, with a network.
 in_root() {
 	unshare --mount --propagation private sh -c 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$@"' \
 		"$root" "$root" env DEBIAN_FRONTEND=noninteractive "$@"

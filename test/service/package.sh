@@ -12,7 +12,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/test/service/fresh.sh"
-typed= # file with what bob's shell said last
+typed= # file with the last output in bob's shell
 steps=0
 pass() { steps=$((steps + 1)); echo "ok $steps - $*"; }
 fail() {
@@ -47,8 +47,8 @@ done < <(awk '/^## /{ ours = $0 == "## From a checkout to a running service" } o
 [ ${#walk[@]} -gt 0 ] || fail "docs/service.md has no lines of code below \"From a checkout …\""
 line_of() { printf '%s\n' "${walk[@]}" | grep "^$1" || fail "docs/service.md has no line that begins with \"$1\""; }
 
-# types LINE: into bob's shell. What it prints goes to $typed, what a program in
-# the background prints as well; returns the line's status.
+# types LINE: into bob's shell. Its output, and that of programs in the background, goes to $typed. Returns the line's
+# status.
 lines=0
 types() {
 	lines=$((lines + 1))
@@ -63,7 +63,7 @@ bob_status() { [[ $(bobs StatusText) == *"$1"* ]]; }
 bob_shows() { [ "$(as bob urdma show "$1" 2>/dev/null | grep -c "$2")" = "$3" ]; }
 journal_of_bob() { inside journalctl -q --no-pager _UID="$(inside id -u bob)" "${@:2}" | grep -F -- "$1" >/dev/null; }
 
-# step LINE: types it, and checks what is its alone.
+# step LINE: types it, and makes the checks for this line.
 did=
 step() {
 	local line=$1 want
@@ -155,7 +155,7 @@ if [ -z "$deb" ]; then
 fi
 deb=$(realpath "$deb")
 
-# ping USER: rping with itself, by whichever urdmad it finds.
+# ping USER: rping with itself, on the urdmad that it finds.
 ping() {
 	as "$1" urdma exec -- rping -s -a 198.18.0.1 -C 10 >"$work/server.out" 2>&1 &
 	local server=$! i
@@ -172,10 +172,10 @@ for name in alice bob; do
 	in_root useradd --create-home --shell /bin/bash $name
 done
 echo 'bob ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/bob"
-echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/90yes" # who types would say so
+echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/90yes" # a person would answer so
 in_root setpriv --reuid bob --regid bob --clear-groups mkdir -p /home/bob/checkout/build /home/bob/typed
 cp "$deb" "$root/home/bob/checkout/build/"
-# What it depends on, while there is a network: it boots without one.
+# Its dependencies, while there is a network: the booted machine has none.
 install=$(line_of "sudo apt-get install")
 in_root bash -c "cd /home/bob/checkout && ${install#sudo } --download-only" >"$work/apt.log" 2>&1 ||
 	{ tail -20 "$work/apt.log"; fail "fetching what the package depends on"; }
@@ -280,7 +280,7 @@ inside systemctl stop urdmad.socket urdmad.service || fail "stop"
 inside env DEBIAN_FRONTEND=noninteractive apt-get purge -q urdma >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log"; fail "purge"; }
 inside getent passwd urdma >/dev/null && fail "user urdma is left"
 inside getent group urdma-nic >/dev/null && fail "group urdma-nic is left"
-# What users have at home is theirs.
+# Files in users' home directories stay.
 inside find / -xdev -name '*urdma*' -not -path '/proc/*' -not -path '/sys/*' -not -path '/home/*' -not -path '/var/log/*' >"$work/left"
 [ ! -s "$work/left" ] || { cat "$work/left"; fail "the purge left these"; }
 pass "the package purges, and leaves nothing"

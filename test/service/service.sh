@@ -33,7 +33,7 @@ if [ -z "${URDMA_SERVICE_INSIDE:-}" ]; then
 	chmod 755 "$work"
 	status=0
 	URDMA_SERVICE_INSIDE=$work unshare --mount --cgroup --pid --fork --mount-proc --kill-child --propagation private "$0" "$build" || status=$?
-	# What ran is gone with its pid namespace; its control groups are empty.
+	# All processes are gone with their pid namespace; its control groups are empty.
 	mkdir "$work/cgroup"
 	mount -t cgroup2 cgroup2 "$work/cgroup"
 	find "$work/cgroup" -depth -type d '(' -path "$work/cgroup*/${work##*/}" -o -path "$work/cgroup*/${work##*/}/*" ')' -exec rmdir {} ';' 2>/dev/null || true
@@ -42,7 +42,7 @@ if [ -z "${URDMA_SERVICE_INSIDE:-}" ]; then
 	exit $status
 fi
 
-# ---- inside: first process of a pid namespace, everything ends with us ----
+# ---- inside: first process of a pid namespace, in which everything ends with us ----
 work=$URDMA_SERVICE_INSIDE
 unset URDMA_SERVICE_INSIDE
 group=/sys/fs/cgroup/${work##*/}
@@ -65,8 +65,7 @@ prepare() {
 		USERUNITDIR=$units SYSTEMUNITDIR=$work/usr/lib/systemd/system SYSUSERSDIR=$work/usr/lib/sysusers.d \
 		UDEVRULESDIR=$work/usr/lib/udev/rules.d \
 		"$here/packaging/install" >/dev/null
-	# A watchdog that a test can wait for, and a pause in which to see what
-	# it did.
+	# A watchdog with a time that suits a test, and a pause in which to see its effect.
 	mkdir -p "$units/urdmad.service.d"
 	printf '[Service]\nWatchdogSec=4\nTimeoutAbortSec=3\nRestartSec=3\n' >"$units/urdmad.service.d/test.conf"
 	chown -R $user "$XDG_RUNTIME_DIR" "$HOME" "$group"
@@ -78,8 +77,7 @@ ctl() { as_user systemctl --user --no-pager "$@"; }
 show() { ctl show --property="$1" --value urdmad.service; }
 journal() { journalctl -q --no-pager -D "/run/log/journal" _UID="$(id -u $user)" "$@"; }
 urdma() { as_user "$work/usr/bin/urdma" "$@"; }
-# background OUT PROGRAM...: on urdmad; $! is the program itself, since each of
-# these becomes the next.
+# background OUT PROGRAM...: runs it on urdmad; $! is the program itself, since each of these becomes the next.
 background() {
 	local out=$1
 	shift
@@ -128,7 +126,7 @@ config() {
 rping_once() {
 	background "$work/server.out" rping -s -a 198.18.0.1 -p 9999 -C 20 -v
 	local server=$! status=0 i
-	# The server starts urdmad, which a client must not race: it asks again.
+	# The server starts urdmad. The client must not be faster, so it tries again.
 	for ((i = 0; i < 100; i++)); do
 		if urdma exec -- timeout 20 rping -c -a 198.18.0.1 -p 9999 -C 20 -v >"$work/client.out" 2>&1; then
 			status=0

@@ -22,7 +22,7 @@ apt-get $options update
 release=$(apt-cache $options depends linux-image-amd64 | sed -n 's/.*Depends: linux-image-\([0-9][^ ]*\)$/\1/p' | head -1)
 version=${release%%-*}
 version=${version%.*}
-# What the packages of the first line depend on comes too.
+# With the dependencies of the packages in the first line.
 apt-get $options -y -d --no-install-recommends install $programs
 (cd "$dir/cache/archives" && apt-get $options download "linux-image-$release" "linux-headers-$release" \
 	"linux-headers-${release%-amd64}-common" "linux-source-$version" "linux-kbuild-$version")
@@ -38,12 +38,12 @@ for package in "$dir"/cache/archives/*.deb; do
 			tar -x -C "$work/kernel" --strip-components=4 --wildcards '*/drivers/infiniband/sw/siw/*'
 		;;
 	linux-*) dpkg -x "$package" "$work/kernel" ;;
-	*perl* | *python* | dpkg_* | apt_* | debconf*) ;; # of packages' scripts
+	*perl* | *python* | dpkg_* | apt_* | debconf*) ;; # libraries for packages' scripts
 	*) dpkg -x "$package" "$work/root" ;;
 	esac
 done
 
-# Debian's kernels leave siw out. Its constants become parameters of the module.
+# Debian's kernels lack siw. Its constants become parameters of the module.
 headers=$work/kernel/usr/src/linux-headers-$release
 ln -sfn "../usr/lib/linux-kbuild-$version" "$work/kernel/lib/linux-kbuild-$version"
 sed -i "s#/usr/src/#$work/kernel/usr/src/#" "$headers/Makefile"

@@ -10,7 +10,7 @@ chmod 755 "$root"
 trap 'rm -rf "$root"' EXIT
 libraries=/usr/lib/$(gcc -print-multiarch)
 
-# put LIBRARY: the file, and what leads to it.
+# put LIBRARY: the file, and the links that lead to it.
 put() {
 	real=$(readlink -f "$1")
 	mkdir -p "$root${real%/*}" "$root$libraries"
