@@ -4,22 +4,10 @@ import (
 	"errors"
 
 	"urdma/urdmad/core/qp"
-	"urdma/verbs/abi"
-	"urdma/verbs/ring"
 )
 
 // ErrNoDoorbell reports that all doorbells of a client are in use.
 var ErrNoDoorbell = errors.New("engine: the client has used up its 4096 doorbells")
-
-// Client is one process, as the poll loop sees it: its queue pairs and its doorbells.
-type Client struct {
-	qp.Client
-
-	bells  ring.ServerBells
-	byBell [abi.NumDoorbells]*qp.QP
-	nextDB int
-	faulty bool
-}
 
 // AddClient adds a client. The engine polls its doorbells from now on.
 func (e *Engine) AddClient(c *Client, doorbells []byte) {

@@ -3,11 +3,14 @@ package engine
 import (
 	"cmp"
 	crypto "crypto/rand"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"runtime/debug"
 
 	"urdma/dpdk/port"
+	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/mailbox"
@@ -19,6 +22,8 @@ import (
 	"urdma/urdmad/core/roce"
 	"urdma/urdmad/core/samehost"
 	"urdma/urdmad/core/trp"
+	"urdma/verbs/abi"
+	"urdma/verbs/ring"
 	"urdma/wire"
 )
 
@@ -77,6 +82,16 @@ type ifPort struct {
 
 	socket *mpa.Watched // datagram socket of a port over TCP, once it has been watched while asleep; else nil
 	recent bool         // something was received or sent since the port was last idle
+}
+
+// Client is one process, as the poll loop sees it: its queue pairs and its doorbells.
+type Client struct {
+	qp.Client
+
+	bells  ring.ServerBells
+	byBell [abi.NumDoorbells]*qp.QP
+	nextDB int
+	faulty bool
 }
 
 // Stats has the counters of the poll loop.
@@ -246,3 +261,39 @@ func (e *Engine) Core() int { return int(int32(e.core)) }
 // Do queues fn to run on the worker's thread and returns at once. The caller must wake the
 // worker.
 func (e *Engine) Do(fn func()) { e.calls.Put(fn) }
+
+// endFaulty fails a client's queue pairs and tells its owner once, who then removes it.
+func (e *Engine) endFaulty(c *Client, why reason.Number, err error) {
+	e.QPs.FailClient(&c.Client, why)
+	if c.faulty {
+		return
+	}
+	c.faulty = true
+	e.log.Error("closing a client", "client", c.Name, "error", err)
+	if c.Fault != nil {
+		c.Fault(err)
+	}
+}
+
+// containPanic ends the client that is being served, if the panic concerns that client alone, and reports whether it
+// does. fault.Guard calls it while the stack of the panic is still there. A panic in here ends the process.
+func (e *Engine) containPanic(value any) bool {
+	q := e.QPs.Serving
+	if q == nil || !inClientState() {
+		return false
+	}
+	for _, c := range e.clients {
+		if &c.Client == q.Client {
+			e.QPs.Serving = nil
+			e.Stats.Panics++
+			e.log.Error("a bug of urdmad: please report it", "client", c.Name, "qpn", q.QPN, "panic", value,
+				"stack", string(debug.Stack()))
+			q.Fail(qp.EventFatal, reason.Bug)
+			e.endFaulty(c, reason.Bug, errBug)
+			return true
+		}
+	}
+	return false
+}
+
+var errBug = errors.New("engine: urdmad met a bug of its own while it served the client")

@@ -193,19 +193,6 @@ func (e *Engine) faulted(addr uintptr) {
 	panic(fmt.Sprintf("engine: fault at %#x, which is no client's memory", addr))
 }
 
-// endFaulty fails a client's queue pairs and tells its owner once, who then removes it.
-func (e *Engine) endFaulty(c *Client, why reason.Number, err error) {
-	e.QPs.FailClient(&c.Client, why)
-	if c.faulty {
-		return
-	}
-	c.faulty = true
-	e.log.Error("closing a client", "client", c.Name, "error", err)
-	if c.Fault != nil {
-		c.Fault(err)
-	}
-}
-
 var errClientMemory = errors.New("engine: client memory cannot be accessed")
 
 // PrepareSleep tells clients that posts must use the kick socket from now on, and arms the ports'

@@ -1,13 +1,8 @@
 package engine
 
 import (
-	"errors"
 	"runtime"
-	"runtime/debug"
 	"strings"
-
-	"urdma/reason"
-	"urdma/urdmad/core/qp"
 )
 
 // This file decides whether a panic, which is a bug of urdmad, ends the process or only the client that was being
@@ -27,29 +22,6 @@ var perClient = map[string]bool{
 var ofWorker = []string{"(*runQueue).", "(*bufferPool).", "(*chunkPool).", "(*pool)."}
 
 const core = "urdma/urdmad/core/"
-
-// containPanic ends the client that is being served, if the panic concerns that client alone, and reports whether it
-// does. fault.Guard calls it while the stack of the panic is still there. A panic in here ends the process.
-func (e *Engine) containPanic(value any) bool {
-	q := e.QPs.Serving
-	if q == nil || !inClientState() {
-		return false
-	}
-	for _, c := range e.clients {
-		if &c.Client == q.Client {
-			e.QPs.Serving = nil
-			e.Stats.Panics++
-			e.log.Error("a bug of urdmad: please report it", "client", c.Name, "qpn", q.QPN, "panic", value,
-				"stack", string(debug.Stack()))
-			q.Fail(qp.EventFatal, reason.Bug)
-			e.endFaulty(c, reason.Bug, errBug)
-			return true
-		}
-	}
-	return false
-}
-
-var errBug = errors.New("engine: urdmad met a bug of its own while it served the client")
 
 // inClientState reports whether the innermost function of the core or of wire on the stack, which has panicked or has
 // called what has, works on the state of one client.
