@@ -31,8 +31,8 @@ func libraries(t *testing.T) (root string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	root = filepath.Join(dir, "root")
-	if out, err := exec.Command("../../packaging/unpack", "arm64", root, "libdpdk-dev", "libibverbs-dev", "librdmacm-dev",
-		"libc6-dev").CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../packaging/unpack", "bookworm", "arm64", root, "libdpdk-dev", "libibverbs-dev",
+		"librdmacm-dev", "libc6-dev").CombinedOutput(); err != nil {
 		t.Skipf("Debian's packages for arm64 can't be had: %v\n%s", err, tail(string(out)))
 	}
 	return root
@@ -66,7 +66,7 @@ var units = []string{"wire", "counters", "schema", "inspect", "config", "systemd
 // slow, and qemu keeps some megabytes of each simulated world, so 50,000 of them used up all memory.
 func TestUnits(t *testing.T) {
 	root := libraries(t)
-	args := []string{root, ".ci/go", "test", "-count=1", "-timeout=2h", "-p=1", "-exec",
+	args := []string{"arm64", root, ".ci/go", "test", "-count=1", "-timeout=2h", "-p=1", "-exec",
 		fmt.Sprintf("%s -L %s", emulator, root), "-skip", strings.Join(left, "|")}
 	for _, u := range units {
 		args = append(args, "./"+u)

@@ -119,7 +119,7 @@ done
 device -c -a 198.18.0.1 -C 10 -v
 wait $server || { cat "$work/device.log"; exit 1; }
 echo "== read-only, the image of a release"
-SOURCE_DATE_EPOCH=0 "$here/packaging/image" "$work/package/urdma.deb" "$work/urdmad.oci.tar" >/dev/null 2>"$work/image.log" || { tail -5 "$work/image.log"; exit 1; }
+SOURCE_DATE_EPOCH=0 "$here/packaging/image" "$suite" "$work/package/urdma.deb" "$work/urdmad.oci.tar" >/dev/null 2>"$work/image.log" || { tail -5 "$work/image.log"; exit 1; }
 engine load -i "$work/urdmad.oci.tar"
 # podman's /run is a sticky tmpfs there, and members of socket_group may write to the volume's directory.
 sed 's|"[^"]*urdmad.sock"|"/run/rdma/urdmad.sock"|' "$work/urdma.json" >"$work/urdma-c.json"

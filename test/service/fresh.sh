@@ -54,15 +54,8 @@ able_to_boot() {
 
 # ---- installing ----
 
-# debian_sources: prints this machine's sources of Debian packages, including security updates, as lines for
-# sources.list of the suite.
-debian_sources() {
-	local format='$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' here
-	here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-	apt-get indextargets --format "$format" 'Identifier: Packages' 2>/dev/null |
-		awk -v here="$here" -v suite="${suite:-bookworm}" \
-			'$1 == "Debian" && $2 ~ /^http/ && sub("^" here, suite, $3) { print "deb", $2, $3, $4 }' | sort -u
-}
+# debian_sources: of the suite.
+debian_sources() { "$here/packaging/sources" "${suite:-bookworm}"; }
 
 # as_here: gives the fresh Debian this machine's settings of apt (sources, proxies), certificates and name servers.
 as_here() {
