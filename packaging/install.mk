@@ -27,10 +27,10 @@ deb:
 	@$(MAKE) --no-print-directory library
 	@GO='$(abspath $(GO))' VERSION='$(VERSION)' DEBVERSION='$(DEBVERSION)' MAKE='$(MAKE)' packaging/deb
 
-# build/release: see packaging/release.
+# build/release: see packaging/release. KEY is a key of gpg, to sign it.
 release:
 	@.ci/deps release
-	@GO='$(abspath $(GO))' RELEASE='$(RELEASE)' MAKE='$(MAKE)' packaging/release
+	@KEY='$(KEY)' GO='$(abspath $(GO))' RELEASE='$(RELEASE)' MAKE='$(MAKE)' packaging/release
 
 # DEB is a package to test instead of one built now, KEEP a directory for the fresh Debian. If the test is not
 # possible, the script prints the reason and exits with 77.

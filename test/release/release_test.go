@@ -26,22 +26,40 @@ func must(t *testing.T, dir string, argv ...string) string {
 func made(t *testing.T, dir string) (release, sums string) {
 	t.Helper()
 	must(t, "../..", "git", "-c", "safe.directory=*", "clone", "-q", "--no-hardlinks", ".", dir)
-	must(t, dir, "make", "release")
+	must(t, dir, "make", "release", "KEY=urdma-test")
 	release = filepath.Join(dir, "build", "release")
 	return release, must(t, release, "sh", "-c", "find . -type f | LC_ALL=C sort | xargs sha256sum")
 }
 
-// TestRelease makes a release twice, in directories with names of different lengths, and runs the programs of its
-// image for arm64.
+// key makes a key that signs releases. It is older than any commit, as a releaser's is.
+func key(t *testing.T) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gpg") // gpg's sockets want a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GNUPGHOME", dir)
+	t.Cleanup(func() {
+		_ = exec.Command("gpgconf", "--kill", "gpg-agent").Run() // it may have ended
+		os.RemoveAll(dir)
+	})
+	must(t, dir, "gpg", "--batch", "--passphrase", "", "--faked-system-time", "20260101T000000!", "--quick-gen-key",
+		"urdma-test", "ed25519", "sign", "never")
+}
+
+// TestRelease makes a release twice, in directories of different names and lengths, and
+// runs the programs of its image for arm64.
 func TestRelease(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("SKIPPED: builds a release twice; a long test (URDMA_LONG=1)")
 	}
-	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian", "umoci", "aarch64-linux-gnu-gcc", emulator} {
+	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian", "umoci", "aarch64-linux-gnu-gcc", "gpg", "apt-ftparchive",
+		emulator} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("SKIPPED: %v; .ci/deps long", err)
 		}
 	}
+	key(t)
 	first, sums := made(t, filepath.Join(t.TempDir(), "a"))
 	t.Run("arm64", func(t *testing.T) { programs(t, first) })
 	_, again := made(t, filepath.Join(t.TempDir(), "another", "place"))
@@ -49,12 +67,14 @@ func TestRelease(t *testing.T) {
 		t.Errorf("made twice, a release differs:\n%s\n%s", sums, again)
 	}
 	for _, kind := range []string{"0.tar.xz", "-linux-amd64.tar.xz", "-linux-arm64.tar.xz", "+deb12_amd64.deb",
-		"+deb12_arm64.deb", "+deb13_amd64.deb", "+deb13_arm64.deb", "-amd64.oci.tar", "-arm64.oci.tar", ".sbom.json"} {
+		"+deb12_arm64.deb", "+deb13_amd64.deb", "+deb13_arm64.deb", "-amd64.oci.tar", "-arm64.oci.tar", ".sbom.json",
+		"SHA256SUMS.asc", "apt/dists/bookworm/InRelease", "apt/dists/trixie/main/binary-arm64/Packages.xz"} {
 		if !strings.Contains(sums, kind+"\n") {
 			t.Errorf("no %s in\n%s", kind, sums)
 		}
 	}
 	must(t, first, "sha256sum", "-c", "SHA256SUMS")
+	must(t, first, "gpg", "--verify", "SHA256SUMS.asc", "SHA256SUMS")
 	checkSBOM(t, first)
 	debs, err := filepath.Glob(filepath.Join(first, "*.deb"))
 	if err != nil || len(debs) != 4 {
