@@ -1,4 +1,5 @@
 // Package release holds the test of packaging/release: the same bytes from two places,
-// packages that Debian's lintian finds no errors in, and programs for arm64 that run
-// under qemu's user emulation. It takes minutes and downloads, so it runs with URDMA_LONG=1.
+// packages that Debian's lintian finds no errors in, programs for arm64 that run under
+// qemu's user emulation, and fresh Debians that install it (fresh.sh). It takes minutes
+// and downloads, so it runs with URDMA_LONG=1.
 package release

@@ -53,8 +53,8 @@ func TestRelease(t *testing.T) {
 	if os.Getenv("URDMA_LONG") == "" {
 		t.Skip("SKIPPED: builds a release twice; a long test (URDMA_LONG=1)")
 	}
-	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian", "umoci", "aarch64-linux-gnu-gcc", "gpg", "apt-ftparchive",
-		emulator} {
+	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian", "umoci", "aarch64-linux-gnu-gcc", "gpg",
+		"apt-ftparchive", emulator} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("SKIPPED: %v; .ci/deps long", err)
 		}
@@ -62,6 +62,7 @@ func TestRelease(t *testing.T) {
 	key(t)
 	first, sums := made(t, filepath.Join(t.TempDir(), "a"))
 	t.Run("arm64", func(t *testing.T) { programs(t, first) })
+	t.Run("installed", func(t *testing.T) { installed(t, first) })
 	_, again := made(t, filepath.Join(t.TempDir(), "another", "place"))
 	if sums != again {
 		t.Errorf("made twice, a release differs:\n%s\n%s", sums, again)

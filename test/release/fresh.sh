@@ -1,0 +1,55 @@
+#!/bin/bash
+# Has a fresh Debian get urdma in every way that the documentation names, from a release
+# that is served at ADDRESS as GitHub and any web server would, and run programs on it.
+#
+#   test/release/fresh.sh SUITE ADDRESS JOB [KEEP]
+#
+# JOB is the program of test/container/manifests/job; KEEP a directory for the fresh
+# Debian, to start from the next time. bob may use sudo, eve may not.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+suite=$1 address=$2
+. "$here/test/service/fresh.sh"
+work=$(mktemp -d)
+root=$work/root
+trap leave_fresh EXIT
+[ "$(id -u)" = 0 ] || skip "root is needed, to install a fresh Debian"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed"
+[ -n "$(debian_sources)" ] || skip "this machine is no Debian, so it knows no mirror"
+fresh sudo,curl,ca-certificates,xz-utils,rdmacm-utils,ibverbs-utils,perftest "${4:-}"
+in_root sh -c 'useradd -m bob; useradd -m eve; echo "bob ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/bob'
+mkdir "$root/urdma" "$root/job"
+(cd "$here" && tar c action.yml Makefile packaging) | tar x -C "$root/urdma"
+cp "$3" "$here"/examples/ci/*.yml "$here/test/release/testdata/github.yml" "$root/job/"
+
+# as USER NAME=VALUE... COMMAND...
+as() {
+	in_root setpriv --reuid "$1" --regid "$1" --init-groups env --chdir=/ HOME="/home/$1" USER="$1" URDMA_SERVER="$address" \
+		"${@:2}" 2>&1 | tee "$work/said"
+}
+says() { grep -F -- "$1" "$work/said" >/dev/null || { echo "FAILED: it does not say: $1"; exit 1; }; }
+# lines HEADING: the block of docs/container.md below it, with the address.
+lines() {
+	awk -v heading="$1" '/^## /{ ours = $0 == "## " heading } ours && /^```/{ block = !block; next } ours && block' "$here/docs/container.md" |
+		sed "s|ADDRESS|$address/apt|; s|RELEASE|$address/OWNER/urdma/releases/download/v0.1.0|"
+}
+pings() { says 'ping data: rdma-ping-9'; echo "ok - $suite: $*"; }
+
+as eve bash -ec "cd; $(lines 'Without root')"
+pings "eve, without root"
+elsewhere=$(in_root find / -xdev -type f -user eve -newer /etc/sudoers.d/bob -not -path '/home/eve/.local*' -not -path '/home/eve/urdma-*')
+[ -z "$elsewhere" ] || { echo "FAILED: $elsewhere is outside ~/.local"; exit 1; }
+as eve INSTALL=tarball FROM= /job/job /job/github.yml /urdma
+says 'BW average'
+pings "the action, without root"
+as bob /job/job /job/github-actions.yml /urdma
+pings "the example for GitHub, with sudo"
+as root HOME=/root URDMA_RELEASE="$address/OWNER/urdma/releases/download/v0.1.0" sh -c 'cd && /job/job /job/gitlab-ci.yml'
+pings "the example for GitLab"
+as bob bash -ec "cd; $(lines 'Debian packages')"
+pings "the apt repository, with sudo"
+in_root apt-get purge -q -y urdma >/dev/null
+in_root rm /etc/apt/sources.list.d/urdma.list /etc/apt/keyrings/urdma.asc
+as bob INSTALL=apt FROM="$address/apt" /job/job /job/github.yml /urdma
+says 'BW average'
+pings "the action, by apt"
