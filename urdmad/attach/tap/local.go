@@ -9,6 +9,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/datagram"
 	"urdma/urdmad/core/fault"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/mem"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
@@ -64,13 +65,16 @@ func (m *madeUp) room(n int) []byte {
 	return m.frame
 }
 
-// Handshake shows a connection management packet between two ids of the engine; q is the queue pair
-// that the sender wants to connect, or nil.
-func (v *Tap) Handshake(p *trp.ControlPacket, q *qp.QP) {
+// Handshake shows a message between two ids of the engine; q is the queue pair that the sender wants to
+// connect, or nil.
+func (v *Tap) Handshake(m *handshake.Message, q *qp.QP) {
+	var offer *wire.TRPExtension
 	if q != nil {
-		p.Connect.HasExt, p.Connect.Ext = true, v.e.TRP.Offer(p.Dev, q)
+		e := v.e.TRP.Offer(m.Dev, q)
+		offer = &e
 	}
-	v.made(Sight{Dev: p.Dev, Our: p.Local, Peer: p.Peer}, 0, func(b []byte) int {
+	p := trp.PacketOf(m, offer)
+	v.made(Sight{Dev: m.Dev, Our: m.Local, Peer: m.Peer}, 0, func(b []byte) int {
 		n, err := p.Put(b)
 		if err != nil {
 			return 0 // such a packet would not have been sent either

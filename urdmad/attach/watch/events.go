@@ -16,6 +16,7 @@ import (
 	"urdma/urdmad/control/objects"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/events"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/qp"
 	"urdma/verbs/abi"
 )
@@ -179,7 +180,7 @@ func (v *Watch) deliver(x *control.Session, _ *events.Socket, e *cm.Event, m *ab
 	if !bad {
 		return false
 	}
-	if e.Kind == cm.EventRejected && e.Reason == cm.InvalidService {
+	if e.Kind == cm.EventRejected && e.Reason == handshake.InvalidService {
 		why = reason.NoListener
 	}
 	text := fmt.Sprintf("%s, from %v to %v", abi.CMText(m.Event), e.Local, e.Peer)

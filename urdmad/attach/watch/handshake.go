@@ -5,9 +5,8 @@ import (
 
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/samehost"
-	"urdma/urdmad/core/trp"
-	"urdma/wire"
 )
 
 // Two ids of one worker connect without packets. Captures are shown the packets that a wire would
@@ -15,13 +14,12 @@ import (
 
 // handshake shows the packet that would bring an rdma_cm event; on the worker's thread.
 func (w *worker) handshake(e *cm.Event) {
-	id, op := e.ID, wire.OpAccept
-	packet := wire.TRPConnect{IRD: uint16(e.Param.InitiatorDepth), ORD: uint16(e.Param.ResponderResources),
-		PrivateData: e.Param.PrivateData}
+	id, m := e.ID, &cm.Message{Kind: handshake.Reply, IRD: uint16(e.Param.InitiatorDepth),
+		ORD: uint16(e.Param.ResponderResources), PrivateData: e.Param.PrivateData}
 	sender := w.Engine.QPs.Pair(e.Param.QPN)
 	switch e.Kind {
 	case cm.EventConnectRequest:
-		if id, op = e.Child, wire.OpRequest; id.Datagrams || sender == nil || !w.owns(id.View().Peer.Addr()) {
+		if id, m.Kind = e.Child, handshake.Request; id.Datagrams || sender == nil || !w.owns(id.View().Peer.Addr()) {
 			return
 		}
 	case cm.EventEstablished:
@@ -29,7 +27,7 @@ func (w *worker) handshake(e *cm.Event) {
 			return
 		}
 	case cm.EventRejected:
-		op, packet.IRD = wire.OpReject, e.Reason
+		m.Kind, m.Reason = handshake.Reject, e.Reason
 		sender = nil
 		if peer := id.View().Peer; !w.owns(peer.Addr()) || w.CM.ListenerAt(peer) == nil {
 			return
@@ -43,8 +41,8 @@ func (w *worker) handshake(e *cm.Event) {
 		return
 	}
 	v := id.View()
-	w.tap.Handshake(&trp.ControlPacket{Dev: v.Dev, Local: v.Peer, Peer: v.Local, TRP: wire.TRP{Op: op},
-		Connect: packet}, sender)
+	m.Dev, m.Local, m.Peer = v.Dev, v.Peer, v.Local
+	w.tap.Handshake(m, sender)
 }
 
 // owns reports whether an address is this urdmad's.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // Connect sends the connection request; ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR follows.
@@ -19,11 +19,11 @@ func (m *Manager) Connect(id *ID, qp QueuePair, p *Param) error {
 	if err := connectable(qp); err != nil {
 		return err
 	}
-	if err := m.fits(id, wire.OpRequest, p.PrivateData); err != nil {
+	if err := m.fits(id, handshake.Request, p.PrivateData); err != nil {
 		return err
 	}
 	if !id.sameHost {
-		c, err := m.net.Open(id, id.dev, id.local.Port(), id.peer)
+		c, err := m.net.Wire(id.dev).Open(id, id.dev, id.local.Port(), id.peer)
 		if err != nil {
 			return err
 		}
@@ -55,20 +55,18 @@ func connectable(qp QueuePair) error {
 
 // fits returns an error if private data are too long for a message of an id, on any path of the device: as
 // in the kernel's rdma_cm, the limit also applies to peers on this host.
-func (m *Manager) fits(id *ID, op wire.TRPOp, private []byte) error {
-	if most := m.net.MaxPrivate(id.dev, op); len(private) > most {
+func (m *Manager) fits(id *ID, k handshake.Kind, private []byte) error {
+	if most := m.net.Wire(id.dev).MaxPrivate(k); len(private) > most {
 		return fmt.Errorf("%d bytes of private data, expected at most %d: %w", len(private), most, einval)
 	}
 	return nil
 }
 
 func (m *Manager) sendRequest(id *ID) {
-	ext := id.conn.Extension(id.terms.QP)
-	ext.Echo = id.offered.token
-	p := id.packet(wire.TRP{Op: wire.OpRequest, PSN: id.conn.ISN()}, wire.TRPConnect{
-		IRD: id.offered.ird, ORD: id.offered.ord, PrivateData: id.offered.private, HasExt: true, Ext: ext})
-	p.Connect.Padding = max(0, minRequest(p)-sizeOf(p))
-	m.net.Send(p)
+	p := id.message(handshake.Request)
+	p.IRD, p.ORD, p.PrivateData, p.Token = id.offered.ird, id.offered.ord, id.offered.private, id.offered.token
+	p.RNRRetry, p.TrafficClass = id.terms.RNRRetry, id.options.trafficClass
+	id.conn.Send(p)
 }
 
 func (m *Manager) retryRequest(id *ID) {
@@ -99,44 +97,46 @@ func (m *Manager) abandon(id *ID) {
 	id.state = ended
 }
 
-// accepted handles the listener's accept, which comes from a new port number.
-func (m *Manager) accepted(id *ID, p *Packet) {
-	if !id.terms.QP.Connectable() { // the client has destroyed the queue pair in the meantime
-		if p.Conn == nil {
-			m.net.Send(FinOf(p))
-		}
+// accepted handles the listener's reply, which comes from a new port number; false if the connection can't be
+// made.
+func (m *Manager) accepted(id *ID, p *Message) bool {
+	switch {
+	case p.Unusable != nil:
+		m.fail(id, EventConnectError, syscall.EPROTO)
+		return false
+	case !id.terms.QP.Connectable(): // the client has destroyed the queue pair in the meantime
 		m.fail(id, EventConnectError, syscall.EINVAL)
-		return
+		return false
 	}
 	m.net.Set(id.timer, clock.Never)
-	r, s := &p.Connect, &id.terms
-	s.IRD, s.ORD = id.offered.ird, min(id.offered.ord, r.IRD)
-	s.PeerPort, s.PeerISN, s.Extension = p.Peer.Port(), p.TRP.PSN, r.Ext
+	s := &id.terms
+	s.IRD, s.ORD = id.offered.ird, min(id.offered.ord, p.IRD)
+	s.PeerPort, s.PeerNumber, s.Offer = p.Peer.Port(), p.Number, p.Offer
 	id.state = connected
 	m.Stats.Established++
 	id.conn.Start(id.terms)
-	m.deliver(id, Event{Kind: EventEstablished, Param: id.inForce(r)})
+	m.deliver(id, Event{Kind: EventEstablished, Param: id.inForce(p.QPN, p.PrivateData)})
+	return true
 }
 
-// inForce returns the peer's parameters from its accept, as they are in force now.
-func (id *ID) inForce(r *wire.TRPConnect) Param {
-	return Param{ResponderResources: clamp8(id.terms.IRD), InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(r.Ext.QPN),
-		PrivateData: r.PrivateData}
+// inForce returns the parameters of an established connection with a queue pair of the peer.
+func (id *ID) inForce(qpn uint32, private []byte) Param {
+	return Param{ResponderResources: clamp8(id.terms.IRD), InitiatorDepth: clamp8(id.terms.ORD), QPN: qpn,
+		PrivateData: private}
 }
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
 // rejected handles a reject from the listener or from the peer's host.
-func (m *Manager) rejected(id *ID, r *wire.TRPConnect) {
-	why := r.IRD
+func (m *Manager) rejected(id *ID, why uint16, private []byte) {
 	switch {
 	case why != 0:
-	case len(r.PrivateData) > 0:
-		why = ByConsumer
+	case len(private) > 0:
+		why = handshake.ByConsumer
 	default: // peers other than urdmad send no reason
-		why = InvalidService
+		why = handshake.InvalidService
 	}
 	m.abandon(id)
 	m.deliver(id, Event{Kind: EventRejected, Err: syscall.ECONNREFUSED, Reason: why,
-		Param: Param{PrivateData: r.PrivateData}})
+		Param: Param{PrivateData: private}})
 }

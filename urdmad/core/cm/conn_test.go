@@ -51,13 +51,16 @@ type conn struct {
 	drained clock.Time
 }
 
-func (c *conn) Owner() *cm.ID        { return c.id }
-func (c *conn) Port() uint16         { return c.port }
-func (c *conn) PeerAddr() netip.Addr { return c.peer.Addr() }
-func (c *conn) ISN() wire.PSN        { return c.isn }
+func (c *conn) Owner() *cm.ID { return c.id }
+func (c *conn) Port() uint16  { return c.port }
 
-func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
-	return wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64}
+func (c *conn) Send(p *cm.Message) {
+	p.Number = uint32(c.isn)
+	e := wire.TRPExtension{Cookie: c.cookie, MaxSegment: 1400, RecvWindow: 64}
+	if qp := c.id.QueuePair(); qp != nil {
+		e.QPN = wire.QPN(qp.Number())
+	}
+	c.h.sendMessage(p, &e)
 }
 
 func (c *conn) Start(s cm.Start) {
@@ -79,12 +82,6 @@ func (c *conn) Start(s cm.Start) {
 }
 
 func (c *conn) set(d clock.Time) { c.h.w.timers.Set(c.timer, c.h.w.now+d) }
-
-func (c *conn) Acknowledge() {
-	if c.state == open && !c.sameHost {
-		c.send(wire.OpData, 0)
-	}
-}
 
 // Disconnect lets work that was posted take its time.
 func (c *conn) Disconnect() {
@@ -178,7 +175,8 @@ func (c *conn) tick() {
 }
 
 func (c *conn) send(op wire.TRPOp, flags uint16) {
-	t := wire.TRP{PSN: c.isn, Ack: c.s.PeerISN, Op: op, Credits: 64, Flags: flags, Cookie: c.s.Extension.Cookie}
+	t := wire.TRP{PSN: c.isn, Ack: wire.PSN(c.s.PeerNumber), Op: op, Credits: 64, Flags: flags,
+		Cookie: c.s.Offer.(*wire.TRPExtension).Cookie}
 	b := make([]byte, wire.TRPExtLen)
 	n := t.Put(b)
 	c.h.w.send(c.h, datagram{netip.AddrPortFrom(c.h.addr, c.port), c.peer, b[:n]})
@@ -188,7 +186,7 @@ func (c *conn) send(op wire.TRPOp, flags uint16) {
 func (c *conn) receive(d datagram) {
 	var t wire.TRP
 	if _, err := t.Parse(d.payload); err != nil || d.from != c.peer ||
-		t.Cookie != c.cookie || t.Ack != c.isn || t.PSN != c.s.PeerISN {
+		t.Cookie != c.cookie || t.Ack != c.isn || uint32(t.PSN) != c.s.PeerNumber {
 		return
 	}
 	if c.state == ending || c.state == closed {
@@ -228,7 +226,7 @@ func (c *conn) late(op wire.TRPOp) {
 
 // queuePair is cm.QueuePair.
 type queuePair struct {
-	number wire.QPN
+	number uint32
 	conn   *conn
 	used   bool // it would have to be reset
 	gone   bool
@@ -239,7 +237,7 @@ func (h *host) newQP() *queuePair {
 	return &queuePair{number: h.qpns}
 }
 
-func (q *queuePair) Number() wire.QPN  { return q.number }
+func (q *queuePair) Number() uint32    { return q.number }
 func (q *queuePair) Connectable() bool { return !q.gone && !q.used }
 func (q *queuePair) Gone() bool        { return q.gone }
 

@@ -24,8 +24,7 @@ func (m *Manager) Established(id *ID) {
 	id.state = connected
 	id.uncountUnproved()
 	m.Stats.Established++
-	m.deliver(id, Event{Kind: EventEstablished, Param: Param{ResponderResources: clamp8(id.terms.IRD),
-		InitiatorDepth: clamp8(id.terms.ORD), QPN: uint32(id.offered.ext.QPN)}})
+	m.deliver(id, Event{Kind: EventEstablished, Param: id.inForce(id.offered.qpn, nil)})
 }
 
 // Closed handles the end of an id's connection.

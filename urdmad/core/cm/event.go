@@ -37,20 +37,11 @@ type Event struct {
 	ID          *ID           // the id of the event; for a request the listener
 	Child       *ID           // the new id of a request
 	Err         syscall.Errno // 0: none
-	Reason      uint16        // of a refusal, in InfiniBand's numbers: reason of a REJ, or status of a SIDR_REP
+	Reason      uint16        // of a refusal, see handshake.Message
 	Dev         int           // -1: any
 	Local, Peer netip.AddrPort
 	Param       Param
 }
-
-// Reasons of Event for a rejected request (InfiniBand vol. 1). A reject packet has the reason in the field
-// of IRD.
-const (
-	Unsupported    = 5
-	InvalidService = 8 // there is no listener
-	Stale          = 10
-	ByConsumer     = 28 // the program refuses
-)
 
 // Param has the values of struct rdma_conn_param that the two sides exchange. Private data in an event
 // belong to the manager: a receiver must copy them to keep them.

@@ -114,10 +114,9 @@ func TestAcceptIsRepeatedAlone(t *testing.T) {
 	}
 }
 
-// request is the packet with which an active end asks.
-func (p *pair) request() *cm.Packet {
-	return &cm.Packet{Link: link(p.from.addr), Local: p.to.at(served), Peer: p.from.at(60000),
-		TRP: wire.TRP{Op: wire.OpRequest, PSN: 5}}
+// asks makes a request with a PSN arrive.
+func (p *pair) asks(isn wire.PSN, body []byte) {
+	p.to.message(p.from.at(60000), p.to.at(served), wire.TRP{Op: wire.OpRequest, PSN: isn}, body)
 }
 
 // offer is a request or an accept with values that connections can keep to.
@@ -138,19 +137,17 @@ func TestRequestComesAgain(t *testing.T) {
 	p := newPair(t, false, 2, options{})
 	b := body(t, offer)
 	for range 3 {
-		p.to.m.Receive(p.request(), b)
+		p.asks(5, b)
 	}
 	if len(p.requests) != 1 || p.parts[wire.OpAccept] != 0 {
 		t.Fatalf("%d requests, %d accepts", len(p.requests), p.parts[wire.OpAccept])
 	}
 	p.requests[0].accept(&cm.Param{})
-	p.to.m.Receive(p.request(), b)
+	p.asks(5, b)
 	if len(p.requests) != 1 || p.parts[wire.OpAccept] != 2 {
 		t.Errorf("%d requests, %d accepts", len(p.requests), p.parts[wire.OpAccept])
 	}
-	other := p.request()
-	other.TRP.PSN++
-	p.to.m.Receive(other, b)
+	p.asks(6, b)
 	if len(p.requests) != 2 {
 		t.Errorf("a request with another ISN was taken for the first one")
 	}
@@ -193,8 +190,7 @@ func TestForeignAnswers(t *testing.T) {
 			if from == p.to {
 				ack++
 			}
-			p.from.m.Receive(&cm.Packet{Link: link(from.addr), Local: p.from.at(c.port), Peer: from.at(60000),
-				TRP: wire.TRP{Op: op, PSN: 9, Ack: ack}}, body(t, offer))
+			p.from.message(from.at(60000), p.from.at(c.port), wire.TRP{Op: op, PSN: 9, Ack: ack}, body(t, offer))
 		}
 	}
 	p.requests[0].accept(&cm.Param{})
@@ -213,15 +209,14 @@ func TestInvalidExtension(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, false, 1, options{})
 			b := body(t, c)
-			p.to.m.Receive(p.request(), b)
+			p.asks(5, b)
 			if len(p.requests) != 0 || p.parts[wire.OpReject] != 1 {
 				t.Errorf("%d requests, %d rejects", len(p.requests), p.parts[wire.OpReject])
 			}
 			p.connect()
 			p.requested(1, sec)
 			for port, c := range p.from.conns {
-				p.from.m.Receive(&cm.Packet{Link: link(p.to.addr), Local: p.from.at(port), Peer: p.to.at(60000),
-					TRP: wire.TRP{Op: wire.OpAccept, PSN: 9, Ack: c.isn}}, b)
+				p.from.message(p.to.at(60000), p.from.at(port), wire.TRP{Op: wire.OpAccept, PSN: 9, Ack: c.isn}, b)
 			}
 			if ev := p.active.event(cm.EventConnectError); ev == nil || ev.Err != syscall.EPROTO || p.parts[wire.OpFin] != 1 {
 				t.Errorf("the active end heard %q, %d fins", p.active.heard(), p.parts[wire.OpFin])

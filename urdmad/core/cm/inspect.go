@@ -50,6 +50,6 @@ func (id *ID) View() View {
 	return v
 }
 
-// ListenerAt returns the id that listens at one of our addresses and a port number, or nil; call it on the
-// worker's thread.
-func (m *Manager) ListenerAt(a netip.AddrPort) *ID { return m.listener(a) }
+// ListenerAt returns the id that listens for connections at one of our addresses and a port number, or nil; call it
+// on the worker's thread.
+func (m *Manager) ListenerAt(a netip.AddrPort) *ID { return m.listener(a, false) }

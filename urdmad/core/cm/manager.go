@@ -10,7 +10,6 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/places"
-	"urdma/wire"
 )
 
 type state uint8
@@ -52,11 +51,11 @@ type ID struct {
 	peerID *ID   // the other end, on the same host
 
 	conn    Conn
-	terms   Start           // the parameters for Conn.Start, as far as they are known
-	offered request         // active: our request; passive: the peer's
-	answer  wire.TRPConnect // passive: our accept or reject
-	proof   proof           // passive
-	key     requestKey      // passive: key in Manager.incoming while the id lives
+	terms   Start      // the parameters for Conn.Start, as far as they are known
+	offered request    // active: our request; passive: the peer's
+	reply   []byte     // passive: private data of our reply
+	proof   proof      // passive
+	key     requestKey // passive: key in Manager.incoming while the id lives
 }
 
 // QueuePair returns the queue pair of the id, nil before the program has set it.
@@ -90,10 +89,10 @@ type nature struct {
 
 // request is the content of a connection request.
 type request struct {
-	isn      wire.PSN
+	number   uint32
 	ird, ord uint16
 	private  []byte
-	ext      wire.TRPExtension
+	qpn      uint32 // of the requester
 	token    uint32 // active: the token that the listener asked us to return, 0 for none
 }
 
@@ -106,9 +105,9 @@ type queue struct {
 
 // requestKey identifies a request, so that its copies are recognised.
 type requestKey struct {
-	dev  int
-	from netip.AddrPort
-	isn  wire.PSN
+	dev    int
+	from   netip.AddrPort
+	number uint32
 }
 
 // Config configures a Manager. Addresses, here and in all calls, are not IPv4-mapped. Addresses from
@@ -165,7 +164,7 @@ func New(c Config) *Manager {
 		maxDepth: c.MaxDepth,
 		numbers:  newPortNumbers(&c), incoming: map[requestKey]*ID{}, refused: map[requestKey]*refusal{},
 		leaving: map[*ID]struct{}{}, waiting: places.New(maxWaiting), tokens: tokens{c.Secret}}
-	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Packet{}}
+	m.services = services{m: m, secret: c.Secret, replies: map[requestKey]*Message{}}
 	return m
 }
 

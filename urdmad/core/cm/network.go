@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // Network carries out the manager's effects. Devices are numbered as in Config.Addrs.
@@ -26,10 +26,24 @@ type Network interface {
 	// Home returns the link from device dev to its own address, which also leads to other workers.
 	Home(dev int) Link
 
-	// MaxPrivate returns how many bytes of private data a message of a device can contain.
-	MaxPrivate(dev int, op wire.TRPOp) int
-	// Send sends a packet, which may be lost.
-	Send(p *Packet)
+	// Wire returns how a device's messages and connections travel.
+	Wire(dev int) Wire
+	// InUse reports whether a connection has a UDP port number of device dev, from Open until it is completely
+	// closed.
+	InUse(dev int, port uint16) bool
+	// Join connects two ids of this urdmad; both ends must still be started.
+	Join(a, b End) (Conn, Conn)
+}
+
+// Wire is one way in which messages and connections travel.
+type Wire interface {
+	// MaxPrivate returns how many bytes of private data a message can contain.
+	MaxPrivate(k handshake.Kind) int
+	// Size returns the length of the IP packet of a message, and of the packet that ends a connection which is
+	// accepted and then given up.
+	Size(p *Message) (packet, end int)
+	// Send sends a message of no connection, which may be lost.
+	Send(p *Message)
 
 	// Listen makes connection requests for id's port number arrive at device dev, if that needs a socket,
 	// as over TCP; EADDRINUSE if another program's socket has the number. Unlisten undoes one Listen.
@@ -39,16 +53,6 @@ type Network interface {
 	// Open reserves UDP port number port of device dev for a connection of id with peer; EADDRINUSE if
 	// another connection has it.
 	Open(id *ID, dev int, port uint16, peer netip.AddrPort) (Conn, error)
-	// Adopt assigns the connection of a request to the id created for it, or ends the connection if the
-	// id's owner may not have another socket.
-	Adopt(id *ID, c Conn) (Conn, error)
-	// Withdrawn reports whether the peer has withdrawn the request of a connection.
-	Withdrawn(c Conn) bool
-	// ConnAt returns the connection that has a UDP port number of device dev, from Open until it is
-	// completely closed, or nil.
-	ConnAt(dev int, port uint16) Conn
-	// Join connects two ids of this urdmad; both ends must still be started.
-	Join(a, b End) (Conn, Conn)
 }
 
 // Link is the link-layer address of a neighbour, for example an Ethernet address. Only the network knows
@@ -59,16 +63,12 @@ type Link any
 // with its id.
 type Conn interface {
 	Owner() *ID
-	Port() uint16         // our port number
-	PeerAddr() netip.Addr // the peer's address, as given to Open
-	ISN() wire.PSN        // the PSN of our first segment
-	// Extension returns our offer to a peer for a connection of qp.
-	Extension(qp QueuePair) wire.TRPExtension
+	Port() uint16 // our port number
+	// Send sends a request, a reply or a reject, which may be lost. It adds what the connection's carrier offers.
+	Send(p *Message)
 
 	// Start opens the connection for data. The first packet of an active side acknowledges the accept.
 	Start(s Start)
-	// Acknowledge sends an acknowledgement in this turn.
-	Acknowledge()
 	// Disconnect ends the connection gracefully, and Closed follows; a connection that was never started is
 	// given up.
 	Disconnect()
@@ -76,6 +76,16 @@ type Conn interface {
 	Abort()
 	// Release gives up a connection that was never started.
 	Release()
+}
+
+// Arrived is a connection by which a request arrived: over TCP or RoCEv2 it exists before its id.
+type Arrived interface {
+	Conn
+	// Adopt assigns the connection to the id created for the request, or ends the connection if the id's
+	// owner may not have another socket.
+	Adopt(id *ID) error
+	// Withdrawn reports whether the peer has withdrawn the request.
+	Withdrawn() bool
 }
 
 // Start has the parameters agreed on in a handshake.
@@ -90,10 +100,10 @@ type Start struct {
 	AckTimeout, RetryCount uint8
 
 	// For a connection with another host.
-	Link      Link
-	PeerPort  uint16
-	PeerISN   wire.PSN
-	Extension wire.TRPExtension
+	Link       Link
+	PeerPort   uint16
+	PeerNumber uint32 // Number of the peer's message
+	Offer      any    // Offer of the peer's message
 	// Passive: Established is called when the peer's first packet arrives.
 	Passive bool
 }
@@ -107,22 +117,12 @@ type End struct {
 
 // QueuePair is the queue pair that an id connects.
 type QueuePair interface {
-	Number() wire.QPN
+	Number() uint32
 	// Connectable reports whether a connection can be started on it.
 	Connectable() bool
 	// Gone reports whether its client has destroyed it.
 	Gone() bool
 }
 
-// Packet is a packet of the handshake: a request, accept or reject, or the fin of a connection that was
-// never started on this side.
-type Packet struct {
-	Dev         int
-	Link        Link // the neighbour from which it came or to which it goes
-	Local, Peer netip.AddrPort
-	TRP         wire.TRP
-	Connect     wire.TRPConnect // unused in a fin
-	// Conn is the connection on which a request or its answer arrived; nil if they are packets, which may
-	// be lost, repeated or forged.
-	Conn Conn
-}
+// Message is a message that connects ids.
+type Message = handshake.Message

@@ -9,6 +9,8 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/handshake"
+	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )
 
@@ -161,13 +163,6 @@ func (h *host) Unlisten(id *cm.ID, _ int) {
 	h.sockets[local.Port()]--
 }
 
-func (h *host) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
-	c.(*stream).id = id
-	return c, nil
-}
-
-func (h *host) Withdrawn(c cm.Conn) bool { return c.(*stream).withdrawn }
-
 // host is a machine with one address: cm.Network.
 type host struct {
 	w       *world
@@ -175,7 +170,7 @@ type host struct {
 	addr    netip.Addr
 	timeout clock.Time       // of handshakes
 	conns   map[uint16]*conn // by our port number
-	qpns    wire.QPN
+	qpns    uint32
 	sockets map[uint16]int            // port numbers where connections come in
 	foreign map[uint16]bool           // and those of other programs' sockets
 	cut     bool                      // nothing arrives any more
@@ -188,7 +183,11 @@ func (h *host) Soon(fn func())                    { h.w.timers.Soon(fn) }
 
 var network = netip.MustParsePrefix("10.0.0.0/24")
 
-func (h *host) MaxPrivate(int, wire.TRPOp) int { return wire.MaxPrivateData }
+func (h *host) Wire(int) cm.Wire { return h }
+
+func (h *host) MaxPrivate(handshake.Kind) int { return trp.MaxPrivate }
+
+func (h *host) Size(m *cm.Message) (packet, end int) { return trp.Size(m) }
 
 func (h *host) Home(int) cm.Link { return nil }
 
@@ -208,24 +207,23 @@ func (h *host) Resolve(dev int, hop, _ netip.Addr, done func(cm.Link, bool)) {
 	h.w.after(h.slow[hop]+clock.Time(h.w.rand.Int64N(int64(ms))), func() { done(link(hop), true) })
 }
 
-func (h *host) Send(p *cm.Packet) {
-	if s, ok := p.Conn.(*stream); ok {
-		s.rejected = s.rejected || p.TRP.Op == wire.OpReject
-		return
-	}
+func (h *host) Send(p *cm.Message) { h.sendMessage(p, nil) }
+
+// sendMessage sends a message as bytes.
+func (h *host) sendMessage(p *cm.Message, offer *wire.TRPExtension) {
 	if p.Dev != 0 || p.Local.Addr() != h.addr || p.Link != link(p.Peer.Addr()) {
 		h.w.t.Errorf("host %v sends from device %d, %v, to %v by link %v", h.addr, p.Dev, p.Local, p.Peer, p.Link)
 	}
-	b := make([]byte, wire.TRPExtLen+p.Connect.Len())
-	at := p.TRP.Put(b)
-	if p.TRP.Op.IsControl() {
-		n, err := p.Connect.Put(b[at:])
-		if err != nil {
-			h.w.t.Fatal(err)
-		}
-		at += n
+	h.sendPacket(p, trp.PacketOf(p, offer))
+}
+
+func (h *host) sendPacket(p *cm.Message, k trp.Packet) {
+	b := make([]byte, wire.TRPExtLen+k.Connect.Len())
+	n, err := k.Put(b)
+	if err != nil {
+		h.w.t.Fatal(err)
 	}
-	h.w.send(h, datagram{p.Local, p.Peer, b[:at]})
+	h.w.send(h, datagram{p.Local, p.Peer, b[:n]})
 }
 
 // receive hands a datagram to its connection or to the manager.
@@ -245,8 +243,27 @@ func (h *host) receive(d datagram) {
 		h.w.t.Fatal(err)
 	}
 	if control { // others belong to connections that are gone
-		p := &cm.Packet{Dev: 0, Link: link(d.from.Addr()), Local: d.to, Peer: d.from, TRP: t}
-		h.m.Receive(p, append([]byte(nil), d.payload[at:]...))
+		h.message(d.from, d.to, t, append([]byte(nil), d.payload[at:]...))
+	}
+}
+
+// message hands a message to the manager, as the network does.
+func (h *host) message(from, to netip.AddrPort, t wire.TRP, body []byte) {
+	p := &cm.Message{Link: link(from.Addr()), Local: to, Peer: from}
+	if trp.Decode(p, &t, body) != nil {
+		return
+	}
+	wanted, c := true, h.conns[to.Port()]
+	switch {
+	case c == nil || p.Kind == handshake.Request || p.Answers != uint32(c.isn) || from.Addr() != c.peer.Addr():
+		wanted = h.m.Receive(nil, p)
+	case p.Kind == handshake.Reply && c.state == open && from == c.peer:
+		c.send(wire.OpData, 0) // the first acknowledgement was lost
+	default:
+		wanted = h.m.Receive(c, p)
+	}
+	if !wanted {
+		h.sendPacket(p, trp.FinOf(p))
 	}
 }
 
@@ -260,12 +277,7 @@ func (h *host) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Co
 	return c, nil
 }
 
-func (h *host) ConnAt(dev int, port uint16) cm.Conn {
-	if c := h.conns[port]; c != nil {
-		return c
-	}
-	return nil
-}
+func (h *host) InUse(dev int, port uint16) bool { return h.conns[port] != nil }
 
 func (h *host) Join(a, b cm.End) (cm.Conn, cm.Conn) {
 	ca, cb := &conn{h: h, id: a.ID, sameHost: true}, &conn{h: h, id: b.ID, sameHost: true}

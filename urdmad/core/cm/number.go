@@ -130,7 +130,7 @@ func (n *portNumbers) free(id *ID, a netip.Addr) (uint16, bool) {
 // carriesData reports whether a connection has a UDP port number.
 func (n *portNumbers) carriesData(port uint16) bool {
 	for dev := range n.addrs {
-		if n.net.ConnAt(dev, port) != nil {
+		if n.net.InUse(dev, port) {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ type options struct {
 	reuseAddr, afOnly bool
 	ackTimeout        uint8
 	ackTimeoutSet     bool
-	trafficClass      uint8
+	trafficClass      uint8 // only packets of RoCEv2 carry it
 }
 
 // maxAckTimeout is the greatest value of an InfiniBand time-out, which has 5 bits.
@@ -56,9 +56,6 @@ func (m *Manager) SetOption(id *ID, o Option, value uint32) error {
 	}
 	return nil
 }
-
-// TrafficClass returns the value of OptionTOS. Only packets of RoCEv2 carry it.
-func (id *ID) TrafficClass() uint8 { return id.options.trafficClass }
 
 // keep stores the parameters of a connection that the id's program has given.
 func (id *ID) keep(qp QueuePair, p *Param) {

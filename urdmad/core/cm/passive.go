@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // defaultBacklog is the kernel's backlog for the value 0 (max_backlog of rdma_ucm).
@@ -33,13 +33,23 @@ func (m *Manager) Listen(id *ID, backlog int) error {
 	return nil
 }
 
-func (m *Manager) listener(a netip.AddrPort) *ID {
+// listener returns the id that listens for connections, or for requests of ids with datagrams.
+func (m *Manager) listener(a netip.AddrPort, datagrams bool) *ID {
 	for _, id := range m.numbers.ids[a.Port()] {
-		if id.state == listening && id.hears(a.Addr()) {
+		if id.state == listening && id.hears(a.Addr()) && id.Datagrams == datagrams {
 			return id
 		}
 	}
 	return nil
+}
+
+// admit returns the listener for a request. later says that the request has to come again, or to wait: the
+// listener's backlog is full, or a listener is expected.
+func (m *Manager) admit(a netip.AddrPort, datagrams bool) (parent *ID, later bool) {
+	if parent = m.listener(a, datagrams); parent == nil {
+		return nil, m.numbers.isReserved(a.Port())
+	}
+	return parent, parent.queue.pending >= parent.queue.backlog
 }
 
 // hears reports whether requests for one of our addresses belong to a listener. A listener at the IPv4
@@ -67,7 +77,7 @@ func (m *Manager) announce(child *ID) bool {
 	o := &child.offered
 	// The peer's ORD is what we must accept, and the reverse.
 	m.deliver(child.parent, Event{Kind: EventConnectRequest, Child: child, Param: Param{PrivateData: o.private,
-		ResponderResources: clamp8(o.ord), InitiatorDepth: clamp8(o.ird), QPN: uint32(o.ext.QPN)}})
+		ResponderResources: clamp8(o.ord), InitiatorDepth: clamp8(o.ird), QPN: o.qpn}})
 	return true
 }
 
@@ -90,11 +100,7 @@ func (m *Manager) retransmitted(id *ID) {
 
 // stillWaits tells a requester that its request has arrived and that the program has not answered yet.
 func (m *Manager) stillWaits(id *ID) {
-	q := m.tokens.retry(id.packet(wire.TRP{}, wire.TRPConnect{}), id.offered.isn, m.net.Now())
-	if id.proof.spend(q) {
-		m.Stats.Retried++
-		m.net.Send(q)
-	}
+	id.proof.askForProof(m, id.message(handshake.Retry), id.offered.number)
 }
 
 // Accept accepts a connection request; ESTABLISHED follows when the peer's first acknowledgement arrives.
@@ -111,7 +117,7 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	if id.sameHost && id.peerID.terms.QP.Number() == qp.Number() {
 		return fmt.Errorf("cm: queue pair %06x can't be both ends: %w", qp.Number(), einval)
 	}
-	if err := m.fits(id, wire.OpAccept, p.PrivateData); err != nil {
+	if err := m.fits(id, handshake.Reply, p.PrivateData); err != nil {
 		return err
 	}
 	id.decided()
@@ -119,7 +125,7 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 	id.keep(qp, p)
 	t.IRD = min(uint16(p.ResponderResources), m.maxDepth)
 	t.ORD = min(uint16(p.InitiatorDepth), m.maxDepth, id.offered.ird)
-	id.answer = wire.TRPConnect{IRD: t.IRD, ORD: t.ORD, PrivateData: append([]byte(nil), p.PrivateData...)}
+	id.reply = append([]byte(nil), p.PrivateData...)
 	id.state = accepting
 	m.Stats.Accepted++
 	if id.sameHost {
@@ -132,9 +138,6 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 
 // acceptRemote opens the connection, which is established by the peer's first packet, and sends the accept.
 func (m *Manager) acceptRemote(id *ID) {
-	t := &id.terms
-	t.PeerPort, t.PeerISN, t.Extension, t.Passive = id.peer.Port(), id.offered.isn, id.offered.ext, true
-	id.answer.HasExt, id.answer.Ext = true, id.conn.Extension(t.QP)
 	id.conn.Start(id.terms)
 	id.tries, id.begun = 0, m.net.Now()
 	m.sendAccept(id)
@@ -142,8 +145,10 @@ func (m *Manager) acceptRemote(id *ID) {
 }
 
 func (m *Manager) sendAccept(id *ID) {
-	id.proof.answer(m, &id.offered, id.packet(wire.TRP{Op: wire.OpAccept, PSN: id.conn.ISN(), Ack: id.offered.isn},
-		id.answer))
+	p := id.message(handshake.Reply)
+	p.Answers, p.IRD, p.ORD, p.PrivateData = id.offered.number, id.terms.IRD, id.terms.ORD, id.reply
+	p.RNRRetry = id.terms.RNRRetry
+	id.proof.answer(m, id.conn, id.offered.number, p)
 }
 
 func (m *Manager) retryAccept(id *ID) {
@@ -162,11 +167,11 @@ func (m *Manager) Reject(id *ID, private []byte) error {
 	if err := id.in(requested); err != nil {
 		return err
 	}
-	op := wire.OpReject
+	k := handshake.Reject
 	if id.Datagrams {
-		op = wire.OpResolved
+		k = handshake.Resolved
 	}
-	if err := m.fits(id, op, private); err != nil {
+	if err := m.fits(id, k, private); err != nil {
 		return err
 	}
 	m.reject(id, private)
@@ -182,25 +187,25 @@ func (m *Manager) reject(id *ID, private []byte) {
 	id.uncountUnproved()
 	m.Stats.Rejected++
 	id.state = ended
-	id.answer.IRD, id.answer.PrivateData = ByConsumer, append([]byte(nil), private...)
+	private = append([]byte(nil), private...)
 	if id.sameHost {
-		m.rejectSameHost(id)
+		m.rejectSameHost(id, private)
 		return
 	}
-	p := id.rejectPacket(ByConsumer, id.answer.PrivateData)
-	id.proof.answer(m, &id.offered, p)
+	p := id.rejectMessage(handshake.ByConsumer, private)
+	id.proof.answer(m, id.conn, id.offered.number, p)
 	if m.incoming[id.key] == id {
 		delete(m.incoming, id.key)
-		m.remember(id.key, id.refusal(p), m.net.Now()+m.timeout)
+		m.remember(id.key, &refusal{*p, id.proof}, m.net.Now()+m.timeout)
 	}
 	id.conn.Release()
 	id.conn = nil
 }
 
-// rejectPacket returns a reject, whose source is the port number of the request, as without a listener.
-func (id *ID) rejectPacket(why uint16, private []byte) *Packet {
-	return &Packet{Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer, Conn: id.conn,
-		TRP: wire.TRP{Op: wire.OpReject, Ack: id.offered.isn}, Connect: wire.TRPConnect{IRD: why, PrivateData: private}}
+// rejectMessage returns a reject, whose source is the port number of the request, as without a listener.
+func (id *ID) rejectMessage(why uint16, private []byte) *Message {
+	return &Message{Kind: handshake.Reject, Dev: id.dev, Link: id.terms.Link, Local: id.local, Peer: id.peer,
+		Answers: id.offered.number, Reason: why, PrivateData: private}
 }
 
 // requestOver handles the end of a passive id that had accepted. If all accepts were lost, its peer may
@@ -211,20 +216,17 @@ func (m *Manager) requestOver(id *ID) {
 		return
 	}
 	delete(m.incoming, id.key)
-	m.remember(id.key, id.refusal(id.rejectPacket(Stale, nil)), id.begun+m.timeout)
+	m.remember(id.key, &refusal{*id.rejectMessage(handshake.Stale, nil), id.proof}, id.begun+m.timeout)
 }
 
 // maxRefused bounds the memory for rejects during a flood of requests.
 const maxRefused = 4096
 
-// refusal is a reject with the request that it answers.
+// refusal is a reject that may have to be repeated.
 type refusal struct {
-	reject  *Packet
-	request request
-	proof   proof
+	reject Message
+	proof  proof
 }
-
-func (id *ID) refusal(reject *Packet) *refusal { return &refusal{reject, id.offered, id.proof} }
 
 // remember keeps a reject for as long as the peer may repeat its request.
 func (m *Manager) remember(key requestKey, reject *refusal, until clock.Time) {

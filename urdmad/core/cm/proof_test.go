@@ -153,10 +153,8 @@ func TestToken(t *testing.T) {
 		}
 	}
 	ask := func(isn wire.PSN, from *host, echo uint32) int {
-		r := p.request()
-		r.TRP.PSN, r.Peer, r.Link = isn, from.at(60000), link(from.addr)
-		p.to.m.Receive(r, body(t, wire.TRPConnect{HasExt: true,
-			Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64, Echo: echo}}))
+		p.to.message(from.at(60000), p.to.at(served), wire.TRP{Op: wire.OpRequest, PSN: isn},
+			body(t, wire.TRPConnect{HasExt: true, Ext: wire.TRPExtension{MaxSegment: 1400, RecvWindow: 64, Echo: echo}}))
 		return len(p.requests)
 	}
 	if n := ask(1, p.from, 0); n != 1 || token != 0 {
@@ -206,8 +204,7 @@ func TestShortQuestions(t *testing.T) {
 	ask := func(padding int) {
 		b := body(t, wire.TRPConnect{HasExt: true, Padding: padding})
 		in += ipHeaders + wire.TRPLen + len(b)
-		to.m.Receive(&cm.Packet{Link: link(w.hosts[0].addr), Local: to.at(served), Peer: w.hosts[0].at(4000),
-			TRP: wire.TRP{Op: wire.OpResolve, PSN: 7}}, b)
+		to.message(w.hosts[0].at(4000), to.at(served), wire.TRP{Op: wire.OpResolve, PSN: 7}, b)
 	}
 	ask(0)
 	if out != 0 {

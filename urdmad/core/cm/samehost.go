@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // This file connects two ids of one urdmad: the messages of the handshake are function calls.
@@ -16,30 +16,26 @@ func (m *Manager) connectSameHost(id *ID) {
 	if id.state != connecting || id.peerID != nil {
 		return
 	}
-	parent := m.listener(id.peer)
+	parent, later := m.admit(id.peer, false)
 	if parent == nil && m.numbers.elsewhere(id.peer.Port()) {
 		m.connectSibling(id)
 		return
 	}
-	if parent != nil && parent.Datagrams {
-		parent = nil // it is not a listener for connections
-	}
-	if parent == nil && m.numbers.isReserved(id.peer.Port()) || parent != nil &&
-		parent.queue.pending >= parent.queue.backlog {
+	if later {
 		return // the request is repeated, as it would be on a network
 	}
 	m.net.Set(id.timer, clock.Never)
 	if parent == nil {
 		m.Stats.Refused++
-		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
+		m.rejected(id, handshake.InvalidService, nil)
 		return
 	}
 	child := m.child(parent, id.dev, id.peer, id.local)
 	child.sameHost, child.peerID, id.peerID = true, id, child
 	child.offered = id.offered
-	child.offered.ext.QPN = id.terms.QP.Number()
+	child.offered.qpn = id.terms.QP.Number()
 	if !m.announce(child) {
-		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
+		m.rejected(id, handshake.InvalidService, nil)
 		return
 	}
 	m.net.Set(id.timer, id.begun+max(m.timeout, mostPatience))
@@ -48,11 +44,11 @@ func (m *Manager) connectSameHost(id *ID) {
 // connectSibling continues with a listener of another worker of this urdmad, as if it were on another host.
 func (m *Manager) connectSibling(id *ID) {
 	m.becomeSibling(id)
-	if m.fits(id, wire.OpRequest, id.offered.private) != nil {
+	if m.fits(id, handshake.Request, id.offered.private) != nil {
 		m.fail(id, EventConnectError, syscall.EINVAL)
 		return
 	}
-	c, err := m.net.Open(id, id.dev, id.local.Port(), id.peer)
+	c, err := m.net.Wire(id.dev).Open(id, id.dev, id.local.Port(), id.peer)
 	if err != nil {
 		m.fail(id, EventConnectError, syscall.EADDRINUSE)
 		return
@@ -87,16 +83,14 @@ func (m *Manager) acceptSameHost(id *ID) {
 		return
 	}
 	m.net.Set(peer.timer, clock.Never)
-	peer.terms.IRD, peer.terms.ORD = peer.offered.ird, min(peer.offered.ord, id.answer.IRD)
+	peer.terms.IRD, peer.terms.ORD = peer.offered.ird, min(peer.offered.ord, id.terms.IRD)
 	peer.conn, id.conn = m.net.Join(peer.end(), id.end())
 	id.conn.Start(id.terms)
 	peer.conn.Start(peer.terms)
 	id.state, peer.state = connected, connected
 	m.Stats.Established++
-	answer := id.answer
-	answer.Ext.QPN = id.terms.QP.Number()
 	m.net.Soon(func() {
-		m.deliver(peer, Event{Kind: EventEstablished, Param: peer.inForce(&answer)})
+		m.deliver(peer, Event{Kind: EventEstablished, Param: peer.inForce(id.terms.QP.Number(), id.reply)})
 		m.deliver(id, Event{Kind: EventEstablished})
 	})
 }
@@ -104,10 +98,10 @@ func (m *Manager) acceptSameHost(id *ID) {
 func (id *ID) end() End { return End{ID: id, Dev: id.dev, Local: id.local, Peer: id.peer} }
 
 // rejectSameHost passes the reject to the active side, if it still waits.
-func (m *Manager) rejectSameHost(id *ID) {
+func (m *Manager) rejectSameHost(id *ID, private []byte) {
 	peer := id.peerID
 	m.net.Soon(func() {
-		peer.ifConnecting(func() { m.rejected(peer, &id.answer) })
+		peer.ifConnecting(func() { m.rejected(peer, handshake.ByConsumer, private) })
 	})
 }
 

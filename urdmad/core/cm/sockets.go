@@ -4,8 +4,8 @@ import (
 	"syscall"
 
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/places"
-	"urdma/wire"
 )
 
 // Over TCP, connection requests arrive as TCP connections, so a port number needs a listening socket of the
@@ -21,7 +21,7 @@ func (m *Manager) openSockets(id *ID) error {
 		if !id.hears(a) {
 			continue
 		}
-		if err := m.net.Listen(id, dev); err != nil {
+		if err := m.net.Wire(dev).Listen(id, dev); err != nil {
 			m.closeSocketsBelow(id, dev)
 			return err
 		}
@@ -42,7 +42,7 @@ func (m *Manager) closeSockets(id *ID) {
 func (m *Manager) closeSocketsBelow(id *ID, end int) {
 	for dev, a := range m.addrs[:end] {
 		if id.hears(a) {
-			m.net.Unlisten(id, dev)
+			m.net.Wire(dev).Unlisten(id, dev)
 		}
 	}
 }
@@ -86,7 +86,8 @@ const (
 
 // arrival is a request that arrived as a connection, and may wait for a listener with room.
 type arrival struct {
-	p     *Packet
+	c     Arrived
+	p     *Message
 	until clock.Time
 	place *places.Place // nil before it waits
 	timer *clock.Timer
@@ -94,8 +95,8 @@ type arrival struct {
 
 // arrivedRequest gives the listener a child with the connection of the request. If a packet with such a
 // request would be dropped and repeated, this request waits until a time, unless its peer disconnects.
-func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
-	w := &arrival{p: p, until: until}
+func (m *Manager) arrivedRequest(c Arrived, p *Message, until clock.Time) {
+	w := &arrival{c: c, p: p, until: until}
 	w.timer = clock.NewTimer(func() { m.assign(w) })
 	m.assign(w)
 }
@@ -103,18 +104,15 @@ func (m *Manager) arrivedRequest(p *Packet, until clock.Time) {
 // assign passes a request to its listener, or makes it wait.
 func (m *Manager) assign(w *arrival) {
 	p := w.p
-	parent := m.listener(p.Local)
-	if parent != nil && parent.Datagrams {
-		parent = nil // it is not a listener for connections
-	}
+	parent, later := m.admit(p.Local, false)
 	switch {
-	case m.net.Withdrawn(p.Conn):
+	case w.c.Withdrawn():
 		w.place.Leave()
-		p.Conn.Release()
-	case parent != nil && parent.queue.pending < parent.queue.backlog:
+		w.c.Release()
+	case parent != nil && !later:
 		w.place.Leave()
-		m.newChild(parent, p, func(child *ID) (Conn, error) { return m.net.Adopt(child, p.Conn) }, proof{proved: true})
-	case parent == nil && !m.numbers.isReserved(p.Local.Port()), m.net.Now() >= w.until:
+		m.newChild(parent, p, func(child *ID) (Conn, error) { return w.c, w.c.Adopt(child) }, proof{proved: true})
+	case !later, m.net.Now() >= w.until:
 		w.place.Leave()
 		m.rejectWaiting(w)
 	default:
@@ -129,8 +127,7 @@ func (m *Manager) assign(w *arrival) {
 func (m *Manager) rejectWaiting(w *arrival) {
 	m.net.Set(w.timer, clock.Never)
 	m.Stats.Refused++
-	m.net.Send(&Packet{Dev: w.p.Dev, TRP: wire.TRP{Op: wire.OpReject}, Connect: wire.TRPConnect{IRD: InvalidService},
-		Conn: w.p.Conn})
+	w.c.Send(rejectOf(w.p, handshake.InvalidService))
 }
 
 // Refused handles a request that nobody accepted, or that was not answered in time.
@@ -139,7 +136,7 @@ func (m *Manager) Refused(id *ID, errno syscall.Errno) {
 		return
 	}
 	if errno == syscall.ECONNREFUSED || errno == syscall.ECONNRESET {
-		m.rejected(id, &wire.TRPConnect{IRD: InvalidService})
+		m.rejected(id, handshake.InvalidService, nil)
 		return
 	}
 	m.fail(id, EventUnreachable, errno)

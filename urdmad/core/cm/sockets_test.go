@@ -7,7 +7,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // stream is a connection by which a request came.
@@ -16,7 +16,15 @@ type stream struct {
 	rejected, released, withdrawn bool
 }
 
-func (s *stream) Release() { s.released = true }
+func (s *stream) Release()        { s.released = true }
+func (s *stream) Withdrawn() bool { return s.withdrawn }
+
+func (s *stream) Adopt(id *cm.ID) error {
+	s.id = id
+	return nil
+}
+
+func (s *stream) Send(p *cm.Message) { s.rejected = s.rejected || p.Kind == handshake.Reject }
 
 // arrives has a request come by a connection of its own.
 func (p *pair) arrives(port uint16) *stream { return p.arrivesFrom(p.from.addr, port) }
@@ -24,7 +32,7 @@ func (p *pair) arrives(port uint16) *stream { return p.arrivesFrom(p.from.addr, 
 func (p *pair) arrivesFrom(peer netip.Addr, port uint16) *stream {
 	s := &stream{conn: &conn{h: p.to, port: port, peer: netip.AddrPortFrom(peer, 40000)}}
 	s.timer = clock.NewTimer(s.tick)
-	p.to.m.Arrived(&cm.Packet{Local: p.to.at(port), Peer: s.peer, TRP: wire.TRP{Op: wire.OpRequest}, Conn: s})
+	p.to.m.Receive(s, &cm.Message{Local: p.to.at(port), Peer: s.peer})
 	return s
 }
 

@@ -1,15 +1,10 @@
 package connect
 
 import (
-	"net/netip"
-
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/samehost"
-	"urdma/urdmad/core/trp"
-	"urdma/wire"
 )
 
 // IDOf returns the id whose connection c is; nil for none.
@@ -32,31 +27,27 @@ func Common(c cm.Conn) *qp.Connection {
 	return c.(interface{ Common() *qp.Connection }).Common()
 }
 
-// wireConn makes a TRP connection a cm.Conn.
-type wireConn struct {
-	*trp.Conn
-	id *cm.ID
+// side is what the connections of ids have in common, whatever their carrier.
+type side struct {
+	id *cm.ID // nil before a request is adopted
+	c  *qp.Connection
 }
 
-func (k *wireConn) Owner() *cm.ID        { return k.id }
-func (k *wireConn) Port() uint16         { return k.Local.Port() }
-func (k *wireConn) PeerAddr() netip.Addr { return k.Peer.Addr() }
-func (k *wireConn) ISN() wire.PSN        { return k.LocalISN }
-func (k *wireConn) Acknowledge()         { k.AcknowledgeNow() }
+func (k *side) Owner() *cm.ID { return k.id }
+func (k *side) Port() uint16  { return k.c.Local.Port() }
 
-func (k *wireConn) Extension(q cm.QueuePair) wire.TRPExtension { return k.Conn.Extension(QPOf(q)) }
-
-func (k *wireConn) Start(s cm.Start) {
-	link, _ := s.Link.(netif.Link)
-	k.Peer = netip.AddrPortFrom(k.Peer.Addr(), s.PeerPort)
-	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	k.Conn.Start(trp.Start{QP: QPOf(s.QP), Link: link, PeerISN: s.PeerISN, Peer: s.Extension,
-		Passive: s.Passive, Patience: patience(&s)})
+// qp returns the queue pair of the id, as far as it has one.
+func (k *side) qp() *qp.QP {
+	if k.id == nil {
+		return nil
+	}
+	return QPOf(k.id.QueuePair())
 }
 
-// patience writes the time for which a silent peer is tolerated into the queue pair's attributes, and
-// returns it, if the program has set it for the id; 0: it has not.
-func patience(s *cm.Start) clock.Time {
+// agreed records the parameters in force. It writes the time for which a silent peer is tolerated into the queue
+// pair's attributes, and returns it, if the program has set it for the id; 0: it has not.
+func (k *side) agreed(s *cm.Start) clock.Time {
+	k.c.IRD, k.c.ORD, k.c.RNRRetry = s.IRD, s.ORD, s.RNRRetry
 	if !s.AckTimeoutSet {
 		return 0
 	}
@@ -65,24 +56,18 @@ func patience(s *cm.Start) clock.Time {
 	return qp.RetryTime(a)
 }
 
-// hostConn makes an end of a same-host connection a cm.Conn. The methods for the wire do nothing.
+// hostConn makes an end of a same-host connection a cm.Conn. Its handshake has no messages (cm/samehost.go).
 type hostConn struct {
 	*samehost.Conn
-	id *cm.ID
+	side
 }
 
-func (k *hostConn) Owner() *cm.ID                            { return k.id }
-func (k *hostConn) Port() uint16                             { return k.Local.Port() }
-func (k *hostConn) PeerAddr() netip.Addr                     { return k.Peer.Addr() }
-func (k *hostConn) ISN() wire.PSN                            { return 0 }
-func (k *hostConn) Acknowledge()                             {}
-func (k *hostConn) Abort()                                   { k.Disconnect() }
-func (k *hostConn) Release()                                 {}
-func (k *hostConn) Extension(cm.QueuePair) wire.TRPExtension { return wire.TRPExtension{} }
+func (k *hostConn) Send(*cm.Message) {}
+func (k *hostConn) Abort()           { k.Disconnect() }
+func (k *hostConn) Release()         {}
 
 func (k *hostConn) Start(s cm.Start) {
-	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	patience(&s) // only to be queried: a connection within one urdmad is never silent
+	k.agreed(&s) // the patience is only to be queried: a connection within one urdmad is never silent
 	k.Conn.Start(QPOf(s.QP))
 }
 
@@ -90,7 +75,7 @@ func (k *hostConn) Start(s cm.Start) {
 type queuePair struct{ *qp.QP }
 
 // Number implements cm.QueuePair.
-func (q queuePair) Number() wire.QPN { return wire.QPN(q.QPN) }
+func (q queuePair) Number() uint32 { return q.QPN }
 
 // Gone implements cm.QueuePair.
 func (q queuePair) Gone() bool { return q.Removed() }

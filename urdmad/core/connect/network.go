@@ -2,9 +2,7 @@ package connect
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/netip"
-	"syscall"
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
@@ -13,9 +11,6 @@ import (
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/qpconnect"
 	"urdma/urdmad/core/samehost"
-	"urdma/urdmad/core/trp"
-	"urdma/wire"
-	"urdma/wire/ibcm"
 )
 
 // New returns the connection managers of an engine that has no ports yet: the manager of rdma_cm ids, and
@@ -31,7 +26,7 @@ func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	n.numbers = &Numbers{n: n, addrs: c.Addrs}
 	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs,
 		Timeout:   c.Timeout,
-		Elsewhere: func(q wire.QPN) bool { return e.QPs.Elsewhere(uint32(q)) }})
+		Elsewhere: e.QPs.Elsewhere})
 	e.SetHandler(n)
 	return n.m, n.numbers
 }
@@ -67,143 +62,21 @@ func (n *network) Resolve(dev int, hop, dst netip.Addr, done func(cm.Link, bool)
 // Home implements cm.Network.
 func (n *network) Home(dev int) cm.Link { return n.e.Interface(dev).Link() }
 
-// MaxPrivate implements cm.Network.
-func (n *network) MaxPrivate(dev int, op wire.TRPOp) int {
-	if !n.e.SpeaksRoCE(dev) {
-		return wire.MaxPrivateData
+// Wire implements cm.Network.
+func (n *network) Wire(dev int) cm.Wire {
+	switch {
+	case n.e.SpeaksRoCE(dev):
+		return managed{packets{n}}
+	case n.e.OverTCP(dev):
+		return streams{packets{n}}
 	}
-	switch op {
-	case wire.OpRequest:
-		return ibcm.MaxPrivate
-	case wire.OpAccept:
-		return ibcm.MaxReply
-	case wire.OpResolve:
-		return ibcm.MaxServicePrivate
-	case wire.OpResolved:
-		return ibcm.MaxServiceReply
-	default:
-		return ibcm.MaxReject
-	}
+	return packets{n}
 }
 
-func (n *network) Send(p *cm.Packet) {
-	switch k := p.Conn.(type) {
-	case *streamConn:
-		k.send(n, p)
-		return
-	case *packetConn:
-		k.send(n, p)
-		return
-	}
-	if n.e.SpeaksRoCE(p.Dev) {
-		n.say(p)
-		return
-	}
-	n.e.TRP.SendControl(packet(p))
-}
+// Replied implements mpa.Handler and roce.Handler.
+func (n *network) Replied(c *qp.Connection, m *cm.Message) { n.m.Receive(c.Owner.(cm.Conn), m) }
 
-func (n *network) Listen(id *cm.ID, dev int) error {
-	if !n.e.OverTCP(dev) {
-		return nil
-	}
-	give, err := socketOf(id)
-	if err != nil {
-		return err
-	}
-	if err = n.e.MPA.Listen(dev, n.listenAddr(id, dev)); err != nil {
-		give()
-	}
-	return err
-}
-
-func (n *network) Unlisten(id *cm.ID, dev int) {
-	if n.e.OverTCP(dev) {
-		n.e.MPA.Unlisten(n.listenAddr(id, dev))
-		if o, ok := id.Owner.(socketOwner); ok {
-			o.GiveSocket()
-		}
-	}
-}
-
-// listenAddr returns the address at which requests for an id arrive at a device.
-func (n *network) listenAddr(id *cm.ID, dev int) netip.AddrPort {
-	local, _ := id.Bound()
-	return netip.AddrPortFrom(n.e.Interface(dev).IP(), local.Port())
-}
-
-// socketOwner is an owner of ids with a limit on its sockets.
-type socketOwner interface {
-	TakeSocket() error // counts one more socket, or refuses it
-	GiveSocket()       // undoes one TakeSocket
-}
-
-// socketOf counts a socket of an id's owner; give, or the owner's GiveSocket, undoes it.
-func socketOf(id *cm.ID) (give func(), err error) {
-	if o, ok := id.Owner.(socketOwner); ok {
-		return o.GiveSocket, o.TakeSocket()
-	}
-	return func() {}, nil
-}
-
-func packet(p *cm.Packet) *trp.ControlPacket {
-	link, _ := p.Link.(netif.Link)
-	return &trp.ControlPacket{Dev: p.Dev, Link: link, Local: p.Local, Peer: p.Peer, TRP: p.TRP, Connect: p.Connect}
-}
-
-func (n *network) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
-	if n.e.SpeaksRoCE(dev) {
-		return n.packets(id, n.e.RoCE.Open(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port), peer)), nil
-	}
-	if n.e.OverTCP(dev) {
-		give, err := socketOf(id)
-		if err != nil {
-			return nil, err
-		}
-		c := n.e.MPA.Open(dev, netip.AddrPortFrom(n.e.Interface(dev).IP(), port), peer)
-		c.Paid = give
-		return n.stream(id, c), nil
-	}
-	c, err := n.e.TRP.Open(dev, port, peer)
-	if errors.Is(err, trp.ErrPortInUse) {
-		return nil, syscall.EADDRINUSE
-	}
-	if err != nil {
-		return nil, err
-	}
-	k := &wireConn{c, id}
-	c.Owner = k
-	return k, nil
-}
-
-// Adopt implements cm.Network.
-func (n *network) Adopt(id *cm.ID, c cm.Conn) (cm.Conn, error) {
-	if k, ok := c.(*packetConn); ok {
-		k.id = id
-		return k, nil
-	}
-	k := c.(*streamConn)
-	give, err := socketOf(id)
-	if err != nil {
-		k.Release()
-		return nil, err
-	}
-	k.id, k.Paid = id, give
-	return k, nil
-}
-
-// Withdrawn implements cm.Network.
-func (n *network) Withdrawn(c cm.Conn) bool { return c.(interface{ Withdrawn() bool }).Withdrawn() }
-
-func (n *network) ConnAt(dev int, port uint16) cm.Conn {
-	c := n.e.TRP.Port(dev).Conn(port)
-	if c == nil {
-		return nil
-	}
-	if k, ok := c.Owner.(*wireConn); ok {
-		return k
-	}
-	return &wireConn{c, nil} // a connection by number has the port number
-}
+func (n *network) InUse(dev int, port uint16) bool { return n.e.TRP.Port(dev).Conn(port) != nil }
 
 func (n *network) Join(a, b cm.End) (cm.Conn, cm.Conn) {
 	ca, cb := n.end(a), n.end(b)
@@ -212,17 +85,10 @@ func (n *network) Join(a, b cm.End) (cm.Conn, cm.Conn) {
 }
 
 func (n *network) end(e cm.End) *hostConn {
-	k := &hostConn{n.e.SameHost.Open(e.Dev, e.Local, e.Peer), e.ID}
-	k.Conn.Owner = k
+	c := n.e.SameHost.Open(e.Dev, e.Local, e.Peer)
+	k := &hostConn{c, side{e.ID, &c.Connection}}
+	c.Owner = k
 	return k
-}
-
-// Handshake implements trp.Handler.
-func (n *network) Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte) {
-	p := &cm.Packet{Dev: dev, Link: d.Link, TRP: *t, Local: d.Dst, Peer: d.Src}
-	if !n.numbers.handshake(p, body) {
-		n.m.Receive(p, body)
-	}
 }
 
 // Established implements qp.Manager.

@@ -9,6 +9,7 @@ import (
 	"urdma/reason"
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/qpconnect"
 	"urdma/urdmad/core/roce"
@@ -16,7 +17,6 @@ import (
 	"urdma/urdmad/core/trp"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
-	"urdma/wire"
 )
 
 // Numbers changes queue pairs as ibv_modify_qp(3) requests, and connects queue pairs by number when they
@@ -101,7 +101,7 @@ func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
 	a := &q.Attr
 	_, err := x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic),
 		MinRNRTimer: uint8(a.MinRNRTimer),
-		PathMTU:     uint8(a.PathMTU), RQPSN: wire.PSN(a.RQPSN), Peer: qpconnect.End{Addr: peer, QPN: wire.QPN(a.DestQPNum)}})
+		PathMTU:     uint8(a.PathMTU), RQPSN: a.RQPSN, Peer: qpconnect.End{Addr: peer, QPN: a.DestQPNum}})
 	return err
 }
 
@@ -123,34 +123,10 @@ func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
 }
 
 // Pair returns the pair of a queue pair, or nil.
-func (x *Numbers) Pair(q *qp.QP) *qpconnect.Pair { return x.m.Pair(wire.QPN(q.QPN)) }
+func (x *Numbers) Pair(q *qp.QP) *qpconnect.Pair { return x.m.Pair(q.QPN) }
 
 // Stats returns the counters.
 func (x *Numbers) Stats() qpconnect.Stats { return x.m.Stats }
-
-// handshake handles a packet of the handshake if it is by number; it reports whether it is.
-func (x *Numbers) handshake(p *cm.Packet, body []byte) bool {
-	var owner *qpconnect.Pair
-	if c := x.n.e.TRP.Port(p.Dev).Conn(p.Local.Port()); c != nil {
-		owner = PairOf(&c.Connection)
-	}
-	if owner == nil && (p.TRP.Op != wire.OpRequest || p.Local.Port() != qpconnect.UDPPort) {
-		return false
-	}
-	if p.Connect.Parse(body) != nil {
-		return owner != nil
-	}
-	switch {
-	case p.TRP.Op == wire.OpRequest:
-		if !p.Connect.HasExt || !p.Connect.Ext.ByNumber() {
-			return false
-		}
-		x.m.Request(p)
-	case p.TRP.Op == wire.OpAccept && !x.m.Accept(owner, p):
-		x.n.Send(cm.FinOf(p))
-	}
-	return true
-}
 
 // PairOf returns the pair of a connection by number; nil for other connections.
 func PairOf(c *qp.Connection) *qpconnect.Pair {
@@ -212,7 +188,7 @@ func (n *numberNetwork) end(v *qpconnect.Pair) *samehost.Conn {
 	c := n.e.SameHost.Open(v.Dev, at(v.Local), at(v.Peer))
 	peer := n.numbers.m.Pair(v.Peer.QPN)
 	c.Owner, c.ByNumber, c.IRD, c.ORD = v, true, v.IRD, peer.IRD
-	c.PeerRNR, c.PeerMTU, c.PeerPSN = peer.MinRNRTimer, peer.PathMTU, uint32(peer.RQPSN)
+	c.PeerRNR, c.PeerMTU, c.PeerPSN = peer.MinRNRTimer, peer.PathMTU, peer.RQPSN
 	return c
 }
 
@@ -228,16 +204,15 @@ func (n *numberNetwork) Await(v *qpconnect.Pair) {
 // numberConn makes a TRP connection a qpconnect.Conn.
 type numberConn struct{ *trp.Conn }
 
-func (k *numberConn) Port() uint16  { return k.Local.Port() }
-func (k *numberConn) ISN() wire.PSN { return k.LocalISN }
-func (k *numberConn) Acknowledge()  { k.AcknowledgeNow() }
+func (k *numberConn) Port() uint16   { return k.Local.Port() }
+func (k *numberConn) Number() uint32 { return uint32(k.LocalISN) }
+func (k *numberConn) Cookie() uint32 { return k.LocalCookie }
 
-func (k *numberConn) Extension(q cm.QueuePair) wire.TRPExtension { return k.Conn.Extension(QPOf(q)) }
+func (k *numberConn) Send(m *cm.Message, q cm.QueuePair) { k.SendMessage(m, QPOf(q)) }
 
-func (k *numberConn) Start(s cm.Start) {
-	x := &s.Extension
-	k.PeerRNR, k.PeerMTU, k.PeerPSN = x.MinRNRTimer, x.PathMTU, uint32(x.RQPSN)
-	(&wireConn{k.Conn, nil}).Start(s)
+func (k *numberConn) Start(s cm.Start, peer *handshake.ByNumber) {
+	k.PeerRNR, k.PeerMTU, k.PeerPSN = peer.MinRNRTimer, peer.PathMTU, peer.RQPSN
+	(&packetConn{k.Conn, side{nil, &k.Connection}}).Start(s)
 }
 
 // Awaiting is the carrier of a queue pair that has no connection by number yet.

@@ -6,6 +6,7 @@ import (
 
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
+	"urdma/urdmad/core/handshake"
 )
 
 // TestWhyRefused: the requester learns whether there is no listener or the program refuses, with every wire
@@ -19,8 +20,8 @@ func TestWhyRefused(t *testing.T) {
 				cb.Listen(7001, 4)
 				cb.Listen(7002, 4).Datagrams = true
 				for _, datagrams := range []bool{false, true} {
-					kind, want := cm.EventRejected, map[uint16]uint16{7000: cm.InvalidService, 7001: cm.ByConsumer,
-						7002: cm.InvalidService}
+					kind, want := cm.EventRejected, map[uint16]uint16{7000: handshake.InvalidService, 7001: handshake.ByConsumer,
+						7002: handshake.InvalidService}
 					if datagrams {
 						kind, want = cm.EventUnreachable, map[uint16]uint16{7000: 1, 7001: 1, 7002: 2} // status of SIDR_REP
 					}
@@ -31,7 +32,7 @@ func TestWhyRefused(t *testing.T) {
 						} else {
 							ca.Connect(id, ca.NewQP(nil), enginetest.Param(1, ""))
 						}
-						if reason == cm.ByConsumer || reason == 2 {
+						if reason == handshake.ByConsumer || reason == 2 {
 							ev := cb.Event(cm.EventConnectRequest, time.Second)
 							cb.Host.Do(func() { _ = cb.Host.CM.Reject(ev.Child, nil) })
 						}

@@ -6,103 +6,92 @@ import (
 
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/mpa"
-	"urdma/urdmad/core/qp"
-	"urdma/wire"
 )
+
+// streams sets up connections over TCP. Ids with datagrams use packets there, too.
+type streams struct{ packets }
+
+func (x streams) Listen(id *cm.ID, dev int) error {
+	give, err := socketOf(id)
+	if err != nil {
+		return err
+	}
+	if err = x.e.MPA.Listen(dev, x.listenAddr(id, dev)); err != nil {
+		give()
+	}
+	return err
+}
+
+func (x streams) Unlisten(id *cm.ID, dev int) {
+	x.e.MPA.Unlisten(x.listenAddr(id, dev))
+	if o, ok := id.Owner.(socketOwner); ok {
+		o.GiveSocket()
+	}
+}
+
+// listenAddr returns the address at which requests for an id arrive at a device.
+func (x streams) listenAddr(id *cm.ID, dev int) netip.AddrPort {
+	local, _ := id.Bound()
+	return netip.AddrPortFrom(x.e.Interface(dev).IP(), local.Port())
+}
+
+func (x streams) Open(id *cm.ID, dev int, port uint16, peer netip.AddrPort) (cm.Conn, error) {
+	give, err := socketOf(id)
+	if err != nil {
+		return nil, err
+	}
+	c := x.e.MPA.Open(dev, netip.AddrPortFrom(x.e.Interface(dev).IP(), port), peer)
+	c.Paid = give
+	return x.stream(id, c), nil
+}
+
+// socketOwner is an owner of ids with a limit on its sockets.
+type socketOwner interface {
+	TakeSocket() error // counts one more socket, or refuses it
+	GiveSocket()       // undoes one TakeSocket
+}
+
+// socketOf counts a socket of an id's owner; give, or the owner's GiveSocket, undoes it.
+func socketOf(id *cm.ID) (give func(), err error) {
+	if o, ok := id.Owner.(socketOwner); ok {
+		return o.GiveSocket, o.TakeSocket()
+	}
+	return func() {}, nil
+}
 
 // streamConn makes a connection over TCP a cm.Conn. Its handshake is a request and a reply, which TCP
 // neither loses nor repeats. When cm repeats a request, TCP's state shows whether the peer's host still
 // answers.
 type streamConn struct {
 	*mpa.Conn
-	id *cm.ID
-	n  *network
+	side
 }
 
 func (n *network) stream(id *cm.ID, c *mpa.Conn) *streamConn {
-	k := &streamConn{c, id, n}
+	k := &streamConn{c, side{id, &c.Connection}}
 	c.Owner = k
 	return k
 }
 
-func (k *streamConn) Owner() *cm.ID        { return k.id }
-func (k *streamConn) Port() uint16         { return k.Local.Port() }
-func (k *streamConn) PeerAddr() netip.Addr { return k.Peer.Addr() }
-func (k *streamConn) ISN() wire.PSN        { return 0 }
-func (k *streamConn) Acknowledge()         {}
-
-// maxStreamSegment is the greatest length of a segment that a urdmad accepts over TCP.
-const maxStreamSegment = 65532
-
-func (k *streamConn) Extension(q cm.QueuePair) wire.TRPExtension {
-	e := k.n.e.TRP.Offer(k.Dev, QPOf(q))
-	e.MaxSegment, e.RecvWindow = maxStreamSegment, 1
-	return e
-}
+func (k *streamConn) Send(m *cm.Message) { k.Conn.Send(m, k.qp()) }
 
 func (k *streamConn) Start(s cm.Start) {
-	k.IRD, k.ORD, k.RNRRetry = s.IRD, s.ORD, s.RNRRetry
-	k.Conn.Start(mpa.Start{QP: QPOf(s.QP), Passive: s.Passive, Patience: patience(&s)})
+	k.Conn.Start(mpa.Start{QP: QPOf(s.QP), Passive: s.Passive, Patience: k.agreed(&s)})
 }
 
-// send sends the content of a packet from cm.
-func (k *streamConn) send(n *network, p *cm.Packet) {
-	c := &p.Connect
-	offer := mpa.Offer{IRD: c.IRD, ORD: c.ORD, PrivateData: c.PrivateData, Extension: c.Ext}
-	switch p.TRP.Op {
-	case wire.OpRequest:
-		if err := k.Conn.Request(offer); err != nil {
-			n.Soon(func() { n.Refused(k.Conn, errnoOf(err)) })
-		} else if k.Conn.Asked() {
-			n.m.StillWaits(k.id)
-		}
-	case wire.OpAccept:
-		offer.Extension = k.Extension(k.id.QueuePair())
-		k.Conn.Accept(offer)
-	case wire.OpReject:
-		k.Conn.Reject(c.PrivateData)
+// Adopt implements cm.Arrived.
+func (k *streamConn) Adopt(id *cm.ID) error {
+	give, err := socketOf(id)
+	if err != nil {
+		k.Release()
+		return err
 	}
+	k.id, k.Paid = id, give
+	return nil
 }
-
-func errnoOf(err error) syscall.Errno {
-	if errno, ok := err.(syscall.Errno); ok {
-		return errno
-	}
-	return syscall.EIO
-}
-
-// packetOf converts a request or a reply to a packet for cm. A peer with revision 1 states no number of
-// Reads: it gets siw's default.
-func (n *network) packetOf(c *mpa.Conn, op wire.TRPOp, m *wire.MPA) *cm.Packet {
-	p := &cm.Packet{Dev: c.Dev, Local: c.Local, Peer: c.Peer, TRP: wire.TRP{Op: op}, Conn: c.Owner.(*streamConn)}
-	p.Connect = wire.TRPConnect{IRD: m.IRD, ORD: m.ORD, PrivateData: m.PrivateData}
-	if !m.Enhanced {
-		p.Connect.IRD, p.Connect.ORD = defaultReads, defaultReads
-	}
-	if t := c.Terms(); t.Extended {
-		p.Connect.HasExt, p.Connect.Ext = true, t.Extension
-	}
-	return p
-}
-
-const defaultReads = 16
 
 // Requested implements mpa.Handler.
-func (n *network) Requested(c *mpa.Conn, m *wire.MPA) {
-	n.stream(nil, c)
-	n.m.Arrived(n.packetOf(c, wire.OpRequest, m))
-}
-
-// Replied implements mpa.Handler.
-func (n *network) Replied(c *mpa.Conn, m *wire.MPA) {
-	p := n.packetOf(c, wire.OpAccept, m)
-	if m.Reject { // without a listener, TCP refuses the connection
-		p.TRP.Op, p.Connect.IRD = wire.OpReject, cm.ByConsumer
-	}
-	n.m.Arrived(p)
-}
+func (n *network) Requested(c *mpa.Conn, m *cm.Message) { n.m.Receive(n.stream(nil, c), m) }
 
 // Refused implements mpa.Handler.
 func (n *network) Refused(c *mpa.Conn, errno syscall.Errno) { n.m.Refused(IDOf(&c.Connection), errno) }
-
-var _ qp.Carrier = (*mpa.Conn)(nil)

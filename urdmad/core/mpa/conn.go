@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/places"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
@@ -93,17 +94,26 @@ func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
 // Open returns the active side of a connection from a local port number. Nothing is sent before Request.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn { return s.newConn(dev, local, peer) }
 
-// Terms returns the terms of the connection.
-func (c *Conn) Terms() Terms { return c.terms }
-
-// Request connects the socket and sends the connection request; the handler's Replied or Refused follows.
-// Further calls do nothing.
-func (c *Conn) Request(o Offer) error {
-	if c.state != connOpening {
-		return nil
+// Send sends a request, a reply or a reject for queue pair q. The handler's Replied or Refused follows a request,
+// which is not repeated. Start has set the queue pair before a reply.
+func (c *Conn) Send(m *handshake.Message, q *qp.QP) {
+	switch {
+	case m.Kind == handshake.Request && c.state == connOpening:
+		c.offer = c.offerOf(m, q)
+		if err := c.request(); err != nil {
+			c.s.clock.Soon(func() { c.s.handler.Refused(c, errnoOf(err)) })
+		}
+	case m.Kind == handshake.Request && c.pendingThere():
+		c.s.handler.Replied(&c.Connection, &handshake.Message{Kind: handshake.Pending})
+	case m.Kind == handshake.Reply && c.state == connRequested && c.pending != nil:
+		c.accept(c.offerOf(m, q))
+	case m.Kind == handshake.Reject && c.state == connRequested:
+		c.reject(m.PrivateData)
 	}
-	o.CRC = o.CRC || c.s.devices[c.Dev].CRC
-	c.offer = o
+}
+
+// request connects the socket; the request follows.
+func (c *Conn) request() error {
 	fd, err := connect(c.Local, c.Peer, c.s.devices[c.Dev].Scope, c.s.cfg.DeathTimeout)
 	if err != nil {
 		return err
@@ -114,8 +124,15 @@ func (c *Conn) Request(o Offer) error {
 	return nil
 }
 
-// Asked reports whether the peer's host has received the request and its program is to answer.
-func (c *Conn) Asked() bool {
+func errnoOf(err error) unix.Errno {
+	if errno, ok := err.(unix.Errno); ok {
+		return errno
+	}
+	return unix.EIO
+}
+
+// pendingThere reports whether the peer's host has received the request and its program is to answer.
+func (c *Conn) pendingThere() bool {
 	if c.state != connRequesting || !c.out.empty() {
 		return false
 	}
@@ -123,12 +140,8 @@ func (c *Conn) Asked() bool {
 	return err == nil && t.Unacked == 0
 }
 
-// Accept answers the request with a reply; Start has set the queue pair.
-func (c *Conn) Accept(o Offer) {
-	if c.state != connRequested || c.pending == nil {
-		return
-	}
-	o.CRC = o.CRC || c.s.devices[c.Dev].CRC
+// accept answers the request with a reply.
+func (c *Conn) accept(o Offer) {
 	var reply wire.MPA
 	reply, c.terms = o.reply(&c.asked)
 	if !c.putFrame(&reply) {
@@ -153,11 +166,8 @@ func (c *Conn) established() {
 	}
 }
 
-// Reject refuses the request, with private data.
-func (c *Conn) Reject(private []byte) {
-	if c.state != connRequested {
-		return
-	}
+// reject refuses the request, with private data.
+func (c *Conn) reject(private []byte) {
 	reply := refuse(&c.asked, private)
 	if c.putFrame(&reply) {
 		c.shut()

@@ -194,7 +194,7 @@ func (c *Conn) replyArrived(frame []byte) {
 	if m.Reject {
 		c.close()
 	}
-	c.s.handler.Replied(c, &m)
+	c.s.handler.Replied(&c.Connection, c.messageOf(&m))
 }
 
 func (c *Conn) requestArrived(frame []byte) {
@@ -208,11 +208,11 @@ func (c *Conn) requestArrived(frame []byte) {
 	if err := acceptable(&c.asked); err != nil {
 		c.s.log.Info("connection refused", "peer", c.Peer.String(), "error", err)
 		c.s.Stats.BadStarts++
-		c.Reject(nil)
+		c.reject(nil)
 		return
 	}
 	c.watch()
-	c.s.handler.Requested(c, &c.asked)
+	c.s.handler.Requested(c, c.messageOf(&c.asked))
 	if c.state == connRequested || c.state == connStarting { // not while a reject is being sent
 		c.silent.Leave()
 	}

@@ -20,14 +20,10 @@ func (c *Conn) askOlder() bool {
 	c.Paid = paid
 	c.s.number++
 	c.state, c.number, c.frame, c.polled, c.events = connOpening, c.s.number, nil, false, 0
-	if err := c.Request(c.offer); err != nil {
+	if err := c.request(); err != nil {
 		c.state = connClosed
 		c.s.forget(c)
-		errno, ok := err.(unix.Errno)
-		if !ok {
-			errno = unix.EIO
-		}
-		c.s.handler.Refused(c, errno)
+		c.s.handler.Refused(c, errnoOf(err))
 	}
 	return true
 }

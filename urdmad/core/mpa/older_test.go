@@ -6,6 +6,7 @@ import (
 
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/engine/enginetest"
+	"urdma/urdmad/core/handshake"
 	"urdma/wire"
 )
 
@@ -69,7 +70,7 @@ func TestRejectIsFinal(t *testing.T) {
 			m.Reply, m.Reject = true, true
 			p.frame(&m)
 			if ev := c.Event(cm.EventRejected, time.Minute); string(ev.Param.PrivateData) != string(m.PrivateData) ||
-				ev.Reason != cm.ByConsumer {
+				ev.Reason != handshake.ByConsumer {
 				t.Errorf("%+v", ev.Param)
 			}
 		})

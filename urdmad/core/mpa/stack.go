@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/places"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
-	"urdma/wire"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,11 +18,11 @@ import (
 // Handler is the connection manager. It is called on the worker's thread.
 type Handler interface {
 	qp.Manager
-	// Requested: a peer requests a connection; Start and Accept, Reject or Release answer it.
-	Requested(c *Conn, m *wire.MPA)
+	// Requested: a peer requests a connection; Start and a reply, a reject, or Release answers it.
+	Requested(c *Conn, m *handshake.Message)
 	// Replied: the peer has answered our request; Start or Release follows, unless it
-	// is a reject.
-	Replied(c *Conn, m *wire.MPA)
+	// is a reject. Pending, when a request is repeated, says that the peer's host has it.
+	Replied(c *qp.Connection, m *handshake.Message)
 	// Refused: nobody listens at the peer's address, or there was no answer in time.
 	Refused(c *Conn, errno unix.Errno)
 }

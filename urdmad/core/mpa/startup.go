@@ -3,6 +3,9 @@ package mpa
 import (
 	"bytes"
 
+	"urdma/urdmad/core/handshake"
+	"urdma/urdmad/core/qp"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -23,6 +26,34 @@ type Offer struct {
 	PrivateData []byte
 	CRC         bool // wanted, even if the peer doesn't ask for it
 	Extension   wire.TRPExtension
+}
+
+// offerOf returns what a message from the connection manager offers for a connection of q.
+func (c *Conn) offerOf(m *handshake.Message, q *qp.QP) Offer {
+	e := wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: maxSegment, RecvWindow: 1}
+	if q.Type == abi.QPTypeXRCRecv {
+		e.Capabilities = wire.CapXRC
+	}
+	return Offer{IRD: m.IRD, ORD: m.ORD, PrivateData: m.PrivateData, CRC: c.s.devices[c.Dev].CRC, Extension: e}
+}
+
+// defaultReads is the number of Reads of a peer with revision 1, which states none: siw's default.
+const defaultReads = 16
+
+// messageOf returns a request or a reply for the connection manager.
+func (c *Conn) messageOf(r *wire.MPA) *handshake.Message {
+	m := &handshake.Message{Dev: c.Dev, Local: c.Local, Peer: c.Peer, IRD: r.IRD, ORD: r.ORD,
+		QPN: uint32(c.terms.Extension.QPN), PrivateData: r.PrivateData}
+	if !r.Enhanced {
+		m.IRD, m.ORD = defaultReads, defaultReads
+	}
+	switch {
+	case r.Reject: // without a listener, TCP refuses the connection
+		m.Kind, m.Reason = handshake.Reject, handshake.ByConsumer
+	case r.Reply:
+		m.Kind = handshake.Reply
+	}
+	return m
 }
 
 // request returns the request for a connection, of revision 2, as siw sends it.

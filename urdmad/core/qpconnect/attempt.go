@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // Pauses before a packet is repeated.
@@ -85,20 +85,19 @@ func (m *Manager) open(v *Pair) {
 
 // ask sends our request, and sets the timer for the next.
 func (m *Manager) ask(v *Pair) {
-	m.sendRequest(v, v.link, v.conn.Extension(v.QP).Cookie, v.heard)
+	m.sendRequest(v, v.link, v.conn.Cookie(), v.heard)
 	m.net.Set(v.timer, m.net.Now()+retryAfter(v.tries))
 }
 
 func (m *Manager) sendRequest(v *Pair, by cm.Link, cookie, echo uint32) {
-	m.send(v, by, wire.TRP{Op: wire.OpRequest, PSN: v.conn.ISN()}, netip.AddrPortFrom(v.Peer.Addr, UDPPort), cookie, echo)
+	v.send(&cm.Message{Kind: handshake.Request, Link: by, Peer: netip.AddrPortFrom(v.Peer.Addr, UDPPort)}, cookie, echo)
 }
 
-func (m *Manager) send(v *Pair, by cm.Link, t wire.TRP, to netip.AddrPort, cookie, echo uint32) {
-	ext := v.conn.Extension(v.QP)
-	ext.Cookie, ext.Echo, ext.Target = cookie, echo, v.Peer.QPN
-	ext.MinRNRTimer, ext.PathMTU, ext.RQPSN = v.MinRNRTimer, v.PathMTU, v.RQPSN
-	m.net.Send(&cm.Packet{Dev: v.Dev, Link: by, Local: netip.AddrPortFrom(v.Local.Addr, v.conn.Port()), Peer: to, TRP: t,
-		Connect: wire.TRPConnect{IRD: v.IRD, HasExt: true, Ext: ext}})
+func (v *Pair) send(p *cm.Message, cookie, echo uint32) {
+	p.Dev, p.Local, p.IRD = v.Dev, netip.AddrPortFrom(v.Local.Addr, v.conn.Port()), v.IRD
+	p.ByNumber = handshake.ByNumber{Target: v.Peer.QPN, Cookie: cookie, Echo: echo, MinRNRTimer: v.MinRNRTimer,
+		PathMTU: v.PathMTU, RQPSN: v.RQPSN}
+	v.conn.Send(p, v.QP)
 }
 
 // Waiting records that the queue pair has something to send and no connection. The first call restarts the

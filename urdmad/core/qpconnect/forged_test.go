@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/qpconnect"
 	"urdma/wire"
 )
@@ -33,13 +34,9 @@ func TestForgedRequests(t *testing.T) {
 			clear(w.sent)
 			w.loss = 1
 			for range forged {
-				p := &cm.Packet{Link: peer.h.addr, Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
-					Peer: netip.AddrPortFrom(peer.h.addr, uint16(w.rand.Uint32())),
-					TRP:  wire.TRP{Op: wire.OpRequest, PSN: wire.PSN(w.rand.Uint32())}}
-				p.Connect = wire.TRPConnect{HasExt: true,
-					Ext: wire.TRPExtension{Cookie: w.rand.Uint32(), QPN: peer.n, MaxSegment: 1400,
-						RecvWindow: 64, Target: victim.n, Echo: w.rand.Uint32()}}
-				victim.h.m.Request(p)
+				victim.h.m.Request(&cm.Message{Link: peer.h.addr, Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
+					Peer: netip.AddrPortFrom(peer.h.addr, uint16(w.rand.Uint32())), Number: w.rand.Uint32(), QPN: peer.n,
+					ByNumber: handshake.ByNumber{Cookie: w.rand.Uint32(), Target: victim.n, Echo: w.rand.Uint32()}})
 			}
 			if n := w.sent[wire.OpRequest]; n == 0 || n > forged || w.sent[wire.OpAccept] != 0 {
 				t.Errorf("connected %v, victim %d: %d forged requests drew %v", connected, higher, forged, w.sent)
@@ -61,10 +58,9 @@ func TestForgedLink(t *testing.T) {
 		if !early {
 			w.pass(10 * ms)
 		}
-		p := &cm.Packet{Link: netip.MustParseAddr("192.0.2.1"), Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort),
-			Peer: netip.AddrPortFrom(peer.h.addr, 5), TRP: wire.TRP{Op: wire.OpRequest}}
-		p.Connect = wire.TRPConnect{HasExt: true,
-			Ext: wire.TRPExtension{Cookie: 6, QPN: peer.n, MaxSegment: 1400, RecvWindow: 64, Target: victim.n}}
+		p := &cm.Message{Link: netip.MustParseAddr("192.0.2.1"),
+			Local: netip.AddrPortFrom(victim.h.addr, qpconnect.UDPPort), Peer: netip.AddrPortFrom(peer.h.addr, 5), QPN: peer.n,
+			ByNumber: handshake.ByNumber{Cookie: 6, Target: victim.n}}
 		before := w.sent[wire.OpRequest]
 		victim.h.m.Request(p) // the test fails if a packet uses another link than the peer's
 		w.pass(sec)

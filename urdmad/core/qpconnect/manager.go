@@ -9,7 +9,6 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/wire"
 )
 
 // UDPPort is the destination port of requests by queue pair number.
@@ -18,7 +17,7 @@ const UDPPort = 30034
 // End is one side of a connection.
 type End struct {
 	Addr netip.Addr
-	QPN  wire.QPN
+	QPN  uint32
 }
 
 // compare orders ends; the lower one is the requester.
@@ -52,7 +51,7 @@ type Params struct {
 	IRD         uint16 // Reads of the peer that are accepted at a time
 	MinRNRTimer uint8
 	PathMTU     uint8 // enum ibv_mtu
-	RQPSN       wire.PSN
+	RQPSN       uint32
 }
 
 // Pair is a queue pair with the peer in its attributes.
@@ -72,10 +71,10 @@ type Pair struct {
 	conn     Conn   // of the present attempt
 	heard    uint32 // the peer's cookie in its latest request
 
-	peer      netip.AddrPort // source of the peer's request or accept
-	peerISN   wire.PSN
-	answered  uint32 // cookie of the accepted request
-	challenge uint32 // cookie of a challenge that was sent; 0: none
+	peer       netip.AddrPort // source of the peer's request or accept
+	peerNumber uint32
+	answered   uint32 // cookie of the accepted request
+	challenge  uint32 // cookie of a challenge that was sent; 0: none
 }
 
 // State returns the progress of the pair.
@@ -92,7 +91,7 @@ type Config struct {
 	Timeout clock.Time   // how long an accept is repeated
 	// Elsewhere reports whether a queue pair at one of our addresses belongs to another worker; nil: there
 	// are no others.
-	Elsewhere func(wire.QPN) bool
+	Elsewhere func(uint32) bool
 }
 
 // Manager has the pairs of a urdmad.
@@ -101,10 +100,10 @@ type Manager struct {
 	log     *slog.Logger
 	addrs   []netip.Addr
 	timeout clock.Time
-	pairs   map[wire.QPN]*Pair
+	pairs   map[uint32]*Pair
 	Stats   Stats
 
-	elsewhere func(wire.QPN) bool
+	elsewhere func(uint32) bool
 }
 
 // Stats counts events.
@@ -112,7 +111,7 @@ type Stats struct{ Started, Ignored, Accepted, Established, Challenged, Ended ui
 
 // New returns a Manager without pairs.
 func New(c Config) *Manager {
-	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[wire.QPN]*Pair{},
+	return &Manager{net: c.Network, log: c.Log, addrs: c.Addrs, timeout: c.Timeout, pairs: map[uint32]*Pair{},
 		elsewhere: c.Elsewhere}
 }
 
@@ -165,7 +164,7 @@ func (m *Manager) giveUp(v *Pair) {
 }
 
 // Pair returns the pair of a queue pair, or nil.
-func (m *Manager) Pair(n wire.QPN) *Pair { return m.pairs[n] }
+func (m *Manager) Pair(n uint32) *Pair { return m.pairs[n] }
 
 // Len returns the number of pairs.
 func (m *Manager) Len() int { return len(m.pairs) }

@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
 // Network carries out the manager's effects; cm.Network describes the methods that both have.
@@ -14,7 +14,6 @@ type Network interface {
 	Set(t *clock.Timer, at clock.Time)
 	NextHop(dev int, dst netip.Addr) (hop netip.Addr, ok bool)
 	Resolve(dev int, hop, dst netip.Addr, done func(l cm.Link, ok bool))
-	Send(p *cm.Packet)
 	// Random returns a random cookie.
 	Random() uint32
 
@@ -31,13 +30,12 @@ type Network interface {
 // with its pair.
 type Conn interface {
 	Port() uint16
-	ISN() wire.PSN
-	// Extension returns our offer to the peer, without the fields of chapter 9.
-	Extension(qp cm.QueuePair) wire.TRPExtension
-	// Start opens the connection for data.
-	Start(s cm.Start)
-	// Acknowledge sends an acknowledgement in this turn.
-	Acknowledge()
+	Number() uint32 // Number of our messages
+	Cookie() uint32 // to be put into our messages, except challenges
+	// Send sends a message. It adds our offer for queue pair qp.
+	Send(p *cm.Message, qp cm.QueuePair)
+	// Start opens the connection for data, with what the peer's message has.
+	Start(s cm.Start, peer *handshake.ByNumber)
 	// Abort ends a connection that was started, as if by the peer's fin;
 	// Closed follows.
 	Abort()

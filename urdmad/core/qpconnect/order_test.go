@@ -75,7 +75,7 @@ func TestPatience(t *testing.T) {
 func TestLost(t *testing.T) {
 	w := newWorld(t, 1)
 	for i, b := range []*queuePair{w.hosts[1].newQP(5), w.hosts[0].newQP(6)} {
-		a := w.hosts[0].newQP(wire.QPN(7 + i))
+		a := w.hosts[0].newQP(uint32(7 + i))
 		a.rtr(b.end())
 		b.rtr(a.end())
 		if !w.until(sec, func() bool { return joined(a, b) }) {

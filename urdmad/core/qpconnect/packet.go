@@ -3,15 +3,15 @@ package qpconnect
 import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
-	"urdma/wire"
+	"urdma/urdmad/core/handshake"
 )
 
-// Request handles a request by queue pair number, whose body was parsed.
-func (m *Manager) Request(p *cm.Packet) {
-	x := &p.Connect.Ext
+// Request handles a request by queue pair number.
+func (m *Manager) Request(p *cm.Message) {
+	x := &p.ByNumber
 	v := m.pairs[x.Target]
-	if v == nil || v.sameHost || v.state == Lost || v.Peer != (End{p.Peer.Addr(), x.QPN}) ||
-		p.Local.Addr() != v.Local.Addr || x.Check() != nil {
+	if v == nil || v.sameHost || v.state == Lost || v.Peer != (End{p.Peer.Addr(), p.QPN}) ||
+		p.Local.Addr() != v.Local.Addr || p.Unusable != nil {
 		m.Stats.Ignored++ // the peer repeats the request
 		return
 	}
@@ -24,7 +24,7 @@ func (m *Manager) Request(p *cm.Packet) {
 		}
 	case v.state == Connecting:
 		m.asked(v, p)
-	case p.TRP.PSN != v.peerISN:
+	case p.Number != v.peerNumber:
 		m.requestWhileConnected(v, p)
 	case v.state == Accepting:
 		m.sendAccept(v)
@@ -32,14 +32,14 @@ func (m *Manager) Request(p *cm.Packet) {
 }
 
 // asked handles a request while we send requests too (docs/WIRE.md chapter 9, rules 3 and 4).
-func (m *Manager) asked(v *Pair, p *cm.Packet) {
-	x := &p.Connect.Ext
+func (m *Manager) asked(v *Pair, p *cm.Message) {
+	x := &p.ByNumber
 	v.heard = x.Cookie
-	if v.Local.compare(v.Peer) < 0 || x.Echo != v.conn.Extension(v.QP).Cookie {
+	if v.Local.compare(v.Peer) < 0 || x.Echo != v.conn.Cookie() {
 		m.ask(v)
 		return
 	}
-	v.link, v.peer, v.peerISN, v.answered = p.Link, p.Peer, p.TRP.PSN, x.Cookie
+	v.link, v.peer, v.peerNumber, v.answered = p.Link, p.Peer, p.Number, x.Cookie
 	m.Stats.Accepted++
 	v.state, v.tries = Accepting, 0
 	m.start(v, p, true)
@@ -47,15 +47,14 @@ func (m *Manager) asked(v *Pair, p *cm.Packet) {
 	m.net.Set(v.timer, m.net.Now()+retryAfter(0))
 }
 
-func (m *Manager) start(v *Pair, p *cm.Packet, passive bool) {
-	c := &p.Connect
-	v.conn.Start(cm.Start{QP: v.QP, IRD: v.IRD, ORD: c.IRD, Link: v.link, PeerPort: p.Peer.Port(), PeerISN: p.TRP.PSN,
-		Extension: c.Ext, Passive: passive})
+func (m *Manager) start(v *Pair, p *cm.Message, passive bool) {
+	v.conn.Start(cm.Start{QP: v.QP, IRD: v.IRD, ORD: p.IRD, Link: v.link, PeerPort: p.Peer.Port(),
+		PeerNumber: p.Number, Offer: p.Offer, Passive: passive}, &p.ByNumber)
 }
 
 func (m *Manager) sendAccept(v *Pair) {
-	m.send(v, v.link, wire.TRP{Op: wire.OpAccept, PSN: v.conn.ISN(), Ack: v.peerISN}, v.peer,
-		v.conn.Extension(v.QP).Cookie, v.answered)
+	v.send(&cm.Message{Kind: handshake.Reply, Link: v.link, Peer: v.peer, Answers: v.peerNumber}, v.conn.Cookie(),
+		v.answered)
 }
 
 func (m *Manager) retryAccept(v *Pair) {
@@ -74,8 +73,8 @@ func (m *Manager) retryAccept(v *Pair) {
 
 // requestWhileConnected handles a request of a connected peer: it is an old copy, or the peer starts anew
 // (rule 6), maybe with another Ethernet address.
-func (m *Manager) requestWhileConnected(v *Pair, p *cm.Packet) {
-	x := &p.Connect.Ext
+func (m *Manager) requestWhileConnected(v *Pair, p *cm.Message) {
+	x := &p.ByNumber
 	if v.challenge != 0 && x.Echo == v.challenge {
 		v.conn.Abort()
 		return
@@ -89,28 +88,26 @@ func (m *Manager) requestWhileConnected(v *Pair, p *cm.Packet) {
 
 // Accept handles an accept that arrived at the UDP port number of a pair's connection. It returns false if
 // the sender should be told that nobody wants the connection.
-func (m *Manager) Accept(v *Pair, p *cm.Packet) bool {
-	x := &p.Connect.Ext
+func (m *Manager) Accept(v *Pair, p *cm.Message) bool {
+	x := &p.ByNumber
 	if v.state == Stopped || v.conn == nil || v.conn.Port() != p.Local.Port() {
 		return false
 	}
-	if p.TRP.Ack != v.conn.ISN() || v.Peer != (End{p.Peer.Addr(), x.QPN}) || x.Check() != nil {
+	if p.Answers != v.conn.Number() || v.Peer != (End{p.Peer.Addr(), p.QPN}) || p.Unusable != nil {
 		return true // an old copy, or from a stranger
 	}
 	switch {
-	case v.state == Connecting && x.Echo == v.conn.Extension(v.QP).Cookie:
+	case v.state == Connecting && x.Echo == v.conn.Cookie():
 		m.accepted(v, p)
-	case v.state == Connected && p.Peer == v.peer:
-		v.conn.Acknowledge()
-	case v.state == Connected && v.challenge != 0 && x.Echo == v.challenge:
+	case v.state == Connected && p.Peer != v.peer && v.challenge != 0 && x.Echo == v.challenge:
 		v.conn.Abort()
 		return false
 	}
 	return true
 }
 
-func (m *Manager) accepted(v *Pair, p *cm.Packet) {
-	v.peer, v.peerISN = p.Peer, p.TRP.PSN
+func (m *Manager) accepted(v *Pair, p *cm.Message) {
+	v.peer, v.peerNumber = p.Peer, p.Number
 	m.connected(v)
 	m.start(v, p, false)
 }

@@ -6,7 +6,6 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/qpconnect"
-	"urdma/wire"
 )
 
 var (
@@ -61,14 +60,14 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 		s.delay = sec // copies from before a reset
 	}
 	for i := range 1 + s.rand.IntN(3) {
-		a := s.hosts[0].newQP(wire.QPN(100*i + 2 + s.rand.IntN(90)))
+		a := s.hosts[0].newQP(uint32(100*i + 2 + s.rand.IntN(90)))
 		b := a
 		switch s.rand.IntN(8) {
 		case 0: // with itself
 		case 1:
 			b = s.hosts[0].newQP(a.n + 1000)
 		default:
-			b = s.hosts[1].newQP(wire.QPN(100*i + 2 + s.rand.IntN(90)))
+			b = s.hosts[1].newQP(uint32(100*i + 2 + s.rand.IntN(90)))
 		}
 		s.pairs = append(s.pairs, [2]*queuePair{a, b})
 	}

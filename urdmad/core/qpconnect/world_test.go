@@ -9,7 +9,9 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/qpconnect"
+	"urdma/urdmad/core/trp"
 	"urdma/wire"
 )
 
@@ -61,8 +63,14 @@ func (w *world) until(limit clock.Time, fn func() bool) bool {
 
 func (w *world) pass(d clock.Time) { w.until(d, func() bool { return false }) }
 
+// packet is a packet between two hosts.
+type packet struct {
+	from, to netip.AddrPort
+	trp.Packet
+}
+
 // send carries a datagram, or loses it. A packet of the handshake is carried as bytes.
-func (w *world) send(p *cm.Packet) {
+func (w *world) send(p packet) {
 	w.sent[p.TRP.Op]++
 	if w.rand.Float64() < w.loss {
 		return
@@ -80,7 +88,7 @@ func (w *world) send(p *cm.Packet) {
 	for range copies {
 		w.after(1+clock.Time(w.rand.Int64N(int64(w.delay))), func() {
 			for _, h := range w.hosts {
-				if h.addr == p.Peer.Addr() {
+				if h.addr == p.to.Addr() {
 					h.receive(p, b)
 				}
 			}
@@ -110,31 +118,26 @@ func (h *host) Resolve(_ int, hop, _ netip.Addr, done func(cm.Link, bool)) {
 	h.w.after(clock.Time(h.w.rand.Int64N(int64(ms))), func() { done(hop, h.w.rand.Float64() >= h.w.loss) })
 }
 
-func (h *host) Send(p *cm.Packet) {
-	if p.Link != cm.Link(p.Peer.Addr()) || p.Local.Addr() != h.addr {
-		h.w.t.Errorf("%v sends from %v to %v by %v", h.addr, p.Local, p.Peer, p.Link)
-	}
-	h.w.send(p)
-}
-
 // receive passes a packet to its connection or to the manager.
-func (h *host) receive(p *cm.Packet, body []byte) {
-	in := &cm.Packet{Link: p.Local.Addr(), Local: p.Peer, Peer: p.Local, TRP: p.TRP}
-	c := h.conns[in.Local.Port()]
-	if !in.TRP.Op.IsControl() {
+func (h *host) receive(p packet, body []byte) {
+	c := h.conns[p.to.Port()]
+	if !p.TRP.Op.IsControl() {
 		if c != nil {
-			c.receive(in)
+			c.receive(p)
 		}
 		return
 	}
-	if err := in.Connect.Parse(body); err != nil {
+	in := &cm.Message{Link: p.from.Addr(), Local: p.to, Peer: p.from}
+	if err := trp.Decode(in, &p.TRP, body); err != nil {
 		h.w.t.Fatal(err)
 	}
 	switch {
-	case in.TRP.Op == wire.OpRequest:
+	case in.Kind == handshake.Request:
 		h.m.Request(in)
+	case c != nil && c.started && in.Answers == uint32(c.isn) && p.from == c.packet(0).to:
+		c.acknowledge() // the first acknowledgement was lost
 	case c == nil || !h.m.Accept(c.pair, in):
-		h.w.send(cm.FinOf(in))
+		h.w.send(packet{p.to, p.from, trp.FinOf(in)})
 	}
 }
 
@@ -169,32 +172,39 @@ type conn struct {
 	fins    int
 }
 
-func (c *conn) Port() uint16  { return c.port }
-func (c *conn) ISN() wire.PSN { return c.isn }
-func (c *conn) Extension(qp cm.QueuePair) wire.TRPExtension {
-	return wire.TRPExtension{Cookie: c.cookie, QPN: qp.Number(), MaxSegment: 1400, RecvWindow: 64}
+func (c *conn) Port() uint16   { return c.port }
+func (c *conn) Number() uint32 { return uint32(c.isn) }
+func (c *conn) Cookie() uint32 { return c.cookie }
+
+func (c *conn) Send(p *cm.Message, qp cm.QueuePair) {
+	if p.Link != cm.Link(p.Peer.Addr()) || p.Local.Addr() != c.h.addr {
+		c.h.w.t.Errorf("%v sends from %v to %v by %v", c.h.addr, p.Local, p.Peer, p.Link)
+	}
+	p.Number = uint32(c.isn)
+	offer := &wire.TRPExtension{QPN: wire.QPN(qp.Number()), MaxSegment: 1400, RecvWindow: 64}
+	c.h.w.send(packet{p.Local, p.Peer, trp.PacketOf(p, offer)})
 }
 
-func (c *conn) Start(s cm.Start) {
+func (c *conn) Start(s cm.Start, _ *handshake.ByNumber) {
 	c.started, c.s = true, s
 	q := c.pair.QP.(*queuePair)
 	q.conn = c
 	if !s.Passive {
-		c.Acknowledge()
+		c.acknowledge()
 	}
 }
 
-func (c *conn) packet(op wire.TRPOp) *cm.Packet {
-	return &cm.Packet{Link: c.pair.Peer.Addr, Local: netip.AddrPortFrom(c.h.addr, c.port),
-		Peer: netip.AddrPortFrom(c.pair.Peer.Addr, c.s.PeerPort),
-		TRP:  wire.TRP{Op: op, PSN: c.isn, Ack: c.s.PeerISN, Cookie: c.s.Extension.Cookie}}
+func (c *conn) packet(op wire.TRPOp) packet {
+	return packet{netip.AddrPortFrom(c.h.addr, c.port), netip.AddrPortFrom(c.pair.Peer.Addr, c.s.PeerPort),
+		trp.Packet{TRP: wire.TRP{Op: op, PSN: c.isn, Ack: wire.PSN(c.s.PeerNumber),
+			Cookie: c.s.Offer.(*wire.TRPExtension).Cookie}}}
 }
 
-func (c *conn) Acknowledge() { c.h.w.send(c.packet(wire.OpData)) }
+func (c *conn) acknowledge() { c.h.w.send(c.packet(wire.OpData)) }
 
 // receive takes the peer's acknowledgement, or its fin.
-func (c *conn) receive(p *cm.Packet) {
-	if !c.started || c.over || p.TRP.Cookie != c.cookie || p.Peer != c.packet(0).Peer || p.TRP.Ack != c.isn {
+func (c *conn) receive(p packet) {
+	if !c.started || c.over || p.TRP.Cookie != c.cookie || p.from != c.packet(0).to || p.TRP.Ack != c.isn {
 		return
 	}
 	if p.TRP.Op == wire.OpFin {
@@ -238,7 +248,7 @@ func (c *conn) fin() {
 // queuePair is a queue pair and its program.
 type queuePair struct {
 	h          *host
-	n          wire.QPN
+	n          uint32
 	pair       *qpconnect.Pair
 	conn       *conn
 	peer       *queuePair // on the same host
@@ -247,13 +257,13 @@ type queuePair struct {
 	exhausted  bool
 }
 
-func (h *host) newQP(n wire.QPN) *queuePair {
+func (h *host) newQP(n uint32) *queuePair {
 	q := &queuePair{h: h, n: n, patience: 2 * sec}
 	h.qps = append(h.qps, q)
 	return q
 }
 
-func (q *queuePair) Number() wire.QPN     { return q.n }
+func (q *queuePair) Number() uint32       { return q.n }
 func (q *queuePair) Connectable() bool    { return true }
 func (q *queuePair) Gone() bool           { return false }
 func (q *queuePair) Patience() clock.Time { return q.patience }
@@ -308,5 +318,5 @@ func joined(a, b *queuePair) bool {
 		return a.peer == b && b.peer == a
 	}
 	return a.conn != nil && b.conn != nil && a.conn.s.PeerPort == b.conn.port && b.conn.s.PeerPort == a.conn.port &&
-		a.conn.s.PeerISN == b.conn.isn && b.conn.s.PeerISN == a.conn.isn
+		a.conn.s.PeerNumber == b.conn.Number() && b.conn.s.PeerNumber == a.conn.Number()
 }

@@ -35,8 +35,8 @@ type Conn struct {
 	write   write
 	placing bool // memory is being written by the peer's request
 
-	shake *handshake // state of a connection of rdma_cm; nil: by number
-	psn   roce.PSN   // of the peer's first request, which we choose (InfiniBand vol. 1)
+	shake *setup   // state of a connection of rdma_cm; nil: by number
+	psn   roce.PSN // of the peer's first request, which we choose (InfiniBand vol. 1)
 
 	head        roce.Header // of the packet that is being built
 	answered    bool        // the last packet was an answer; answers and requests alternate

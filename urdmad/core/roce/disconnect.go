@@ -58,7 +58,7 @@ func (c *Conn) Release() {
 		c.forget()
 	case requested:
 		if !c.live() {
-			c.Reject(nil, ibcm.TimedOut)
+			c.reject(nil, ibcm.TimedOut)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (c *Conn) left(why qp.CloseReason) {
 	c.s.handler.Closed(&c.Connection, why)
 	switch {
 	case h.state == requested:
-		c.Reject(nil, ibcm.NoResources)
+		c.reject(nil, ibcm.NoResources)
 		return
 	case why == qp.CloseRemote:
 		c.forget()

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"urdma/urdmad/core/clock"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/wire"
@@ -12,19 +13,19 @@ import (
 )
 
 // This file sets up connections of rdma_cm (InfiniBand vol. 1): by a request, a reply and an
-// acknowledgement of the reply. The connection manager repeats requests and replies: it calls Request and
-// Accept again until there is an answer.
+// acknowledgement of the reply. The connection manager repeats requests and replies: it calls Send again
+// until there is an answer.
 
 // Handler is the manager of rdma_cm connections. It is called on the worker's thread.
 type Handler interface {
 	qp.Manager
-	// AskedFor: a peer requests a connection; Start and Accept, Reject or Release answer it.
-	AskedFor(c *Conn, m *ibcm.Message, private []byte)
-	// Answered: the peer has accepted or rejected our request; Start or Release follows,
-	// unless it is a reject.
-	Answered(c *Conn, m *ibcm.Message)
-	// SIDRArrived: a peer has sent a SIDR_REQ or SIDR_REP; Stack.SendSIDR sends both.
-	SIDRArrived(m *SIDR)
+	// AskedFor: a peer requests a connection; Start and a reply, a reject, or Release answers it.
+	AskedFor(c *Conn, m *handshake.Message)
+	// Replied: the peer has accepted or rejected our request; Start or Release follows,
+	// unless it is a reject. Pending, when a request is repeated, says that the peer's host has it.
+	Replied(c *qp.Connection, m *handshake.Message)
+	// ServiceArrived: a peer has sent a SIDR_REQ or SIDR_REP; Stack.SendService sends both.
+	ServiceArrived(m *handshake.Message)
 }
 
 // shakeState is the state of the setup of an rdma_cm connection.
@@ -42,8 +43,8 @@ const (
 	over
 )
 
-// handshake is the state that a connection of rdma_cm has in addition to that of one by number.
-type handshake struct {
+// setup is the state that a connection of rdma_cm has in addition to that of one by number.
+type setup struct {
 	state         shakeState
 	local, remote uint32 // communication IDs
 	tid           uint64
@@ -79,7 +80,7 @@ func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 }
 
 func (s *Stack) newConn(p *Port, local, peer netip.AddrPort) *Conn {
-	c := &Conn{s: s, port: p, shake: &handshake{}}
+	c := &Conn{s: s, port: p, shake: &setup{}}
 	c.Dev, c.Local, c.Peer = p.If.Dev, local, peer
 	c.timer, c.shake.timer = clock.NewTimer(c.ready), clock.NewTimer(c.tick)
 	for c.shake.local == 0 || s.ids[c.shake.local] != nil || s.table.Elsewhere(c.shake.local) {
@@ -91,16 +92,22 @@ func (s *Stack) newConn(p *Port, local, peer netip.AddrPort) *Conn {
 	return c
 }
 
-// Offer has our side's parameters of a connection.
-type Offer struct {
-	QP          *qp.QP
-	IRD, ORD    uint16 // Reads that we accept at a time, Reads that we want outstanding
-	RNRRetry    uint8  // how often the peer is to retry for a receive of ours
-	PrivateData []byte
-	// TrafficClass is the traffic class of both sides' packets; the accepting side uses the class
-	// requested.
-	TrafficClass uint8
+// Send sends a request, a reply or a reject for queue pair q. Start has set the queue pair before a reply. Repeated
+// requests and replies are the same as the first.
+func (c *Conn) Send(m *handshake.Message, q *qp.QP) {
+	switch m.Kind {
+	case handshake.Request:
+		c.ask(m, q)
+	case handshake.Reply:
+		c.accept(m)
+	case handshake.Reject:
+		c.reject(m.PrivateData, ibcm.Reason(m.Reason))
+	}
 }
+
+// MaxPrivate has the greatest length of a message's private data.
+var MaxPrivate = map[handshake.Kind]int{handshake.Request: ibcm.MaxPrivate, handshake.Reply: ibcm.MaxReply,
+	handshake.Reject: ibcm.MaxReject, handshake.Resolve: ibcm.MaxServicePrivate, handshake.Resolved: ibcm.MaxServiceReply}
 
 // acknowledgeTimeout is the time-out of rdma_cm connections: 134 ms; a retry counts after four times as
 // long. peerTimeout is for peers that count after one time-out: 1.1 s, the same as between Linux hosts, so
@@ -113,27 +120,31 @@ const (
 // tries is the number of retries.
 const tries = 7
 
-// Request sends the connection request, first or again, by a link.
-func (c *Conn) Request(o Offer, l netif.Link) {
+// ask sends the connection request, first or again. Both sides' packets have its traffic class.
+func (c *Conn) ask(o *handshake.Message, q *qp.QP) {
 	h := c.shake
 	switch h.state {
 	case opening:
 		c.class = o.TrafficClass
+		l, _ := o.Link.(netif.Link)
 		c.reach(l)
-		c.speak(transportOf(o.QP))
+		c.speak(transportOf(q))
 		mtu := c.port.MaxMTU()
 		private := make([]byte, ibcm.HeaderLen, ibcm.HeaderLen+len(o.PrivateData))
 		(&ibcm.Addresses{Src: c.Local, Dst: c.Peer.Addr()}).Put(private)
 		c.mtu = uint32(MTUs[mtu-1])
-		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(o.QP.QPN), PSN: c.psn,
+		h.ours = ibcm.Message{Kind: ibcm.REQ, TID: h.tid, Local: h.local, QPN: wire.QPN(q.QPN), PSN: c.psn,
 			Responder: clamp8(o.IRD), Initiator: clamp8(o.ORD),
-			RNRRetry: o.RNRRetry, SRQ: o.QP.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service),
+			RNRRetry: o.RNRRetry, SRQ: q.RQ.Shared() != nil, GUID: c.port.guid(), Service: ibcm.TCPService(h.service),
 			Transport: transports[c.transport], PKey: roce.DefaultPKey,
 			PathMTU: uint8(mtu), Retries: tries, AckTimeout: peerTimeout, Src: c.Local.Addr().As16(), Dst: c.Peer.Addr().As16(),
 			TrafficClass: o.TrafficClass, HopLimit: 64,
 			Private: append(private, o.PrivateData...)}
 		h.state = requesting
 	case requesting:
+		if h.asked {
+			c.s.handler.Replied(&c.Connection, &handshake.Message{Kind: handshake.Pending})
+		}
 	default:
 		return
 	}
@@ -145,11 +156,8 @@ var transports = map[roce.Opcode]uint8{roce.RC: 0, roce.XRC: ibcm.XRC}
 
 func clamp8(n uint16) uint8 { return uint8(min(n, 255)) }
 
-// Asked reports whether the peer's host has received the request and its program is to answer.
-func (c *Conn) Asked() bool { return c.shake.state == requesting && c.shake.asked }
-
-// Accept answers the request, first or again; Start has set the queue pair.
-func (c *Conn) Accept(o Offer) {
+// accept answers the request, first or again.
+func (c *Conn) accept(o *handshake.Message) {
 	h := c.shake
 	switch {
 	case h.state == requested && c.live():
@@ -179,8 +187,8 @@ const (
 	maxRejected = 4096
 )
 
-// Reject refuses the request, with private data of at most ibcm.MaxReject bytes.
-func (c *Conn) Reject(private []byte, why ibcm.Reason) {
+// reject refuses the request, with private data of at most ibcm.MaxReject bytes.
+func (c *Conn) reject(private []byte, why ibcm.Reason) {
 	h := c.shake
 	if h.state != requested {
 		return

@@ -3,6 +3,7 @@ package roce
 import (
 	"net/netip"
 
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/wire/ibcm"
@@ -58,12 +59,12 @@ func (c *Conn) messageArrived(m *ibcm.Message) {
 			m.QPN = m.Target
 		}
 		h.theirs, h.remote, h.state = *m, m.Local, replied
-		c.s.handler.Answered(c, m)
+		c.s.handler.Replied(&c.Connection, c.messageOf(handshake.Reply, m, m.Private))
 	case m.Kind == ibcm.REP && h.state == established:
 		c.manage(c.use()) // our first RTU was lost
 	case m.Kind == ibcm.REJ && h.state == requesting:
 		c.forget()
-		c.s.handler.Answered(c, m)
+		c.s.handler.Replied(&c.Connection, c.messageOf(handshake.Reject, m, m.Private))
 	case m.Kind == ibcm.REJ && h.state == requested:
 		h.withdrawn = true
 	case m.Kind == ibcm.REJ && h.state == accepted:
@@ -123,8 +124,15 @@ func (p *Port) requestArrived(d *netif.Datagram, m *ibcm.Message) bool {
 	c.class = m.TrafficClass
 	c.reach(d.Link)
 	s.asked[key] = c
-	s.handler.AskedFor(c, m, append([]byte(nil), m.Private[ibcm.HeaderLen:]...))
+	s.handler.AskedFor(c, c.messageOf(handshake.Request, m, m.Private[ibcm.HeaderLen:]))
 	return true
+}
+
+// messageOf returns a request or its answer for the connection manager.
+func (c *Conn) messageOf(k handshake.Kind, m *ibcm.Message, private []byte) *handshake.Message {
+	return &handshake.Message{Kind: k, Dev: c.Dev, Local: c.Local, Peer: c.Peer, IRD: uint16(m.Responder),
+		ORD: uint16(m.Initiator), Reason: uint16(m.Reason), QPN: uint32(m.QPN),
+		PrivateData: append([]byte(nil), private...)}
 }
 
 // askedAgain answers a repeated request.

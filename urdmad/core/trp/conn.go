@@ -118,9 +118,9 @@ func (p *Port) free(c *Conn) {
 // Start has the parameters agreed on in the handshake.
 type Start struct {
 	QP      *qp.QP
-	Link    netif.Link // to the peer or the next hop
-	PeerISN wire.PSN
-	Peer    wire.TRPExtension
+	Link    any // the netif.Link to the peer or the next hop
+	PeerISN uint32
+	Offer   any // of the peer's message, see Decode
 	// Passive: Established is reported when the peer's first packet arrives.
 	Passive bool
 	// Patience is how long a silent peer is tolerated; 0: the stack's death timeout.
@@ -132,14 +132,15 @@ type Start struct {
 func (c *Conn) Start(p Start) {
 	c.QP = p.QP
 	c.state, c.passive = connOpen, p.Passive
-	c.peerCookie = p.Peer.Cookie
-	c.path = c.port.If.Path(p.Link, c.Local, c.Peer)
+	peer, link := p.Offer.(*wire.TRPExtension), p.Link.(netif.Link)
+	c.peerCookie = peer.Cookie
+	c.path = c.port.If.Path(link, c.Local, c.Peer)
 	c.path.Follow()
-	size := min(c.port.MaxSegmentTo(c.Peer.Addr()), int(p.Peer.MaxSegment))
-	c.PeerAccepts = rdmap.AcceptedBy(p.Peer.Capabilities)
+	size := min(c.port.MaxSegmentTo(c.Peer.Addr()), int(peer.MaxSegment))
+	c.PeerAccepts = rdmap.AcceptedBy(peer.Capabilities)
 	c.stream.Init(p.QP, c.IRD, size, c.port.WholeLines(), c.s.streams)
 	c.budget = budgetFor(&c.path, c.stream.TaggedPayload()+wire.TaggedLen)
-	r := c.s.reliability(c, &p)
+	r := c.s.reliability(c, &p, peer)
 	c.rel.Init(r)
 	c.marks.ackedPSN = c.LocalISN
 	c.held.init(r.RecvWindow, &c.s.pages)
@@ -159,10 +160,11 @@ const socketDelay = 500 * clock.Microsecond
 // reliability returns the configuration of a connection's reliability layer. A connection by number ends
 // after the timeouts in its queue pair's attributes, and sends keep-alive probes only while it awaits an
 // answer.
-func (s *Stack) reliability(c *Conn, p *Start) reliable.Config {
+func (s *Stack) reliability(c *Conn, p *Start, peer *wire.TRPExtension) reliable.Config {
 	r := reliable.Config{
-		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: p.PeerISN, Window: s.cfg.Window, RecvWindow: c.port.window,
-		PeerWindow:   int(p.Peer.RecvWindow),
+		Rings: &s.rings, LocalISN: c.LocalISN, PeerISN: wire.PSN(p.PeerISN), Window: s.cfg.Window,
+		RecvWindow:   c.port.window,
+		PeerWindow:   int(peer.RecvWindow),
 		DeathTimeout: s.cfg.DeathTimeout, AckDelay: s.cfg.AckDelay, KeepAlive: s.cfg.DeathTimeout / 2,
 	}
 	if netif.OfDatagrams(c.port.If) {
@@ -184,12 +186,10 @@ func (s *Stack) SetPatience(c *Conn) {
 	}
 }
 
-// AcknowledgeNow sends an acknowledgement in this turn.
-func (c *Conn) AcknowledgeNow() {
-	if c.state == connOpen {
-		c.rel.OnAckRequested(c.now())
-		c.ready()
-	}
+// acknowledgeNow sends an acknowledgement in this turn.
+func (c *Conn) acknowledgeNow() {
+	c.rel.OnAckRequested(c.now())
+	c.ready()
 }
 
 // Serving implements qp.Carrier.

@@ -10,7 +10,7 @@
 // acknowledgement if no segment carried it.
 //
 // close.go ends connections. terminate.go sends and handles Terminate messages. rnr.go waits for receives.
-// handshake.go sends and parses the packets that set up a connection, whose rules are in the connection
+// handshake.go encodes and decodes the messages that set up a connection, whose rules are in the connection
 // manager (package cm). datagrams.go formats the messages of queue pairs of types UD and UC (package
 // datagram).
 //

@@ -92,5 +92,5 @@ func (p *Port) handshake(d *netif.Datagram) {
 		}
 		return
 	}
-	p.s.handler.Handshake(p.If.Dev, d, &t, body[at:])
+	p.messageArrived(d, &t, body[at:])
 }

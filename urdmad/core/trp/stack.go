@@ -7,7 +7,7 @@ import (
 
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/datagram"
-	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/reliable"
@@ -35,8 +35,9 @@ type Numbers interface {
 // Handler is the connection manager.
 type Handler interface {
 	qp.Manager
-	// Handshake handles a request, accept or reject. body follows the base header; the handler may keep it.
-	Handshake(dev int, d *netif.Datagram, t *wire.TRP, body []byte)
+	// Handshake handles a message, which it may keep. c is the connection at its port number, or nil. It returns
+	// false for a reply to a request that was given up; the peer is told so.
+	Handshake(c *Conn, m *handshake.Message) (wanted bool)
 }
 
 // Stack has all TRP connections of one worker.

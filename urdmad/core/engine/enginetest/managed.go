@@ -9,6 +9,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/connect"
+	"urdma/urdmad/core/handshake"
 	"urdma/verbs/abi"
 	"urdma/wire"
 )
@@ -98,7 +99,7 @@ func (m *Managed) event(c *Client, ev *cm.Event) {
 		m.Connected = m.Connected || private == "welcome"
 		m.Answered = m.Answered || private == "here" && ev.Param.QPN == 77 && ev.Param.QKey == 7
 	case cm.EventRejected:
-		m.Rejected = m.Rejected || private == "never" && ev.Reason == cm.ByConsumer
+		m.Rejected = m.Rejected || private == "never" && ev.Reason == handshake.ByConsumer
 		c.Destroy(ev.ID)
 	case cm.EventDisconnected, cm.EventConnectError, cm.EventUnreachable:
 		c.Destroy(ev.ID)
