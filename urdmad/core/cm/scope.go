@@ -43,7 +43,7 @@ func (m *links) unscope(a netip.Addr) (netip.Addr, scope, error) {
 	}
 	index, err := strconv.ParseUint(a.Zone(), 10, 32)
 	if err != nil {
-		return plain, scope{}, fmt.Errorf("cm: the address %v does not name its interface by number: %w", a, einval)
+		return plain, scope{}, fmt.Errorf("cm: the address %v does not name its interface by number: %w", a, syscall.EINVAL)
 	}
 	on := scope{m, uint32(index)}
 	for dev := range m.addrs {
@@ -60,7 +60,7 @@ func (s scope) either(o scope) (scope, error) {
 	case s.index == 0:
 		return o, nil
 	case o.index != 0 && o.index != s.index:
-		return s, fmt.Errorf("cm: the addresses name two interfaces, %d and %d: %w", s.index, o.index, einval)
+		return s, fmt.Errorf("cm: the addresses name two interfaces, %d and %d: %w", s.index, o.index, syscall.EINVAL)
 	}
 	return s, nil
 }
