@@ -149,10 +149,13 @@ func Decode(m *handshake.Message, t *wire.TRP, body []byte) error {
 			return errShort
 		}
 	case wire.OpResolved:
-		m.Kind, m.QKey, m.Reason = handshake.Resolved, c.Ext.Cookie, c.IRD
-		if !c.HasExt && c.IRD == notYet {
+		m.Kind, m.QKey = handshake.Resolved, c.Ext.Cookie
+		switch {
+		case c.HasExt:
+			m.Reason = c.IRD
+		case c.IRD == notYet:
 			m.Kind = handshake.Pending
-		} else if !c.HasExt {
+		default: // nobody listens, if no reason is given
 			m.Reason = max(1, c.IRD)
 		}
 	}
