@@ -37,7 +37,7 @@ func (m *Manager) answered(id *ID, p *Message) bool {
 	case p.Kind == handshake.Retry:
 		m.retried(id, p.Token)
 	case p.Kind == handshake.Pending:
-		m.stillPending(id)
+		id.alive = m.net.Now()
 	case p.Kind == handshake.Reject:
 		m.rejected(id, p.Reason, p.PrivateData)
 	}

@@ -117,16 +117,13 @@ func (id *ID) uncountUnproved() {
 	}
 }
 
-// stillPending records that the peer's host has our request and its program has not answered yet.
-func (m *Manager) stillPending(id *ID) { id.alive = m.net.Now() }
-
 // retried handles the listener's request for a token. If we have already sent this token, the listener has
 // accepted our request and its program has not answered yet.
 func (m *Manager) retried(id *ID, token uint32) {
 	switch token {
 	case 0:
 	case id.offered.token:
-		m.stillPending(id)
+		id.alive = m.net.Now()
 	default:
 		id.offered.token = token
 		m.sendRequest(id)

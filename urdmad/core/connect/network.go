@@ -25,8 +25,7 @@ func New(e *engine.Engine, c cm.Config) (*cm.Manager, *Numbers) {
 	n.m = cm.New(c)
 	n.numbers = &Numbers{n: n, addrs: c.Addrs}
 	n.numbers.m = qpconnect.New(qpconnect.Config{Network: &numberNetwork{n}, Log: c.Log, Addrs: c.Addrs,
-		Timeout:   c.Timeout,
-		Elsewhere: e.QPs.Elsewhere})
+		Timeout: c.Timeout, Elsewhere: e.QPs.Elsewhere})
 	e.SetHandler(n)
 	return n.m, n.numbers
 }
