@@ -59,9 +59,8 @@ func socketOf(id *cm.ID) (give func(), err error) {
 	return func() {}, nil
 }
 
-// streamConn makes a connection over TCP a cm.Conn. Its handshake is a request and a reply, which TCP
-// neither loses nor repeats. When cm repeats a request, TCP's state shows whether the peer's host still
-// answers.
+// streamConn makes a connection over TCP a cm.Conn. Its handshake is a request and a reply, which TCP neither loses
+// nor repeats. When cm repeats a request, TCP's state shows whether the peer's host still answers.
 type streamConn struct {
 	*mpa.Conn
 	side
