@@ -23,8 +23,9 @@ type ackEvent struct {
 	n   int // segments
 
 	// The newest segment that was sent only once: only such segments identify a transmission (Karn). It
-	// gives a round-trip sample only if no resent segment was acknowledged with it. Otherwise it may have
-	// arrived much earlier, with its acknowledgement delayed by a hole or by a lost acknowledgement.
+	// gives a round-trip sample only if no segment that was resent after it was sent was acknowledged with
+	// it. Otherwise it may have arrived much earlier, with its acknowledgement delayed by a hole or by a lost
+	// acknowledgement.
 	orig     uint32
 	origSent Time
 	hasOrig  bool
@@ -183,10 +184,10 @@ func (c *Conn) ackOne(ev *ackEvent, psn wire.PSN) {
 
 // progress updates timers, congestion window and loss detection after new acknowledgements.
 func (c *Conn) progress(ev *ackEvent) {
-	if ev.hasOrig && !ev.hasAgain {
+	if ev.hasOrig && (!ev.hasAgain || newer(ev.orig, ev.again)) {
 		rtt := ev.now - ev.origSent
 		c.rtt.sample(ev.now, rtt)
-		c.cc.sample(rtt, c.rtt.base(), c.rtt.srtt)
+		c.cc.sample(rtt, c.rtt.base())
 	}
 	c.judgeEarly(ev)
 	switch {

@@ -119,13 +119,13 @@ func (g *congestion) setTop(least Time) {
 // long reports whether the window is larger than those of short paths.
 func (g *congestion) long() bool { return g.window > g.short }
 
-// sample processes a measured round trip; base is the least and mean the average round trip.
-func (g *congestion) sample(rtt, base, mean Time) {
+// sample processes a measured round trip; base is the least round trip.
+func (g *congestion) sample(rtt, base Time) {
 	g.least = min(g.least, rtt)
 	if g.samples++; g.samples == frontSamples && g.window >= g.short && g.top > g.short {
 		g.endSlowStart(base)
 	}
-	g.losses.sample(rtt, base, mean, g.targetFor(base))
+	g.losses.sample(rtt, base, g.targetFor(base))
 }
 
 // acked counts n newly acknowledged segments, by which slow start grows the window.

@@ -10,7 +10,7 @@ func TestIsolatedLossInSmallWindow(t *testing.T) {
 		g.init(&Config{Window: 1024, InitialCwnd: window})
 		g.thresh = window
 		for round := range 20000 {
-			g.sample(Millisecond, Millisecond, Millisecond)
+			g.sample(Millisecond, Millisecond)
 			g.acked(window)
 			if round%100 == 0 {
 				g.countLost()

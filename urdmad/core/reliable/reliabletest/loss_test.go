@@ -41,6 +41,32 @@ func TestLossBesideNaps(t *testing.T) {
 	}
 }
 
+// TestLossWithSlowTurns: where the ends' turns take longer than the queue that congestion control tolerates,
+// every round trip looks as if it met a queue. Random loss then must not shrink the window, which would make
+// the turns' work for each segment grow.
+func TestLossWithSlowTurns(t *testing.T) {
+	goodput := func(loss float64, delay reliable.Time) float64 {
+		const window = 2048
+		s := newStreamOf(1, Link{Rate: 50e9, Size: 1500, Delay: delay, Faults: Faults{Loss: loss}},
+			reliable.Config{Window: window, RecvWindow: window, PeerWindow: window, Batches: true})
+		s.TurnTakes, s.PacketTakes = 40*us, 300
+		s.run(t, 30*ms)
+		got := s.run(t, 60*ms)
+		t.Logf("loss %.3f, %d µs: goodput %.3f, %+v", loss, delay/us, got, s.stats())
+		return got
+	}
+	for _, delay := range []reliable.Time{10 * us, 25 * us} {
+		without := goodput(0, delay)
+		for _, loss := range []float64{0.001, 0.01, 0.05} {
+			kept := goodput(loss, delay) / (without * (1 - loss))
+			t.Logf("%d µs: loss of %.3f keeps %.2f of the ideal goodput", delay/us, loss, kept)
+			if kept < 0.7 {
+				t.Errorf("%d µs: want 0.7", delay/us)
+			}
+		}
+	}
+}
+
 // TestOverflowIsNoChance: loss by an overflowing queue does not count as random loss of the path, also not for a
 // stream that starts later: otherwise both would continue at their rate, and more would be lost.
 func TestOverflowIsNoChance(t *testing.T) {

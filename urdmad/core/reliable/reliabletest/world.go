@@ -22,6 +22,10 @@ type World struct {
 	// the peer finds at once.
 	TurnAfter reliable.Time
 
+	// TurnTakes and PacketTakes are how long a turn keeps a peer busy, and each packet that it receives or
+	// sends in the turn. The packets leave at once.
+	TurnTakes, PacketTakes reliable.Time
+
 	Events    int // handled so far
 	MaxEvents int // Run fails after so many; 0 is no limit
 
@@ -207,6 +211,8 @@ func (w *World) turn(i int) {
 		return
 	}
 	p := w.Peers[i]
+	packets := len(w.inbox[i])
+	sent := w.Links[i].Packets
 	for _, pkt := range w.inbox[i] {
 		w.trace("%s< %v", p.Name, pkt)
 		if err := p.Receive(w.Now, pkt); err != nil {
@@ -217,6 +223,10 @@ func (w *World) turn(i int) {
 	w.inbox[i] = w.inbox[i][:0]
 	if err := p.Turn(w.Now); err != nil {
 		w.fail(err)
+	}
+	packets += int(w.Links[i].Packets - sent)
+	if packets > 0 {
+		w.paused[i] = max(w.paused[i], w.Now+w.TurnTakes+reliable.Time(packets)*w.PacketTakes)
 	}
 	if d := p.Conn.Deadline(); d != reliable.Never {
 		w.Wake(i, max(d, w.Now+turnTime))
