@@ -22,6 +22,9 @@ var ErrNotRunning = errors.New("no urdmad is running")
 // ErrStopped says that a signal or a debugger has stopped urdmad.
 var ErrStopped = errors.New("urdmad is stopped")
 
+// ErrNoAnswer says that urdmad runs and has not answered in time, as one that is starting on a busy machine.
+var ErrNoAnswer = errors.New("does not answer")
+
 // maxSnapshot limits how much of a snapshot is read: enough for some million objects.
 const maxSnapshot = 1 << 30
 
@@ -166,7 +169,7 @@ func (s *Source) explain(err error) error {
 		if pid := s.peer(); stopped(pid) {
 			return fmt.Errorf("%w: process %d, at %s; kill -CONT %[2]d lets it go on", ErrStopped, pid, s.path)
 		}
-		return fmt.Errorf("urdmad at %s does not answer within %v", s.path, answerTime)
+		return fmt.Errorf("urdmad at %s %w within %v", s.path, ErrNoAnswer, answerTime)
 	}
 	return fmt.Errorf("urdmad at %s hung up: it has ended, or has too many connections that say nothing: %w", s.path, err)
 }

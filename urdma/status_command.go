@@ -56,7 +56,7 @@ func addWait(cmd *cobra.Command, wait *time.Duration) {
 const linkTime = 5 * time.Second
 
 // await waits until a urdmad answers and, for a short time, until its links are up. Any error other than a missing
-// urdmad ends it at once, and so does a systemd unit that fails meanwhile or failed just before.
+// urdmad or a slow one ends it at once, and so does a systemd unit that fails meanwhile or failed just before.
 func (o *lookOptions) await() error {
 	socket := o.socket
 	if socket == "" {
@@ -68,13 +68,13 @@ func (o *lookOptions) await() error {
 		if err == nil {
 			return o.awaitLinks(s, time.Now().Add(min(linkTime, time.Until(end))))
 		}
-		none := errors.Is(err, inspect.ErrNotRunning)
-		if !none || turn%30 == 0 {
+		starts := errors.Is(err, inspect.ErrNotRunning) || errors.Is(err, inspect.ErrNoAnswer)
+		if !starts || turn%30 == 0 {
 			if failed := failedUnit(socket, since); failed != nil {
 				return failed
 			}
 		}
-		if !none {
+		if !starts {
 			return err
 		}
 		if time.Now().After(end) {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestLookWithoutUrdmad: each command says clearly that no urdmad runs.
@@ -147,5 +149,20 @@ func TestDoctor(t *testing.T) {
 	r = run(t, nil, "doctor", "--json", "--socket", fakeDaemon(t, 10), "--config", "../config/default.json")
 	if !strings.Contains(r.stdout, `"verdict": "ok"`) || !strings.Contains(r.stdout, "link is down") {
 		t.Errorf("with urdmad: %+v", r)
+	}
+}
+
+// TestWaitForASlowUrdmad: status --wait goes on asking a urdmad that begins so slowly that it does not answer in time.
+func TestWaitForASlowUrdmad(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "urdmad.sock")
+	l, err := net.Listen("unixpacket", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := lookOptions{socket: socket, wait: time.Millisecond}
+	if err := o.await(); err == nil || !strings.HasPrefix(err.Error(), "after 1ms: urdmad at "+socket) {
+		t.Errorf("%v, expected it to be asked for as long as --wait says", err)
 	}
 }
