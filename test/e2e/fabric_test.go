@@ -127,14 +127,11 @@ func TestInfiniBandDiags(t *testing.T) {
 	})
 	t.Run("the way back", func(t *testing.T) { // through a port to which no answer comes back
 		says(t, n, "ibportstate -C urdma0 1 1 disable", true)
-		says(t, n, "ibstat urdma0", false, "State: Down")
+		awaitState(t, n, "urdma0", "State: Down")
 		if out, err := n.Urdma("inject", "port", "urdma0", "up"); err != nil {
 			t.Fatal(err, out)
 		}
-		await(t, "State: Active", func() (bool, string) {
-			out, _ := n.Run(lab.Patience, "ibstat", "urdma0")
-			return strings.Contains(out, "State: Active"), out
-		})
+		awaitState(t, n, "urdma0", "State: Active")
 		says(t, n, "iblinkinfo -C urdma0", false, `1    1\[  \] ==\(.*Active/  LinkUp`)
 	})
 	t.Run("urdma inject", func(t *testing.T) { // as the owner of ports
@@ -143,14 +140,20 @@ func TestInfiniBandDiags(t *testing.T) {
 			if out, err := n.Urdma("inject", "port", "urdma1", c.state); err != nil {
 				t.Fatal(err, out)
 			}
-			await(t, c.shows, func() (bool, string) {
-				out, _ := n.Run(lab.Patience, "ibstat", "urdma1")
-				return strings.Contains(out, c.shows), out
-			})
+			awaitState(t, n, "urdma1", c.shows)
 			says(t, n, "iblinkinfo -C urdma0", false, `1    2\[  \] ==\(.*`+c.link)
 		}
 	})
 	t.Run("nothing there", func(t *testing.T) { says(t, n, "smpquery -t 20 nodeinfo 0x777", true, "query failed") })
+}
+
+// awaitState waits until ibstat has the state of a device's port.
+func awaitState(t *testing.T, n *lab.Node, device, state string) {
+	t.Helper()
+	await(t, state, func() (bool, string) {
+		out, _ := n.Run(lab.Patience, "ibstat", device)
+		return strings.Contains(out, state), out
+	})
 }
 
 // TestPortDisabled: over a wire ibportstate takes a port down for programs and for their data. It uses another port,
