@@ -1,7 +1,7 @@
 // Package objects has the objects of clients: each file has one kind, or two that go together, with the
 // methods that answer the requests about it. context.go has open devices, protection domains and shared
 // memory files; memory.go memory regions and windows; queue.go completion channels and
-// queues; xrc.go XRC domains; srq.go shared receive queues; pair.go queue pairs; id.go rdma_cm's
+// queues; srq.go XRC domains and shared receive queues; pair.go queue pairs; id.go rdma_cm's
 // channels and ids.
 //
 // A file knows only those of the objects that its own are made of. dispatch_gen.go maps the requests

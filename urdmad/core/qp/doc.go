@@ -18,7 +18,7 @@
 // copy.go; bytes on the fallback path are read ahead. When the Carrier reports messages as delivered,
 // acknowledge.go completes them, oldest first, by complete.go and cq.go.
 //
-// A message goes up. arrive.go has the steps that a Carrier calls, verdict.go their results.
+// A message goes up. arrive.go has the steps that a Carrier calls.
 // receive_begin.go takes a receive, copy.go scatters bytes or lend.go lends the memory for them,
 // source.go supplies the bytes for the answer to a Read, and receive_complete.go completes the
 // receive. If no receive is posted, rnr.go limits how long the message waits. fallback.go writes to
