@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,20 +92,14 @@ func leaves() (out []string) {
 	return out
 }
 
-// TestEachSettingHasAnEffect: each setting is used. Limits show in control's copy of them.
+// TestEachSettingHasAnEffect: each setting is used.
 func TestEachSettingHasAnEffect(t *testing.T) {
 	plain := begin(t, "", "")
 	for _, path := range leaves() {
-		e := effects[path]
 		if strings.HasPrefix(path, "limits.") {
-			e.value, e.shows = "5000", func(d *daemon) any { return d.Server.Limits }
-			switch path {
-			case "limits.queue_bytes":
-				e.value = "1048576"
-			case "limits.files", "limits.user_share":
-				e.value = "17"
-			}
+			continue // TestEachLimitHasAnEffect
 		}
+		e := effects[path]
 		if e.shows == nil {
 			t.Errorf("%s: nobody says where it shows", path)
 			continue
@@ -115,6 +110,31 @@ func TestEachSettingHasAnEffect(t *testing.T) {
 				t.Errorf("with the default and with %s: %s", e.value, is)
 			}
 		})
+	}
+}
+
+// TestEachLimitHasAnEffect: each limit shows in control's copy of them, in a urdmad where each has another value.
+func TestEachLimitHasAnEffect(t *testing.T) {
+	values := map[string]string{}
+	for i, path := range leaves() {
+		name, limit := strings.CutPrefix(path, "limits.")
+		switch {
+		case !limit:
+		case name == "queue_bytes":
+			values[name] = "1048576"
+		case name == "files":
+			values[name] = "17"
+		case name == "user_share":
+			values[name] = "18"
+		default:
+			values[name] = fmt.Sprint(5000 + i)
+		}
+	}
+	copied := strings.Fields(strings.Trim(fmt.Sprint(begin(t, "limits", object(values)).Server.Limits), "{}"))
+	for name, value := range values {
+		if !slices.Contains(copied, value) {
+			t.Errorf("limits.%s: %s is not among %v", name, value, copied)
+		}
 	}
 }
 
