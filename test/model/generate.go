@@ -166,8 +166,8 @@ func (g *generator) request(side, qp int) Send {
 func ownPart(qp int) int   { return inStart + (2*qp+1)*partBytes }
 func peersPart(qp int) int { return inStart + 2*qp*partBytes }
 
-// source gives a send memory that nobody writes, or memory that the queue pair's Reads wrote; then the send is fenced, as
-// the Reads may not be finished.
+// source gives a send memory that nobody writes, or memory that the queue pair's Reads wrote; then the send is fenced,
+// as the Reads may not be finished.
 func (g *generator) source(qp int, w *Send) {
 	size := g.size()
 	if g.one(4) {

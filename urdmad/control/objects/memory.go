@@ -79,7 +79,8 @@ func makeRegion(x *control.Session, m *abi.RegMRRequest, pd *PD) (*mem.Region, m
 		return r, mem.Mapping{}, err
 	}
 	mapping, err := reach(x, m)
-	return mem.NewRegion(x.Client().Space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping), mapping, err
+	r := mem.NewRegion(x.Client().Space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping)
+	return r, mapping, err
 }
 
 // enter adds a region to the table, replacing old unless that is nil. It runs on the worker's
