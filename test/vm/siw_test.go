@@ -21,6 +21,16 @@ func vectorOf(mode, name string, wants ...string) program {
 	return program{name: name, server: "wirevec -s " + mode, client: "wirevec -c @ " + mode, wants: wants}
 }
 
+// rsocketPrograms are those of rdma-core that use rsockets of type SOCK_STREAM.
+func rsocketPrograms() (all []program) {
+	for _, line := range []string{"rstream -S 1000 -I 50 -C 20 -T v", "rstream -S 65536 -I 5 -C 20 -T v",
+		"rstream -S 1000000 -I 2 -C 5 -T a -T v", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T n",
+		"riostream -S 65536 -I 5 -C 10 -T v"} {
+		all = append(all, program{name: line, server: line + " -b @", client: line + " -s @"})
+	}
+	return all
+}
+
 func siwPrograms() []program {
 	all := []program{
 		{name: "rping", server: "rping -s -a @ -C 20 -V", client: "rping -c -a @ -C 20 -V"},
@@ -39,6 +49,7 @@ func siwPrograms() []program {
 		}
 		all = append(all, perftest(p+"_bw", "-s 65536 -n 20 -q 16"))
 	}
+	all = append(all, rsocketPrograms()...)
 	all = append(all, program{name: "qperf -cm 1 rc_lat", server: "qperf", client: "qperf @ -cm 1 -t 1 rc_lat quit",
 		tcp: 19765})
 	vector := func(mode, name string, wants ...string) { all = append(all, vectorOf(mode, name, wants...)) }

@@ -10,7 +10,7 @@
 #define LEAST_RING 4096u
 #define MOST_RING (1u << 30)
 #define LEAST_QUEUE 32u
-#define MOST_QUEUE 4096u /* the largest number of receives that a GRANT can express */
+#define MOST_QUEUE 4095u
 
 static struct rs_options defaults;
 static uint32_t polling_us, wake_interval_ms;
@@ -36,8 +36,8 @@ static void read_defaults(void)
 	defaults = (struct rs_options){
 		.send_bytes = read_number(FOLDER "wmem_default", 1u << 17, LEAST_RING, MOST_RING),
 		.recv_bytes = read_number(FOLDER "mem_default", 1u << 17, LEAST_RING, MOST_RING),
-		.sq_size = read_number(FOLDER "sqsize_default", 384, LEAST_QUEUE, MOST_QUEUE - 1),
-		.rq_size = read_number(FOLDER "rqsize_default", 384, LEAST_QUEUE, MOST_QUEUE - 1),
+		.sq_size = read_number(FOLDER "sqsize_default", 384, LEAST_QUEUE, MOST_QUEUE),
+		.rq_size = read_number(FOLDER "rqsize_default", 384, LEAST_QUEUE, MOST_QUEUE),
 		.inline_bytes = read_number(FOLDER "inline_default", 64, 0, 4096),
 		.iomaps = read_number(FOLDER "iomap_size", 0, 0, 65535),
 		.keep_idle = 7200, .keep_interval = 75, .keep_count = 9,

@@ -47,14 +47,15 @@ int rs_event_error(const struct rdma_cm_event *event)
 	}
 }
 
-/* If rs->tx.credits is set, the peer's hello was read before, on the listener's side. */
+/* If rs->rx.table is known, the peer's hello was read before, on the listener's side. */
 static void established(struct rs *rs, const struct rdma_cm_event *event)
 {
-	if (!rs->tx.credits && !rs_hello_read(rs, &event->param.conn)) {
+	if (!rs->rx.table.bytes && !rs_hello_read(rs, &event->param.conn)) {
 		fail(rs, EPROTO);
 		return;
 	}
 	rs->state = RS_CONNECTED;
+	rs_progress(rs); /* grants the second half of the ring */
 	rs_signal(rs);
 }
 

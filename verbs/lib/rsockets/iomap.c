@@ -3,8 +3,7 @@
  * announces its mappings by writing them into a table at the other end, whose size is the other's
  * RDMA_IOMAPSIZE.
  */
-#include <arpa/inet.h>
-#include <endian.h>
+#include <byteswap.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +13,7 @@
 /* Returns an unused entry of the peer's table, or -1. */
 static int free_entry(const struct rs *rs)
 {
-	int entries = (int)(rs->io.peer.bytes / sizeof(struct rs_iomap));
+	int entries = (int)rs->io.peer.bytes;
 	const struct rs_mapping *m;
 
 	for (int i = 0; i < entries; i++) {
@@ -28,19 +27,13 @@ static int free_entry(const struct rs *rs)
 
 static bool has_slot(struct rs *rs)
 {
-	return rs->broken || rs->state != RS_CONNECTED || rs->tx.outstanding + 2 < rs->tx.slots + RS_CONTROL_SLOTS;
+	return rs->broken || rs->state != RS_CONNECTED || (rs_credits(rs) && rs_local_room(rs));
 }
 
 /* Writes an entry of the peer's table; m is NULL to clear it. Returns 0 or an errno value. */
 static int tell(struct rs *rs, int index, const struct rs_mapping *m, uint64_t offset)
 {
 	struct rs_iomap entry = { 0 };
-	struct ibv_sge sge = { .addr = (uintptr_t)&entry, .length = sizeof(entry) };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .send_flags = IBV_SEND_INLINE,
-		.imm_data = htonl((uint32_t)RS_IOMAP << 29 | (uint32_t)index),
-		.wr.rdma = { rs->io.peer.addr + (uint64_t)index * sizeof(entry), rs->io.peer.rkey },
-	};
 	int error = rs_wait(rs, has_slot, -1);
 
 	if (error)
@@ -48,9 +41,11 @@ static int tell(struct rs *rs, int index, const struct rs_mapping *m, uint64_t o
 	if (rs->broken)
 		return ECONNRESET;
 	if (m)
-		entry = (struct rs_iomap){ .offset = htobe64(offset), .addr = htobe64((uintptr_t)m->buf),
-					   .rkey = htonl(m->mr->rkey), .bytes = htonl((uint32_t)m->length) };
-	return rs_post(rs, &wr);
+		entry = (struct rs_iomap){ rs->swapped ? bswap_64(offset) : offset,
+					   rs_swap((struct rs_remote){ (uintptr_t)m->buf, m->mr->rkey, (uint32_t)m->length },
+						   rs->swapped) };
+	rs->tx.sent++;
+	return rs_post_entry(rs, &entry, sizeof(entry), &rs->io.peer, (uint32_t)index, RS_IOMAP, (uint32_t)index);
 }
 
 static int add_mapping(struct rs *rs, void *buf, size_t len, int prot, uint64_t offset)
@@ -144,11 +139,11 @@ static bool find(const struct rs *rs, uint64_t offset, struct rs_remote *to)
 	struct rs_iomap entry;
 
 	for (uint32_t i = 0; i < rs->io.entries; i++) {
-		memcpy(&entry, &rs->io.table[i], sizeof(entry));
-		if (offset < be64toh(entry.offset) || offset - be64toh(entry.offset) >= ntohl(entry.bytes))
+		memcpy(&entry, &rs->io.table->iomaps[i], sizeof(entry));
+		if (offset < entry.offset || offset - entry.offset >= entry.buffer.bytes)
 			continue;
-		offset -= be64toh(entry.offset);
-		*to = (struct rs_remote){ be64toh(entry.addr) + offset, ntohl(entry.rkey), ntohl(entry.bytes) - (uint32_t)offset };
+		offset -= entry.offset;
+		*to = (struct rs_remote){ entry.buffer.addr + offset, entry.buffer.rkey, entry.buffer.bytes - (uint32_t)offset };
 		return true;
 	}
 	return false;

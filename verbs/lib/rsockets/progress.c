@@ -3,14 +3,13 @@
  * queue, and the end of the connection.
  */
 #include <arpa/inet.h>
+#include <byteswap.h>
 
 #include "rsockets.h"
 
 #define TYPE_SHIFT 29
 #define VALUE_MASK ((1u << TYPE_SHIFT) - 1)
-#define ROOM_BITS 17
-#define ROOM_MASK ((1u << ROOM_BITS) - 1)
-#define ROOM_UNIT 64u
+#define SPARE_CREDITS 4u /* on iWARP: the peer has no further receives for our CREDITS and CONTROL */
 #define BATCH 32
 
 void rs_break(struct rs *rs, int error)
@@ -35,76 +34,142 @@ int rs_post(struct rs *rs, struct ibv_send_wr *wr)
 	return error;
 }
 
-int rs_post_receive(struct rs *rs)
+int rs_post_receive(struct rs *rs, uint64_t i)
 {
-	struct ibv_recv_wr wr = { .wr_id = 0 }, *bad;
+	struct ibv_sge sge = { .length = sizeof(*rs->rx.sends), .lkey = rs->tx.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = rs->iwarp }, *bad;
 
+	if (rs->iwarp)
+		sge.addr = (uintptr_t)&rs->rx.sends[i];
 	return ibv_post_recv(rs->id->qp, &wr, &bad);
 }
 
-/* Posts a message that consists of immediate data only. */
-void rs_post_message(struct rs *rs, unsigned type, uint32_t value)
+int rs_post_message(struct rs *rs, struct ibv_send_wr *write, unsigned type, uint32_t value)
 {
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .imm_data = htonl(type << TYPE_SHIFT | value),
-		.wr.rdma = { rs->tx.peer.addr, rs->tx.peer.rkey },
-	};
+	uint32_t message = type << TYPE_SHIFT | value;
+	struct ibv_sge sge = { .addr = (uintptr_t)&message, .length = sizeof(message) };
+	struct ibv_send_wr send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE };
+	int error = 0;
 
-	rs_post(rs, &wr);
+	write->opcode = rs->iwarp ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
+	write->imm_data = htonl(message);
+	if (!rs->iwarp || write->num_sge)
+		error = rs_post(rs, write);
+	return rs->iwarp && !error ? rs_post(rs, &send) : error;
 }
 
+int rs_post_control(struct rs *rs, uint32_t value)
+{
+	return rs_post_message(rs, &(struct ibv_send_wr){ 0 }, RS_CONTROL, value);
+}
+
+int rs_post_entry(struct rs *rs, void *entry, uint32_t bytes, const struct rs_remote *table, uint32_t index,
+	unsigned type, uint32_t value)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)entry, .length = bytes };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE,
+				  .wr.rdma = { table->addr + (uint64_t)index * bytes, table->rkey } };
+
+	return rs_post_message(rs, &wr, type, value);
+}
+
+struct rs_remote rs_swap(struct rs_remote r, bool swap)
+{
+	return swap ? (struct rs_remote){ bswap_64(r.addr), bswap_32(r.rkey), bswap_32(r.bytes) } : r;
+}
+
+static uint32_t slots_of_message(const struct rs *rs)
+{
+	return rs->iwarp ? 2 : 1;
+}
+
+/* SHUTDOWN and DISCONNECT have two slots of their own. */
 static bool control_slot(const struct rs *rs)
 {
-	return rs->tx.outstanding + 1 < rs->tx.slots + RS_CONTROL_SLOTS; /* one slot is reserved for END */
+	return rs->tx.outstanding + slots_of_message(rs) + 2 <= rs->tx.slots + RS_CONTROL_SLOTS;
 }
 
 void rs_grant(struct rs *rs)
 {
 	struct rs_rx *rx = &rs->rx;
-	uint64_t units = (rx->read - rx->given) / ROOM_UNIT;
+	uint32_t half = rx->bytes / 2;
+	bool room = rx->granted - rx->read <= half;
+	struct rs_remote grant = { (uintptr_t)rx->ring + rx->granted % rx->bytes, rx->mr->rkey, half };
 
-	if (units > ROOM_MASK)
-		units = ROOM_MASK;
-	if (rs->broken || !control_slot(rs) ||
-	    (rx->read - rx->given < rx->bytes / 2 && rx->renewed < (rx->receives + 1) / 2))
+	if (rs->broken || rx->ended || !control_slot(rs) || (!room && rx->uncredited < (rx->receives + 1) / 2))
 		return;
-	rx->given += units * ROOM_UNIT;
-	rs_post_message(rs, RS_GRANT, rx->renewed << ROOM_BITS | (uint32_t)units);
-	rx->renewed = 0;
+	grant = rs_swap(grant, rs->swapped);
+	rx->uncredited = 0;
+	if (!room) {
+		rs_post_message(rs, &(struct ibv_send_wr){ 0 }, RS_CREDITS, (uint16_t)(rx->messages + rx->receives));
+		return;
+	}
+	rs_post_entry(rs, &grant, sizeof(grant), &rx->table, rx->next_grant, RS_CREDITS,
+		      (uint16_t)(rx->messages + rx->receives));
+	rx->granted += half;
+	rx->next_grant = (rx->next_grant + 1) % rx->table.bytes;
+}
+
+/* Takes the next grant from the table, if there is one and the previous is used up. The peer writes an entry
+ * again only after that. An entry's last part is its size, so an entry that has one is complete. */
+static void take_grant(struct rs *rs)
+{
+	struct rs_tx *tx = &rs->tx;
+	struct rs_remote *entry = &rs->io.table->grants[tx->next_grant];
+	uint32_t bytes = __atomic_load_n(&entry->bytes, __ATOMIC_ACQUIRE);
+
+	if (tx->target.bytes || !bytes)
+		return;
+	tx->target = (struct rs_remote){ entry->addr, entry->rkey, bytes };
+	__atomic_store_n(&entry->bytes, 0, __ATOMIC_RELEASE);
+	tx->next_grant = (tx->next_grant + 1) % RS_GRANTS;
+}
+
+static void take_control(struct rs *rs, uint32_t value)
+{
+	if (value == RS_SHUTDOWN || value == RS_DISCONNECT)
+		rs->rx.ended = true;
+	if (value == RS_DISCONNECT)
+		rs_break(rs, 0);
 }
 
 static void take_message(struct rs *rs, uint32_t message)
 {
-	uint32_t value = message & VALUE_MASK;
+	uint32_t value = message & VALUE_MASK, type = message >> TYPE_SHIFT;
 
-	switch (message >> TYPE_SHIFT) {
+	if (type == RS_DATA || type == RS_IOMAP) {
+		rs->rx.messages++;
+		rs->rx.uncredited++;
+	}
+	switch (type) {
 	case RS_DATA:
-		if (value > rs->rx.bytes - (rs->rx.arrived - rs->rx.read))
+		if (value > rs->rx.granted - rs->rx.arrived)
 			rs_break(rs, ECONNRESET); /* the peer sent more than was granted */
 		else
 			rs->rx.arrived += value;
 		return;
-	case RS_GRANT:
-		rs->tx.credits += value >> ROOM_BITS;
-		rs->tx.granted += (uint64_t)(value & ROOM_MASK) * ROOM_UNIT;
+	case RS_CREDITS:
+		rs->tx.permitted = (uint16_t)value;
 		return;
-	case RS_END:
-		rs->rx.ended = true;
+	case RS_IOMAP: /* the peer has already written the table */
 		return;
-	default: /* IOMAP: the peer has already written the table */
+	case RS_CONTROL:
+		take_control(rs, value);
 		return;
+	default:
+		rs_break(rs, ECONNRESET);
 	}
 }
 
 static void received(struct rs *rs, const struct ibv_wc *wc)
 {
-	if (!(wc->wc_flags & IBV_WC_WITH_IMM)) {
+	if (wc->wc_flags & IBV_WC_WITH_IMM)
+		take_message(rs, ntohl(wc->imm_data));
+	else if (rs->iwarp && wc->byte_len == sizeof(*rs->rx.sends))
+		take_message(rs, rs->swapped ? bswap_32(rs->rx.sends[wc->wr_id]) : rs->rx.sends[wc->wr_id]);
+	else
 		rs_break(rs, ECONNRESET);
-		return;
-	}
-	take_message(rs, ntohl(wc->imm_data));
-	rs->rx.renewed++;
-	if (!rs->broken && rs_post_receive(rs))
+	if (!rs->broken && rs_post_receive(rs, wc->wr_id))
 		rs_break(rs, ECONNRESET);
 }
 
@@ -141,6 +206,7 @@ bool rs_progress(struct rs *rs)
 		rs_break(rs, ECONNRESET);
 	if (rs->state != RS_CONNECTED)
 		return news;
+	take_grant(rs);
 	rs_grant(rs);
 	if (news)
 		rs_signal(rs);
@@ -172,20 +238,23 @@ uint32_t rs_local_room(const struct rs *rs)
 	const struct rs_tx *tx = &rs->tx;
 	uint32_t at = (uint32_t)(tx->posted % tx->bytes), free = tx->bytes - (uint32_t)(tx->posted - tx->completed);
 
-	if (tx->outstanding >= tx->slots)
+	if (tx->outstanding + slots_of_message(rs) > tx->slots)
 		return 0;
 	return free < tx->bytes - at ? free : tx->bytes - at;
 }
 
+uint32_t rs_credits(const struct rs *rs)
+{
+	uint16_t credits = (uint16_t)(rs->tx.permitted - rs->tx.sent), spare = rs->iwarp ? SPARE_CREDITS : 0;
+
+	return credits > spare ? credits - spare : 0;
+}
+
 uint32_t rs_send_room(const struct rs *rs)
 {
-	const struct rs_tx *tx = &rs->tx;
-	uint64_t there = tx->granted - tx->written;
-	uint32_t at = (uint32_t)(tx->written % tx->peer.bytes), ours = rs_local_room(rs);
+	uint32_t ours = rs_local_room(rs);
 
-	if (!tx->credits)
+	if (!rs_credits(rs))
 		return 0;
-	if (there > tx->peer.bytes - at)
-		there = tx->peer.bytes - at;
-	return there < ours ? (uint32_t)there : ours;
+	return rs->tx.target.bytes < ours ? rs->tx.target.bytes : ours;
 }

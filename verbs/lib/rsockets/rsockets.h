@@ -7,21 +7,24 @@
  * number; table.c finds the socket for it. A service thread (listen.c) serves listening sockets, because
  * connections are established, as TCP's are, whether or not the program is in raccept.
  *
- * Each end of a connection has a receive ring, which the peer fills with RDMA Writes, and a send ring,
- * from which it sends. A Write with immediate data says how many bytes it wrote. It consumes a receive;
- * each end keeps a number of receives posted and posts new ones when it processes its completion queue.
- * The immediate data is a message of 32 bits, whose upper three bits are its type:
+ * A stream speaks the protocol of rdma-core's rsockets, so its peer may use any RDMA device. Each end has a
+ * receive ring, which the peer fills with RDMA Writes, and a send ring, from which it sends. The ring is
+ * granted to the peer in halves, alternately, and a half again when the program has read it. The private
+ * data of the connection request and reply grants the first half; later grants are written into a table at
+ * the peer, which has two entries for such grants, and further ones for buffers mapped by riomap.
  *
- *   DATA    29 bits  bytes written after the bytes of the previous DATA
- *   GRANT   12 bits  receives posted again, 17 bits  freed space in units of 64 bytes
- *   IOMAP   29 bits  an entry of the table of mapped buffers was written
- *   END              the sender sends no more (rshutdown, rclose)
+ * A message of 32 bits tells the peer what was written. Its upper three bits are its type:
  *
- * GRANT gives two kinds of credits: bytes in the receiver's ring, and receives. Bytes are granted when
- * half of the ring was read, receives when half of them were consumed. DATA needs both kinds. The other
- * messages are few and need none: a message without a receive waits (RNR retries are unlimited), and both
- * ends post receives whenever they process completions. GRANT messages consume receives, too, which are
- * granted again only when half are consumed, so two idle ends do not answer each other for ever.
+ *   DATA     29 bits  bytes written after the bytes of the previous DATA
+ *   CREDITS  16 bits  number of the last DATA or IOMAP that may be sent; the table may have a new grant
+ *   IOMAP    16 bits  the entry of the table of mapped buffers that was written
+ *   CONTROL           the sender sends no more (SHUTDOWN), or has closed the connection (DISCONNECT)
+ *
+ * The message is the immediate data of the Write. iWARP has no immediate data: there a Send with the
+ * message, in the sender's byte order, follows the Write. Each message consumes a receive, which is posted
+ * again when the completion queue is processed. CREDITS and CONTROL need no credit, because they are few:
+ * on InfiniBand and RoCE a message without a receive waits (RNR retries are unlimited), and on iWARP a few
+ * more receives are posted than were granted, and as many of the peer's are left unused.
  *
  * rsend copies into the send ring and posts. Posted data needs no further action, so rclose only waits
  * until the peer's side has it. If a peer or its urdmad is killed the connection ends: receives are
@@ -100,11 +103,11 @@ struct rs_waiter {
 	struct rs_file wake; /* the write end of its pipe */
 };
 
-/* The address and key of peer memory, as sent by the peer. */
+/* The address and key of peer memory, as sent by the peer. Also the format of a grant in a table. */
 struct rs_remote {
 	uint64_t addr;
 	uint32_t rkey;
-	uint32_t bytes;
+	uint32_t bytes; /* entries, if it is a table */
 };
 
 /* State of the sending side. Positions count bytes since the connection began. */
@@ -113,11 +116,11 @@ struct rs_tx {
 	struct ibv_mr *mr;
 	uint32_t bytes;
 	uint64_t posted, completed;   /* positions in our ring */
-	struct rs_remote peer;        /* the peer's receive ring */
-	uint64_t written, granted;    /* positions in the peer's ring */
-	uint32_t credits;             /* receives of the peer that DATA may consume */
+	struct rs_remote target;      /* what is left of the half of the peer's ring that is being filled */
+	uint32_t next_grant;          /* the entry of our table that will describe the next half */
+	uint16_t sent, permitted;     /* number of the last DATA or IOMAP sent; and of the last that may be */
 	uint32_t outstanding, slots;  /* work requests in the send queue; its size */
-	bool ended;                   /* END was posted, or will be */
+	bool ended;                   /* SHUTDOWN or DISCONNECT was posted, or will be */
 };
 
 /* State of the receiving side. */
@@ -126,18 +129,27 @@ struct rs_rx {
 	struct ibv_mr *mr;
 	uint32_t bytes;
 	uint64_t arrived, read;
-	uint64_t given;               /* the part of read that was granted to the peer */
-	uint32_t renewed;             /* receives posted again and not yet granted */
-	uint32_t receives;
-	bool ended;                   /* the peer's END has arrived */
+	uint64_t granted;             /* position up to which the peer may write */
+	struct rs_remote table;       /* the peer's table of grants */
+	uint32_t next_grant;          /* its entry for the next grant */
+	uint16_t messages;            /* number of the last DATA or IOMAP that arrived */
+	uint32_t uncredited;          /* how many arrived since the last CREDITS */
+	uint32_t receives;            /* messages that the peer may send before the next CREDITS */
+	uint32_t *sends;              /* on iWARP, a buffer for each receive; the peer can't write there */
+	bool ended;                   /* the peer sends no more */
 };
 
-/* An entry of a table of mapped buffers, as the peer writes it: in network byte order; bytes is 0 if
- * unused. */
 struct rs_iomap {
-	uint64_t offset, addr;
-	uint32_t rkey;
-	uint32_t bytes;
+	uint64_t offset;
+	struct rs_remote buffer; /* bytes is 0 if the entry is unused */
+};
+
+#define RS_GRANTS 2u
+
+/* The table that the peer writes, in this host's byte order. */
+struct rs_table {
+	struct rs_remote grants[RS_GRANTS];
+	struct rs_iomap iomaps[];
 };
 
 /* A buffer mapped by riomap; index is its entry in the peer's table, or -1. */
@@ -150,9 +162,9 @@ struct rs_mapping {
 };
 
 struct rs_iomaps {
-	struct rs_iomap *table; /* table of the peer's buffers, which the peer writes */
+	struct rs_table *table;
 	struct ibv_mr *mr;
-	uint32_t entries;
+	uint32_t entries;       /* for the peer's buffers */
 	struct rs_remote peer;  /* the peer's table of our buffers */
 	struct rs_mapping *mappings;
 };
@@ -200,6 +212,8 @@ struct rs {
 	int error;           /* SO_ERROR */
 	bool closed;         /* rclose was called */
 	bool broken;         /* the connection has ended */
+	bool iwarp;
+	bool swapped;        /* the peer has the other byte order */
 	bool reset_reported;     /* ECONNRESET was reported to the program */
 	bool no_receive;     /* rshutdown(SHUT_RD) */
 	struct rdma_event_channel *channel;
@@ -262,10 +276,10 @@ int rs_wake_interval_ms(void);
 /* ---- setup.c: queues, memory and the private data exchanged by the ends ------------------ */
 
 struct rs_hello { /* private data of connection request and reply, in network byte order */
-	uint32_t magic;
-	uint16_t version, credits;
-	uint64_t ring_addr, table_addr;
-	uint32_t ring_rkey, ring_bytes, table_rkey, table_bytes;
+	uint8_t version, flags;
+	uint16_t credits;
+	uint8_t reserved[3], iomaps;  /* iomaps: see setup.c */
+	struct rs_remote table, ring; /* the table of grants; the first half of the ring */
 };
 
 /* Allocates and registers memory; NULL with errno set on failure. */
@@ -273,6 +287,7 @@ struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access);
 void rs_unmap_region(struct ibv_mr *mr); /* mr may be NULL */
 int rs_make_queues(struct rs *rs);   /* returns 0 or an errno value */
 void rs_release_queues(struct rs *rs);
+/* Takes over what the peer states; false if it is not an rsocket. */
 bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param);
 void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn_param *param);
 
@@ -285,24 +300,34 @@ int rs_event_error(const struct rdma_cm_event *event);
 
 /* ---- progress.c: the completion queue; the lock is held ---------------------------- */
 
-enum { RS_DATA, RS_GRANT, RS_IOMAP, RS_END };
+enum { RS_DATA, RS_CREDITS = 4, RS_IOMAP = 6, RS_CONTROL = 7 }; /* types of messages */
+enum { RS_DISCONNECT, RS_SHUTDOWN = 2 };                         /* of type CONTROL; 1 is a keepalive */
 
 /* Processes completions; returns true if there were any. */
 bool rs_progress(struct rs *rs);
 /* Arms the completion queue, so that a completion makes the channel readable. */
 void rs_arm(struct rs *rs);
 void rs_arm_queue(struct ibv_cq *cq, struct ibv_comp_channel *channel);
+/* The functions that post return 0 or an errno value; after an error the connection has ended. */
 int rs_post(struct rs *rs, struct ibv_send_wr *wr);
-int rs_post_receive(struct rs *rs);
-void rs_post_message(struct rs *rs, unsigned type, uint32_t value);
-/* Sends the peer a GRANT if enough has accumulated. */
+int rs_post_receive(struct rs *rs, uint64_t i);
+/* Posts a Write, which may be empty, and a message. */
+int rs_post_message(struct rs *rs, struct ibv_send_wr *write, unsigned type, uint32_t value);
+int rs_post_control(struct rs *rs, uint32_t value);
+/* Writes a grant or an iomap, of so many bytes, into the peer's table, and posts a message. */
+int rs_post_entry(struct rs *rs, void *entry, uint32_t bytes, const struct rs_remote *table, uint32_t index,
+	unsigned type, uint32_t value);
+struct rs_remote rs_swap(struct rs_remote r, bool swap); /* reverses the byte order if swap is set */
+/* Grants the peer half of the ring, if it was read, and credits, if half of them were used. */
 void rs_grant(struct rs *rs);
+uint32_t rs_credits(const struct rs *rs);      /* DATA and IOMAP messages that may be sent */
 uint32_t rs_send_room(const struct rs *rs);    /* bytes that the next DATA may have; 0: none */
 /* contiguous free bytes of our ring; 0 if no work request can be posted */
 uint32_t rs_local_room(const struct rs *rs);
 void rs_break(struct rs *rs, int error);       /* ends the connection; error says why, if it ended too early */
 
-#define RS_CONTROL_SLOTS 8u /* send queue slots for messages other than DATA */
+#define RS_CONTROL_SLOTS 8u  /* send queue slots for messages other than DATA */
+#define RS_SPARE_RECEIVES 8u /* on iWARP, receives for such messages */
 
 /* ---- waiters.c ---------------------------------------------------------------- */
 

@@ -8,8 +8,10 @@
 #include "../pages/alloc.h"
 #include "rsockets.h"
 
-#define MAGIC 0x75727331u /* "urs1" */
 #define VERSION 1u
+#define LEAST_QUEUE 16u /* fewer receives would leave too few credits on iWARP */
+
+enum { BIG_ENDIAN_HOST = 1, HAS_IOMAPS = 2 }; /* flags of struct rs_hello */
 
 struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access)
 {
@@ -21,33 +23,39 @@ struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access)
 	return mr;
 }
 
+static uint32_t receives_of(const struct rs *rs)
+{
+	return rs->rx.receives + (rs->iwarp ? RS_SPARE_RECEIVES : 0);
+}
+
 static int make_memory(struct rs *rs)
 {
 	const struct rs_options *o = &rs->options;
 	int peers = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 	rs->tx.bytes = o->send_bytes;
-	rs->rx.bytes = o->recv_bytes;
-	rs->tx.mr = rs_map_region(rs->id->pd, rs->tx.bytes, IBV_ACCESS_LOCAL_WRITE);
+	rs->rx.bytes = o->recv_bytes & ~1u;
+	rs->rx.granted = rs->rx.bytes / 2;
+	rs->tx.mr = rs_map_region(rs->id->pd, rs->tx.bytes + receives_of(rs) * sizeof(*rs->rx.sends), IBV_ACCESS_LOCAL_WRITE);
 	if (rs->tx.mr)
 		rs->rx.mr = rs_map_region(rs->id->pd, rs->rx.bytes, peers);
-	if (!rs->rx.mr)
-		return errno;
-	rs->tx.ring = rs->tx.mr->addr;
-	rs->rx.ring = rs->rx.mr->addr;
-	if (!o->iomaps)
-		return 0;
-	rs->io.mr = rs_map_region(rs->id->pd, o->iomaps * sizeof(*rs->io.table), peers);
+	if (rs->rx.mr)
+		rs->io.mr = rs_map_region(rs->id->pd, sizeof(*rs->io.table) + o->iomaps * sizeof(struct rs_iomap), peers);
 	if (!rs->io.mr)
 		return errno;
+	rs->tx.ring = rs->tx.mr->addr;
+	rs->rx.sends = (void *)(rs->tx.ring + rs->tx.bytes);
+	rs->rx.ring = rs->rx.mr->addr;
 	rs->io.table = rs->io.mr->addr;
 	rs->io.entries = o->iomaps;
 	return 0;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t queue_size(uint32_t wanted, uint32_t most)
 {
-	return a < b ? a : b;
+	if (wanted < LEAST_QUEUE)
+		wanted = LEAST_QUEUE;
+	return wanted < most ? wanted : most;
 }
 
 static int make_pair(struct rs *rs)
@@ -59,21 +67,22 @@ static int make_pair(struct rs *rs)
 
 	if (ibv_query_device(id->verbs, &device))
 		return errno;
-	most = smaller((uint32_t)device.max_qp_wr, (uint32_t)device.max_cqe / 2);
-	rs->tx.slots = smaller(rs->options.sq_size, most - RS_CONTROL_SLOTS);
-	rs->rx.receives = smaller(rs->options.rq_size, most);
+	rs->iwarp = id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	most = queue_size((uint32_t)device.max_cqe / 2, (uint32_t)device.max_qp_wr);
+	rs->tx.slots = queue_size(rs->options.sq_size, most - RS_CONTROL_SLOTS);
+	rs->rx.receives = queue_size(rs->options.rq_size, most - RS_SPARE_RECEIVES);
 	id->recv_cq_channel = ibv_create_comp_channel(id->verbs);
 	if (!id->recv_cq_channel)
 		return errno;
 	fcntl(id->recv_cq_channel->fd, F_SETFL, fcntl(id->recv_cq_channel->fd, F_GETFL) | O_NONBLOCK);
 	id->send_cq_channel = id->recv_cq_channel;
-	id->recv_cq = ibv_create_cq(id->verbs, (int)(rs->tx.slots + RS_CONTROL_SLOTS + rs->rx.receives), rs,
+	id->recv_cq = ibv_create_cq(id->verbs, (int)(rs->tx.slots + RS_CONTROL_SLOTS + receives_of(rs)), rs,
 				    id->recv_cq_channel, 0);
 	id->send_cq = id->recv_cq;
 	if (!id->recv_cq)
 		return errno;
 	attr.send_cq = attr.recv_cq = id->recv_cq;
-	attr.cap = (struct ibv_qp_cap){ .max_send_wr = rs->tx.slots + RS_CONTROL_SLOTS, .max_recv_wr = rs->rx.receives,
+	attr.cap = (struct ibv_qp_cap){ .max_send_wr = rs->tx.slots + RS_CONTROL_SLOTS, .max_recv_wr = receives_of(rs),
 					.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = rs->options.inline_bytes };
 	if (attr.cap.max_inline_data < sizeof(struct rs_iomap))
 		attr.cap.max_inline_data = sizeof(struct rs_iomap);
@@ -86,8 +95,8 @@ int rs_make_queues(struct rs *rs)
 
 	if (!error)
 		error = make_memory(rs);
-	for (uint32_t i = 0; !error && i < rs->rx.receives; i++)
-		error = rs_post_receive(rs);
+	for (uint32_t i = 0; !error && i < receives_of(rs); i++)
+		error = rs_post_receive(rs, i);
 	return error;
 }
 
@@ -119,7 +128,25 @@ void rs_release_queues(struct rs *rs)
 	rs->tx.mr = rs->rx.mr = rs->io.mr = NULL;
 }
 
-/* Returns false if the peer is not an rsocket. */
+/* A number of mapped buffers is sent in 8 bits: up to 128 as it is, and above that in units of 256, with the
+ * upper bit set. It is rounded down. */
+static uint8_t to_scale(uint32_t n)
+{
+	if (n <= 128)
+		return (uint8_t)n;
+	return (uint8_t)(n < 256 ? 128 : n > 127 * 256 ? 255 : 128 | n / 256);
+}
+
+static uint32_t from_scale(uint8_t n)
+{
+	return n <= 128 ? n : (n & 127u) * 256;
+}
+
+static struct rs_remote net_order(struct rs_remote r)
+{
+	return rs_swap(r, __BYTE_ORDER == __LITTLE_ENDIAN);
+}
+
 bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param)
 {
 	struct rs_hello h;
@@ -127,24 +154,28 @@ bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param)
 	if (param->private_data_len < sizeof(h))
 		return false;
 	memcpy(&h, param->private_data, sizeof(h));
-	if (ntohl(h.magic) != MAGIC || ntohs(h.version) != VERSION || !ntohs(h.credits) || !ntohl(h.ring_bytes))
+	rs->rx.table = net_order(h.table);
+	if (h.version != VERSION || rs->rx.table.bytes < RS_GRANTS)
 		return false;
-	rs->tx.credits = ntohs(h.credits);
-	rs->tx.peer = (struct rs_remote){ be64toh(h.ring_addr), ntohl(h.ring_rkey), ntohl(h.ring_bytes) };
-	rs->tx.granted = rs->tx.peer.bytes;
-	rs->io.peer = (struct rs_remote){ be64toh(h.table_addr), ntohl(h.table_rkey), ntohl(h.table_bytes) };
+	rs->rx.next_grant = rs->tx.next_grant = 1; /* the private data is entry 0 */
+	rs->swapped = !!(h.flags & BIG_ENDIAN_HOST) != (__BYTE_ORDER == __BIG_ENDIAN);
+	rs->tx.permitted = ntohs(h.credits);
+	rs->tx.target = net_order(h.ring);
+	rs->io.peer = rs->rx.table;
+	rs->io.peer.addr += sizeof(struct rs_remote) * (uint64_t)rs->rx.table.bytes;
+	rs->io.peer.bytes = h.flags & HAS_IOMAPS ? from_scale(h.iomaps) : 0;
 	return true;
 }
 
 void rs_fill_param(const struct rs *rs, struct rs_hello *hello, struct rdma_conn_param *param)
 {
 	*hello = (struct rs_hello){
-		.magic = htonl(MAGIC), .version = htons(VERSION), .credits = htons((uint16_t)rs->rx.receives),
-		.ring_addr = htobe64((uintptr_t)rs->rx.ring), .ring_rkey = htonl(rs->rx.mr->rkey),
-		.ring_bytes = htonl(rs->rx.bytes), .table_addr = htobe64((uintptr_t)rs->io.table),
-		.table_rkey = htonl(rs->io.mr ? rs->io.mr->rkey : 0),
-		.table_bytes = htonl(rs->io.entries * (uint32_t)sizeof(struct rs_iomap)),
+		.version = VERSION, .flags = HAS_IOMAPS | (__BYTE_ORDER == __BIG_ENDIAN ? BIG_ENDIAN_HOST : 0),
+		.credits = htons((uint16_t)rs->rx.receives), .iomaps = to_scale(rs->io.entries),
+		.table = net_order((struct rs_remote){ (uintptr_t)rs->io.table, rs->io.mr->rkey, RS_GRANTS }),
+		.ring = net_order((struct rs_remote){ (uintptr_t)rs->rx.ring, rs->rx.mr->rkey, rs->rx.bytes / 2 }),
 	};
-	*param = (struct rdma_conn_param){ .private_data = hello, .private_data_len = sizeof(*hello),
-					   .retry_count = 7, .rnr_retry_count = 7, .flow_control = 1 };
+	*param = (struct rdma_conn_param){ .private_data = hello, .private_data_len = sizeof(*hello), .flow_control = 1,
+					   .retry_count = 7, .rnr_retry_count = 7,
+					   .initiator_depth = rs->iwarp, .responder_resources = rs->iwarp };
 }

@@ -63,7 +63,7 @@ static void end_sending(struct rs *rs)
 	if (rs->tx.ended || rs->broken)
 		return;
 	rs->tx.ended = true;
-	rs_post_message(rs, RS_END, 0);
+	rs_post_control(rs, rs->rx.ended ? RS_DISCONNECT : RS_SHUTDOWN);
 	rs_signal(rs);
 }
 
@@ -105,7 +105,10 @@ static void disconnect(struct rs *rs)
 	int64_t wait = linger->l_onoff ? linger->l_linger * 1000000000ll : CLOSE_NS;
 	int error = 0;
 
-	end_sending(rs);
+	if (!rs->broken && !(rs->tx.ended && rs->rx.ended))
+		rs_post_control(rs, RS_DISCONNECT);
+	rs->tx.ended = true;
+	rs_signal(rs);
 	if (wait)
 		wait += rs_now_ns();
 	do

@@ -1,5 +1,4 @@
 /* stream.c - sends and receives bytes. */
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "rsockets.h"
@@ -52,22 +51,23 @@ static int post_data(struct rs *rs, struct rs_cursor *from, uint32_t n)
 	uint8_t *at = rs_stage(rs, NULL, n);
 	struct ibv_sge sge = { .addr = (uintptr_t)at, .length = n, .lkey = tx->mr->lkey };
 	struct ibv_send_wr wr = {
-		.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.wr_id = n, .sg_list = &sge, .num_sge = 1,
 		.send_flags = n <= rs->options.inline_bytes ? IBV_SEND_INLINE : 0,
-		.imm_data = htonl(n), /* type DATA is 0 */
-		.wr.rdma = { tx->peer.addr + tx->written % tx->peer.bytes, tx->peer.rkey },
+		.wr.rdma = { tx->target.addr, tx->target.rkey },
 	};
 
 	rs_move(from, at, n, false);
-	tx->written += n;
-	tx->credits--;
-	return rs_post(rs, &wr);
+	tx->target.addr += n;
+	tx->target.bytes -= n;
+	tx->sent++;
+	return rs_post_message(rs, &wr, RS_DATA, n);
 }
 
-/* At most half of the ring, so that the next piece can be copied while this one is sent. */
+/* Less than half of the ring, so that the next piece can be copied while this one is sent, and less than the 29 bits
+ * of a message. */
 static uint32_t piece_of(const struct rs *rs, size_t left)
 {
-	uint32_t room = rs_send_room(rs), half = (rs->tx.bytes + 1) / 2;
+	uint32_t room = rs_send_room(rs), half = (rs->tx.bytes - 1) / 2;
 
 	if (room > half)
 		room = half;

@@ -61,6 +61,19 @@ func rsocketsCases(t *testing.T, d *daemon, name, at string, first int) {
 	d.holdsNothing(t)
 }
 
+// TestRsocketsWire: the bytes between a stream and its peer, and wrong ones, with each transport.
+func TestRsocketsWire(t *testing.T) {
+	d, binary := startDaemon(t), rsocketsProgram(t, "streams")
+	for i := range 3 {
+		for _, name := range []string{"wire_words", "wire_swapped", "wire_refused", "wire_wrong", "wire_credits"} {
+			t.Run(transportOf(i)+" "+name, func(t *testing.T) {
+				d.start(t, transportOf(i), binary, name, address).succeed(t)
+			})
+		}
+	}
+	d.holdsNothing(t)
+}
+
 func transportOf(i int) string { return []string{"iwarp", "ib", "roce"}[i%3] }
 
 // says waits for a line in the program's output.

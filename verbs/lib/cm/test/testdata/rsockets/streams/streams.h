@@ -23,7 +23,8 @@ void set(int fd, int level, int name, int value);
 	X(refused_arguments) X(nobody_listens) X(nonblocking) X(connects_in_calls) X(cancelled) X(names) X(options) \
 	X(half_close) X(flow_control) \
 	X(poll_mixed) X(close_wakes) X(backlog) X(iomap) X(fork) X(raw_child) X(closed_descriptors) X(threads) \
-	X(listens_later) X(handler_sends) X(handler_leaves) X(handler_waits)
+	X(listens_later) X(handler_sends) X(handler_leaves) X(handler_waits) \
+	X(wire_words) X(wire_swapped) X(wire_refused) X(wire_wrong) X(wire_credits)
 
 #define DECLARE(name) void case_##name(void);
 CASES(DECLARE)
