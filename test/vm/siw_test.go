@@ -24,7 +24,7 @@ func vectorOf(mode, name string, wants ...string) program {
 // rsocketPrograms are those of rdma-core that use rsockets of type SOCK_STREAM.
 func rsocketPrograms() (all []program) {
 	for _, line := range []string{"rstream -S 1000 -I 50 -C 20 -T v", "rstream -S 65536 -I 5 -C 20 -T v",
-		"rstream -S 1000000 -I 2 -C 5 -T a -T v", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T n",
+		"rstream -S 1000000 -I 2 -C 5 -T v", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T n",
 		"riostream -S 65536 -I 5 -C 10 -T v"} {
 		all = append(all, program{name: line, server: line + " -b @", client: line + " -s @"})
 	}

@@ -77,6 +77,7 @@ static int accept_request(struct rs *child, const struct rdma_conn_param *said)
 	child->state = RS_CONNECTING;
 	if (rs_make_queues(child))
 		return -1;
+	child->silent = child->iwarp;
 	rs_fill_param(child, &hello, &param);
 	return rdma_accept(child->id, &param);
 }

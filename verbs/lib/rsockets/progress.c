@@ -96,7 +96,7 @@ void rs_grant(struct rs *rs)
 	bool room = rx->granted - rx->read <= half;
 	struct rs_remote grant = { (uintptr_t)rx->ring + rx->granted % rx->bytes, rx->mr->rkey, half };
 
-	if (rs->broken || rx->ended || !control_slot(rs) || (!room && rx->uncredited < (rx->receives + 1) / 2))
+	if (rs->broken || rs->silent || rx->ended || !control_slot(rs) || (!room && rx->uncredited < (rx->receives + 1) / 2))
 		return;
 	grant = rs_swap(grant, rs->swapped);
 	rx->uncredited = 0;
@@ -163,6 +163,7 @@ static void take_message(struct rs *rs, uint32_t message)
 
 static void received(struct rs *rs, const struct ibv_wc *wc)
 {
+	rs->silent = false;
 	if (wc->wc_flags & IBV_WC_WITH_IMM)
 		take_message(rs, ntohl(wc->imm_data));
 	else if (rs->iwarp && wc->byte_len == sizeof(*rs->rx.sends))
@@ -247,7 +248,7 @@ uint32_t rs_credits(const struct rs *rs)
 {
 	uint16_t credits = (uint16_t)(rs->tx.permitted - rs->tx.sent), spare = rs->iwarp ? SPARE_CREDITS : 0;
 
-	return credits > spare ? credits - spare : 0;
+	return credits > spare && !rs->silent ? credits - spare : 0;
 }
 
 uint32_t rs_send_room(const struct rs *rs)

@@ -213,6 +213,7 @@ struct rs {
 	bool closed;         /* rclose was called */
 	bool broken;         /* the connection has ended */
 	bool iwarp;
+	bool silent;         /* who accepts on iWARP sends nothing before the peer has (RFC 5044 section 7.1.1) */
 	bool swapped;        /* the peer has the other byte order */
 	bool reset_reported;     /* ECONNRESET was reported to the program */
 	bool no_receive;     /* rshutdown(SHUT_RD) */

@@ -39,7 +39,7 @@ void case_flow_control(void)
 	connected(&a, &b);
 	while ((n = rsend(a, block, sizeof(block), MSG_DONTWAIT)) > 0 || polled(a, POLLOUT, 200))
 		sent += n > 0 ? (size_t)n : 0;
-	CHECK(errno == EAGAIN && sent >= 100000 && sent <= 1 << 18);
+	CHECK(errno == EAGAIN && sent >= 1 << 16 && sent <= 1 << 18);
 	while (got < sent) {
 		n = rrecv(b, block, sizeof(block), 0);
 		CHECK(n > 0);
@@ -49,7 +49,7 @@ void case_flow_control(void)
 	for (int i = 0; i < 2000; i++) /* more messages than there are receives, and none is read meanwhile */
 		if (rsend(a, "x", 1, MSG_DONTWAIT) < 0)
 			break;
-	CHECK(errno == EAGAIN && rrecv(b, block, 384, MSG_WAITALL) == 384);
+	CHECK(errno == EAGAIN && rrecv(b, block, 380, MSG_WAITALL) == 380); /* on iWARP four credits are spare */
 	CHECK(polled(a, POLLOUT, 120000) == POLLOUT && rclose(a) == 0 && rclose(b) == 0);
 }
 
