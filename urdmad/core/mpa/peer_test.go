@@ -174,6 +174,18 @@ func request() wire.MPA {
 	return wire.MPA{Revision: 2, Enhanced: true, IRD: 4, ORD: 4, Long: true, PrivateData: []byte("hello")}
 }
 
+// TestRejectingRequest: the bit by which a reply rejects means nothing in a request.
+func TestRejectingRequest(t *testing.T) {
+	w := world(t, enginetest.Options{})
+	c := w.A.NewClient()
+	c.Listen(port, 8)
+	m := request()
+	m.Reject = true
+	if id := dial(w).requested(c, m); id == nil {
+		t.Error("the request's id is missing")
+	}
+}
+
 // idle checks that the engine has nothing to do, and that nothing wakes it.
 func idle(w *enginetest.World) {
 	w.T.Helper()

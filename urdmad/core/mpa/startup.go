@@ -40,15 +40,16 @@ func (c *Conn) offerOf(m *handshake.Message, q *qp.QP) Offer {
 // defaultReads is the number of Reads of a peer with revision 1, which states none: siw's default.
 const defaultReads = 16
 
-// messageOf returns a request or a reply for the connection manager.
+// messageOf returns a request or a reply for the connection manager. In a request the bit that rejects has no meaning
+// (RFC 5044 section 7.1.1).
 func (c *Conn) messageOf(r *wire.MPA) *handshake.Message {
-	m := &handshake.Message{Dev: c.Dev, Local: c.Local, Peer: c.Peer, IRD: r.IRD, ORD: r.ORD,
+	m := &handshake.Message{Kind: handshake.Request, Dev: c.Dev, Local: c.Local, Peer: c.Peer, IRD: r.IRD, ORD: r.ORD,
 		QPN: uint32(c.terms.Extension.QPN), PrivateData: r.PrivateData}
 	if !r.Enhanced {
 		m.IRD, m.ORD = defaultReads, defaultReads
 	}
 	switch {
-	case r.Reject: // without a listener, TCP refuses the connection
+	case r.Reply && r.Reject: // without a listener, TCP refuses the connection
 		m.Kind, m.Reason = handshake.Reject, handshake.ByConsumer
 	case r.Reply:
 		m.Kind = handshake.Reply
