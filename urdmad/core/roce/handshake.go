@@ -51,7 +51,7 @@ type setup struct {
 	service       uint16
 	theirs        ibcm.Message // the peer's request or reply
 	ours          ibcm.Message // our message, which may be repeated
-	asked         bool         // active: the peer's host has received the request
+	asked         bool         // active: the peer's host has said that its program has not answered
 	withdrawn     bool         // passive: the peer has withdrawn its request
 	qpn           wire.QPN     // of our queue pair
 	timer         *clock.Timer
@@ -142,7 +142,8 @@ func (c *Conn) ask(o *handshake.Message, q *qp.QP) {
 			Private: append(private, o.PrivateData...)}
 		h.state = requesting
 	case requesting:
-		if h.asked {
+		if h.asked { // since the last request; a host that has gone says nothing to the next one
+			h.asked = false
 			c.s.handler.Replied(&c.Connection, &handshake.Message{Kind: handshake.Pending})
 		}
 	default:
