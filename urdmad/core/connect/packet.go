@@ -57,6 +57,10 @@ func (n *network) Handshake(c *trp.Conn, m *cm.Message) (wanted bool) {
 	case m.Kind == handshake.Request && m.ByNumber.Target != 0 && (pair != nil || m.Local.Port() == qpconnect.UDPPort):
 		n.numbers.m.Request(m)
 		return true
+	case m.Kind == handshake.Request && n.e.OverTCP(m.Dev): // ids connect over TCP there
+		n.e.TRP.SendMessage(&cm.Message{Kind: handshake.Reject, Dev: m.Dev, Link: m.Link, Local: m.Local, Peer: m.Peer,
+			Answers: m.Number, Reason: handshake.InvalidService})
+		return true
 	case m.Kind == handshake.Request || c == nil || pair == nil && !c.Answers(m):
 		return n.m.Receive(nil, m)
 	case pair != nil:
