@@ -1,6 +1,7 @@
 package trp
 
 import (
+	"bytes"
 	"errors"
 	"net/netip"
 
@@ -121,7 +122,8 @@ func putByNumber(e *wire.TRPExtension, n *handshake.ByNumber) {
 
 var errShort = errors.New("trp: the request is shorter than its answer may be")
 
-// Decode decodes a packet with the header t into a message, which has the addresses.
+// Decode decodes a packet with the header t into a message, which has the addresses. The message keeps nothing of body,
+// most of which may be padding.
 func Decode(m *handshake.Message, t *wire.TRP, body []byte) error {
 	var c wire.TRPConnect
 	if err := c.Parse(body); err != nil {
@@ -129,7 +131,7 @@ func Decode(m *handshake.Message, t *wire.TRP, body []byte) error {
 	}
 	own := m.Local.Addr()
 	m.Allowance = amplification * (overhead(own) + wire.TRPLen + len(body))
-	m.Number, m.Answers, m.PrivateData, m.QPN = uint32(t.PSN), uint32(t.Ack), c.PrivateData, uint32(c.Ext.QPN)
+	m.Number, m.Answers, m.PrivateData, m.QPN = uint32(t.PSN), uint32(t.Ack), bytes.Clone(c.PrivateData), uint32(c.Ext.QPN)
 	switch t.Op {
 	case wire.OpRequest, wire.OpAccept:
 		if t.Op == wire.OpAccept {

@@ -77,7 +77,7 @@ func (p *Port) Receive(d *netif.Datagram) {
 
 // handshake passes a request, accept or reject to the connection manager.
 func (p *Port) handshake(d *netif.Datagram) {
-	body := append([]byte(nil), d.Data...) // the manager may keep parts of it
+	body := append([]byte(nil), d.Data...) // a copy: the sender may still change the original
 	var t wire.TRP
 	at, err := t.Parse(body)
 	if err != nil {
