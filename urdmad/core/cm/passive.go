@@ -138,8 +138,10 @@ func (m *Manager) Accept(id *ID, qp QueuePair, p *Param) error {
 
 // acceptRemote opens the connection, which is established by the peer's first packet, and sends the accept.
 func (m *Manager) acceptRemote(id *ID) {
-	id.conn.Start(id.terms)
 	id.tries, id.begun = 0, m.net.Now()
+	if id.conn.Start(id.terms); id.state != accepting { // the connection has ended at once
+		return
+	}
 	m.sendAccept(id)
 	m.net.Set(id.timer, m.net.Now()+retryAfter(0))
 }

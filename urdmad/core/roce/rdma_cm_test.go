@@ -256,7 +256,9 @@ func TestXRCTransport(t *testing.T) {
 		child := cb.Event(cm.EventConnectRequest, time.Second).Child
 		w.B.Do(func() { _ = w.B.CM.Accept(child, connect.QueuePair(q[1].Q), enginetest.Param(4, "")) })
 		ca.Event(cm.EventRejected, time.Second)
-		cb.DrainEvents()
+		cb.Event(cm.EventConnectError, time.Second)
+		w.Pass(time.Second)
+		cb.NoEvent()
 	}
 }
 
