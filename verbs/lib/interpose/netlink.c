@@ -54,11 +54,16 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 	return REAL(setsockopt)(fd, level, option, value, length);
 }
 
+/* The real function returns the length of a name that need not fit into the program's buffer. */
 EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
+	bool ours = urdma_standin(URDMA_NETLINK, fd);
+	socklen_t room = ours ? message->msg_namelen : 0;
 	ssize_t n = REAL(recvmsg)(fd, message, flags);
 
-	if (n >= 0 && message->msg_name && urdma_standin(URDMA_NETLINK, fd))
+	if (ours && n >= 0 && message->msg_name) {
+		message->msg_namelen = room;
 		name(message->msg_name, &message->msg_namelen);
+	}
 	return n;
 }

@@ -6,7 +6,8 @@
 
 #include "standin.h"
 
-#define DESCRIPTORS 1024
+/* More than most programs may open (RLIMIT_NOFILE); unused parts of the table take no memory. */
+#define DESCRIPTORS 65536
 
 /* Inodes of the sockets by descriptor, 0 for all others. A descriptor may refer to another file by now, with
  * another inode. */

@@ -47,6 +47,8 @@ func (s *session) answer(m []byte, received []int) ([]byte, []int, syscall.Errno
 	switch abi.Type(binary.NativeEndian.Uint32(m)) {
 	case abi.Hello:
 		return s.hello()
+	case abi.OpenRDMANetlink:
+		return nil, nil, 0
 	case abi.QueryDevice:
 		return s.queryDevice(m)
 	case abi.OpenDevice:
