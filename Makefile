@@ -17,7 +17,7 @@ GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
 	@echo 'make check      the linter, and the tests that need no running urdmad, of what has changed: before each commit'
-	@echo 'make test       every check there is, at most 25 minutes on two cores; make test-long: the long ones too, PART=n/m one of m parts'
+	@echo 'make test       every check there is, about 12 minutes on two quiet cores; make test-long: the long ones too, PART=n/m one of m parts'
 	@echo 'make test-core  programs, tests of the C library and Open MPI on a urdmad that links no attached feature'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
