@@ -122,7 +122,7 @@ var rules = ruleBook{
 		"urdmad/attach/umad": {"ancillary", "topology", "urdmad/attach/fabric", "urdmad/control",
 			"urdmad/control/account", "verbs/abi"},
 		"urdmad/sysfs":        {"verbs/personality"},
-		"urdmad/attach/nldev": {"ancillary", "inspect", "urdmad/control", "urdmad/control/account", "verbs/abi"},
+		"urdmad/attach/nldev": {"inspect", "urdmad/control", "urdmad/control/account", "verbs/abi"},
 		"urdmad/attach/admin": {"reason", "urdmad/control", "urdmad/core/qp", "verbs/abi"},
 		"urdmad/attach/snapshot": {"counters", "dpdk/port", "inspect", "reason/words", "urdmad/control",
 			"urdmad/control/account", "urdmad/control/objects", "urdmad/control/process", "urdmad/core/clock",

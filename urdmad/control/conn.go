@@ -39,9 +39,9 @@ func newConn(c *net.UnixConn, closer *account.Closer) conn {
 // urdmad RLIMIT_NOFILE of them in flight to all clients together (unix(7), ETOOMANYREFS).
 const unreadAnswers = 4 * abi.MaxMessage
 
-// receive reads one message and its descriptors. The descriptors are stored even after an error:
-// a message of 0 bytes looks like the end of the connection and may carry some.
-func (c *conn) receive(buf []byte) (int, error) {
+// Receive reads one message, of at most len(buf) bytes, and its descriptors (TakeFile). The descriptors are stored even
+// after an error: a message of 0 bytes looks like the end of the connection and may carry some.
+func (c *conn) Receive(buf []byte) (int, error) {
 	oob := c.oob
 	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // the message came in time, this goroutine ran late
@@ -64,8 +64,7 @@ func (c *conn) receive(buf []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", abi.MaxMessage,
-			abi.MaxFDs)
+		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", len(buf), abi.MaxFDs)
 	}
 	return n, nil
 }
@@ -84,8 +83,8 @@ func (c *conn) TakeFile() *os.File {
 	return f
 }
 
-// dropReceived closes descriptors that the request did not use.
-func (c *conn) dropReceived() {
+// DropFiles closes the descriptors of the request that nobody has taken, without waiting.
+func (c *conn) DropFiles() {
 	for _, f := range c.received {
 		c.closer.Close(f)
 	}

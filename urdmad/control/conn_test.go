@@ -21,20 +21,20 @@ func TestReadLate(t *testing.T) {
 	if err := c.SetReadDeadline(past); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.receive(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if n, err := c.Receive(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("%d bytes, %v, though nothing was sent", n, err)
 	}
 	if _, err := client.Write([]byte("HELLO")); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.receive(buf); err != nil || string(buf[:n]) != "HELLO" {
+	if n, err := c.Receive(buf); err != nil || string(buf[:n]) != "HELLO" {
 		t.Fatalf("%q, %v", buf[:n], err)
 	}
 	client.Close()
 	if err := c.SetReadDeadline(past); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.receive(buf); !errors.Is(err, errHangUp) {
+	if _, err := c.Receive(buf); !errors.Is(err, errHangUp) {
 		t.Fatalf("%v", err)
 	}
 }

@@ -109,14 +109,14 @@ func (x *Session) run() {
 func (x *Session) serve() error {
 	buf := make([]byte, abi.MaxMessage)
 	for {
-		n, err := x.receive(buf)
+		n, err := x.Receive(buf)
 		if err == nil {
 			if x.asked.CompareAndSwap(false, true) {
 				_ = x.conn.SetReadDeadline(time.Time{})
 			}
 			err = x.request(buf[:n])
 		}
-		x.dropReceived()
+		x.DropFiles()
 		if x.becomes != nil { // also if the answer is lost: what was taken is given back there
 			return errors.Join(err, x.becomes())
 		}

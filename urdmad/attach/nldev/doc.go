@@ -3,6 +3,6 @@
 // program's netlink socket a connection to this package. Everything is read only.
 //
 // message.go has the format of requests and answers, device.go answers about devices and ports from the
-// tree that stands for /sys, object.go about objects from a snapshot. Numbers are those of the kernel header
-// rdma/rdma_netlink.h.
+// tree that stands for /sys, object.go about objects from a snapshot. Numbers are those of the kernel's
+// enum rdma_nldev_attr and rdma_nldev_command.
 package nldev

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"urdma/ancillary"
 	"urdma/inspect"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
@@ -50,36 +46,18 @@ func (c *Config) open(x *control.Session, _ *abi.Header, _ *control.Reply) error
 	return err
 }
 
-// maxRequest is the length of the longest request in bytes. Longer ones are cut off, and refused as malformed.
+// maxRequest is the length of the longest request in bytes; a longer one ends the connection.
 const maxRequest = 4096
-
-var errDescriptors = errors.New("nldev: the request came with descriptors")
-
-// refuse closes descriptors that came with a request, without waiting: closing one may take as long as its owner wants
-// (SO_LINGER).
-func refuse(x *control.Session, fds []int) error {
-	for _, fd := range fds {
-		x.Closer().Close(os.NewFile(uintptr(fd), "from client"))
-	}
-	x.Closer().Room(account.BlockingTimeout) // so that the user's further sockets do not take too many
-	return errDescriptors
-}
 
 // serve answers requests until the program closes the socket. A program that doesn't read its answers makes
 // only its own connection wait.
 func (c *Config) serve(x *control.Session) error {
-	buf, oob := make([]byte, maxRequest), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	buf := make([]byte, maxRequest)
 	for {
-		n, oobn, _, _, err := x.UnixConn.ReadMsgUnix(buf, oob)
-		if fds, _ := ancillary.Descriptors(oob[:oobn]); len(fds) > 0 {
-			return refuse(x, fds)
-		}
-		switch {
-		case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
-			err == nil && n == 0:
-			return nil
-		case err != nil:
-			return fmt.Errorf("nldev: %w", err)
+		n, err := x.Receive(buf)
+		x.DropFiles() // no request has any
+		if err != nil {
+			return err
 		}
 		for _, m := range c.answer(buf[:n], &x.Account) {
 			if _, err := x.UnixConn.Write(m); errors.Is(err, syscall.EPIPE) {
