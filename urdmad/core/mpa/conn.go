@@ -91,7 +91,7 @@ func (s *Stack) newConn(dev int, local, peer netip.AddrPort) *Conn {
 	return c
 }
 
-// Open returns the active side of a connection from a local port number. Nothing is sent before Request.
+// Open returns the active side of a connection from a local port number. Nothing is sent before Send.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn { return s.newConn(dev, local, peer) }
 
 // Send sends a request, a reply or a reject for queue pair q. The handler's Replied or Refused follows a request,

@@ -72,7 +72,7 @@ type requestKey struct {
 func (s *Stack) SetHandler(h Handler) { s.handler = h }
 
 // Open returns the active side of a connection between two port numbers of rdma_cm. Nothing is sent before
-// Request.
+// Send.
 func (s *Stack) Open(dev int, local, peer netip.AddrPort) *Conn {
 	c := s.newConn(s.ports[dev], local, peer)
 	c.shake.service = peer.Port()
