@@ -132,7 +132,7 @@ func (x *Session) request(b []byte) error {
 	if len(b) < abi.Size[abi.Header]() {
 		return fmt.Errorf("control: message of %d bytes is shorter than its header", len(b))
 	}
-	h, _ := abi.Decode[abi.Header](b[:abi.Size[abi.Header]()])
+	h := headerOf(b)
 	if int(h.Length) != len(b) {
 		return fmt.Errorf("control: message of %d bytes says it has %d", len(b), h.Length)
 	}
