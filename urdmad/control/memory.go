@@ -75,10 +75,7 @@ func fileAmounts(bytes int) *account.Amounts {
 func (x *Session) QueueMemory(name string, bill *account.Amounts, heads, bytes uint32) (m *memfd.Shared, at memfd.Place,
 	err error) {
 	if x.pool == nil || bytes > memfd.MostPart {
-		bytes = max(4096, (bytes+4095)&^4095)
-		bill[account.QueueBytes] += uint64(bytes)
-		bill[account.Mappings]++
-		m, err = x.NewQueueMemory(name, bill, int(bytes))
+		m, err = x.NewQueueMemory(name, bill, max(4096, (bytes+4095)&^4095))
 		return m, at, err
 	}
 	if err := x.Take(bill); err != nil {
@@ -90,12 +87,14 @@ func (x *Session) QueueMemory(name string, bill *account.Amounts, heads, bytes u
 	return m, at, err
 }
 
-// NewQueueMemory takes a queue's resources and makes its memory as a file of its own.
-func (x *Session) NewQueueMemory(name string, bill *account.Amounts, bytes int) (*memfd.Shared, error) {
+// NewQueueMemory adds a file of so many bytes to a queue's resources, takes them and makes the file.
+func (x *Session) NewQueueMemory(name string, bill *account.Amounts, bytes uint32) (*memfd.Shared, error) {
+	bill[account.QueueBytes] += uint64(bytes)
+	bill[account.Mappings]++
 	if err := x.Take(bill); err != nil {
 		return nil, err
 	}
-	m, err := memfd.New(name, bytes)
+	m, err := memfd.New(name, int(bytes))
 	if err != nil {
 		x.Give(bill)
 	}

@@ -108,9 +108,8 @@ func (q *CQ) resizeCQ(m *abi.ResizeCQRequest, r *control.Reply) error {
 		return err
 	}
 	resp := ring.CQLayout(m.CQE)
-	bill := cqAmounts(&resp)
-	bill[account.CompletionQueues] = 0 // the queue itself is already counted
-	mem, err := x.NewQueueMemory("urdma-cq", bill, int(resp.Bytes))
+	bill := &account.Amounts{} // the queue itself is already counted
+	mem, err := x.NewQueueMemory("urdma-cq", bill, resp.Bytes)
 	if err != nil {
 		return err
 	}
@@ -128,11 +127,6 @@ func (q *CQ) resizeCQ(m *abi.ResizeCQRequest, r *control.Reply) error {
 	*r = control.Respond(&resp)
 	r.Bring(mem)
 	return nil
-}
-
-// cqAmounts returns the resources of a completion queue.
-func cqAmounts(layout *abi.CQResponse) *account.Amounts {
-	return &account.Amounts{account.CompletionQueues: 1, account.QueueBytes: uint64(layout.Bytes), account.Mappings: 1}
 }
 
 // movedPerTurn is the number of completions, of 64 bytes each, that a turn moves.

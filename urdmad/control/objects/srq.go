@@ -122,8 +122,8 @@ func (pd *PD) createSRQ(m *abi.CreateSRQRequest, r *control.Reply) error {
 		return err
 	}
 	resp := ring.SRQLayout(m.MaxWR, m.MaxSGE)
-	bill := &account.Amounts{account.SharedQueues: 1, account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
-	mem, err := x.NewQueueMemory("urdma-srq", bill, int(resp.Bytes))
+	bill := &account.Amounts{account.SharedQueues: 1}
+	mem, err := x.NewQueueMemory("urdma-srq", bill, resp.Bytes)
 	if err != nil {
 		return err
 	}
@@ -180,8 +180,8 @@ func (o *SRQ) resizeSRQ(m *abi.ModifySRQRequest, r *control.Reply) error {
 		return fmt.Errorf("control: a shared receive queue of max_wr %d (1 to %d) by attributes %#x (known: IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT, %#x): %w", m.MaxWR, x.Limits().MaxSRQWR, m.Mask, abi.SRQMaskLimit|abi.SRQMaskMaxWR, syscall.EINVAL)
 	}
 	resp := ring.SRQLayout(m.MaxWR, o.cap.MaxSGE)
-	bill := &account.Amounts{account.QueueBytes: uint64(resp.Bytes), account.Mappings: 1}
-	mem, err := x.NewQueueMemory("urdma-srq", bill, int(resp.Bytes))
+	bill := &account.Amounts{} // the queue itself is already counted
+	mem, err := x.NewQueueMemory("urdma-srq", bill, resp.Bytes)
 	if err != nil {
 		return err
 	}
