@@ -5,7 +5,7 @@ import (
 
 	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/qp"
-	"urdma/verbs/abi"
+	"urdma/urdmad/core/rdmap"
 	"urdma/wire"
 )
 
@@ -30,10 +30,8 @@ type Offer struct {
 
 // offerOf returns what a message from the connection manager offers for a connection of q.
 func (c *Conn) offerOf(m *handshake.Message, q *qp.QP) Offer {
-	e := wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: maxSegment, RecvWindow: 1}
-	if q.Type == abi.QPTypeXRCRecv {
-		e.Capabilities = wire.CapXRC
-	}
+	e := wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: maxSegment, RecvWindow: 1,
+		Capabilities: rdmap.Capabilities(q)}
 	return Offer{IRD: m.IRD, ORD: m.ORD, PrivateData: m.PrivateData, CRC: c.s.devices[c.Dev].CRC, Extension: e}
 }
 

@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"urdma/urdmad/core/qp"
+	"urdma/verbs/abi"
 	"urdma/wire"
 )
 
@@ -115,6 +116,14 @@ func (s *Stream) Revoked(token uint64) (refused *Segment, code wire.TermCode) {
 		return nil, 0
 	}
 	return s.answers.at(slot).request(), wire.TermProtectionSTag
+}
+
+// Capabilities returns what a urdmad tells its peer about queue pair q when they connect.
+func Capabilities(q *qp.QP) uint32 {
+	if q.Type == abi.QPTypeXRCRecv {
+		return wire.CapXRC
+	}
+	return 0
 }
 
 // AcceptedBy returns the messages that a urdmad with these capabilities accepts beyond RFC 5040's.

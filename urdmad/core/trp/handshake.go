@@ -8,7 +8,7 @@ import (
 	"urdma/urdmad/core/handshake"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
-	"urdma/verbs/abi"
+	"urdma/urdmad/core/rdmap"
 	"urdma/wire"
 )
 
@@ -17,12 +17,8 @@ import (
 // Offer returns our offer to a peer for a connection of q on a port, without the cookie.
 func (s *Stack) Offer(dev int, q *qp.QP) wire.TRPExtension {
 	p := s.ports[dev]
-	capabilities := uint32(0)
-	if q.Type == abi.QPTypeXRCRecv {
-		capabilities |= wire.CapXRC
-	}
 	return wire.TRPExtension{QPN: wire.QPN(q.QPN), MaxSegment: uint16(p.MaxSegment()),
-		RecvWindow: uint16(min(p.window, wire.MaxCredits)), Capabilities: capabilities}
+		RecvWindow: uint16(min(p.window, wire.MaxCredits)), Capabilities: rdmap.Capabilities(q)}
 }
 
 // SendMessage sends a message that sets up the connection, for queue pair q; for nil a reject.
