@@ -3,6 +3,7 @@ package programtest
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func keptProgram(t testing.TB, args []string) string {
 // keep copies a program to where it is kept, if it can. It appears there whole.
 func keep(t testing.TB, program, kept string) {
 	t.Helper()
-	temporary := fmt.Sprintf("%s.%d", kept, os.Getpid())
+	temporary := fmt.Sprintf("%s.%x", kept, rand.Uint64()) // tests in parallel may keep the same program
 	if os.MkdirAll(filepath.Dir(kept), 0o755) == nil && exec.Command("cp", program, temporary).Run() == nil {
 		_ = os.Rename(temporary, kept) // the next run compiles again
 	}
