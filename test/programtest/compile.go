@@ -33,8 +33,7 @@ func keptProgram(t testing.TB, args []string) string {
 	t.Helper()
 	build := os.Getenv("URDMA_BUILD")
 	// What a test has just written or linked is another one each time.
-	temporary := func() bool { return strings.Contains(strings.Join(args, " "), os.TempDir()) }
-	if build == "" || temporary() {
+	if build == "" || strings.Contains(strings.Join(args, " "), os.TempDir()) {
 		return ""
 	}
 	sum := sha256.New()
