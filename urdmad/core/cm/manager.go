@@ -61,10 +61,6 @@ type ID struct {
 // QueuePair returns the queue pair of the id, nil before the program has set it.
 func (id *ID) QueuePair() QueuePair { return id.terms.QP }
 
-// RNRRetry returns how often a peer is to retry for a receive of the id's queue pair, as set by its
-// program.
-func (id *ID) RNRRetry() uint8 { return id.terms.RNRRetry }
-
 // binding is the address of an id.
 type binding struct {
 	dev     int // -1: any
