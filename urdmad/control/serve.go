@@ -155,12 +155,10 @@ func (x *Session) answer(h abi.Header, r *Reply, err error) error {
 		r.FDs = nil
 		x.logRefused(h.Type, err)
 	}
-	if err == nil || errors.Is(err, errVersion) {
-		if r.Body != nil {
-			h.Length = uint32(len(r.Body))
-			copy(r.Body, abi.Bytes(&h))
-			out = r.Body
-		}
+	if r.Body != nil && (err == nil || errors.Is(err, errVersion)) {
+		h.Length = uint32(len(r.Body))
+		copy(r.Body, abi.Bytes(&h))
+		out = r.Body
 	}
 	var oob []byte
 	if len(r.FDs) > 0 {
