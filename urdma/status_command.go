@@ -85,7 +85,7 @@ func (o *lookOptions) await() error {
 }
 
 // awaitLinks waits until all links are up; at the end it only warns of those that are down.
-func (o *lookOptions) awaitLinks(s *inspect.Snapshot, end time.Time) (err error) {
+func (o *lookOptions) awaitLinks(s *inspect.Snapshot, end time.Time) error {
 	isDown := func(p inspect.Port) bool { return !p.LinkUp }
 	for slices.ContainsFunc(s.Ports, isDown) {
 		if time.Now().After(end) {
@@ -94,7 +94,9 @@ func (o *lookOptions) awaitLinks(s *inspect.Snapshot, end time.Time) (err error)
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
-		if s, err = o.fetch(); err != nil {
+		if now, err := o.fetch(); err == nil {
+			s = now
+		} else if !errors.Is(err, inspect.ErrNoAnswer) {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"urdma/inspect"
 )
 
 // TestLookWithoutUrdmad: each command says clearly that no urdmad runs.
@@ -162,7 +164,13 @@ func TestWaitForASlowUrdmad(t *testing.T) {
 	}
 	defer l.Close()
 	o := lookOptions{socket: socket, wait: time.Millisecond}
+	down := &inspect.Snapshot{Ports: []inspect.Port{{Name: "urdma0"}}}
+	links := make(chan error)
+	go func() { links <- o.awaitLinks(down, time.Now().Add(time.Millisecond)) }()
 	if err := o.await(); err == nil || !strings.HasPrefix(err.Error(), "after 1ms: urdmad at "+socket) {
 		t.Errorf("%v, expected it to be asked for as long as --wait says", err)
+	}
+	if err := <-links; err != nil {
+		t.Errorf("%v; expected no more than a warning of the link that is down", err)
 	}
 }
