@@ -29,7 +29,7 @@ help:
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
 	@echo 'make install    into PREFIX ($(PREFIX)) below DESTDIR; make uninstall takes it out again'
 	@echo 'make deb        build/urdma_*.deb, a Debian package; make test-package: as a service, in a fresh Debian; as root'
-	@echo 'make release    build/release/: source and binary archives, Debian packages, images, SBOM, checksums, of what is committed; KEY=… signs it, with an apt repository'
+	@echo 'make release    build/release/: source and binary archives, Debian and RPM packages, images, SBOM, checksums, of what is committed; KEY=… signs it, with repositories for apt and dnf'
 	@echo 'make docs       build/site/, a web site of docs/; make test-container: the container images, by podman, as root'
 	@echo 'make clean      remove build/'
 

@@ -28,10 +28,10 @@ as() {
 		"${@:2}" 2>&1 | tee "$work/said"
 }
 says() { grep -F -- "$1" "$work/said" >/dev/null || { echo "FAILED: it does not say: $1"; exit 1; }; }
-# lines HEADING: the block of docs/container.md below it, with the address.
+# lines HEADING [FOLDER]: the block of docs/container.md below it, with the address, of a folder of the release.
 lines() {
 	awk -v heading="$1" '/^## /{ ours = $0 == "## " heading } ours && /^```/{ block = !block; next } ours && block' "$here/docs/container.md" |
-		sed "s|ADDRESS|$address/apt|; s|RELEASE|$address/OWNER/urdma/releases/download/v0.1.0|"
+		sed "s|ADDRESS|$address/${2:-apt}|g; s|RELEASE|$address/OWNER/urdma/releases/download/v0.1.0|"
 }
 pings() { says 'ping data: rdma-ping-9'; echo "ok - $suite: $*"; }
 
@@ -46,6 +46,7 @@ as bob /job/job /job/github-actions.yml /urdma
 pings "the example for GitHub, with sudo"
 as root HOME=/root URDMA_RELEASE="$address/OWNER/urdma/releases/download/v0.1.0" sh -c 'cd && /job/job /job/gitlab-ci.yml'
 pings "the example for GitLab"
+in_root sh -c 'rm -rf /usr/local/*' # where it was installed
 as bob bash -ec "cd; $(lines 'Debian packages')"
 pings "the apt repository, with sudo"
 in_root apt-get purge -q -y urdma >/dev/null
@@ -53,3 +54,23 @@ in_root rm /etc/apt/sources.list.d/urdma.list /etc/apt/keyrings/urdma.asc
 as bob INSTALL=apt FROM="$address/apt" /job/job /job/github.yml /urdma
 says 'BW average'
 pings "the action, by apt"
+
+# Debian's dnf, and a package that says what a Linux of RPM packages has, since here Debian's own has it.
+in_root apt-get purge -q -y urdma >/dev/null
+in_root apt-get install -q -y --no-install-recommends dnf rpm >/dev/null
+in_root mkdir -p /etc/yum.repos.d
+in_root sh -ec "
+	curl -fsS -o /urdma.rpm $address/dnf/urdma-0.1.0-1.$(uname -m).rpm
+	{
+		printf '%s\n' 'Name: system' 'Version: 1' 'Release: 1' 'Summary: of this test' 'License: none' 'BuildArch: noarch' 'Provides: librdmacm-utils'
+		rpm -qp --requires /urdma.rpm | sed '/^rpmlib/d; /^config/d; s/^/Provides: /'
+		printf '%s\n' '%description' 'none' '%files'
+	} >/system.spec
+	rm /urdma.rpm
+	rpmbuild -bb --quiet --define '_rpmdir /' /system.spec && rpm -i --force-debian /noarch/system-1-1.noarch.rpm"
+as bob bash -ec "cd; $(lines 'RPM packages' dnf)"
+pings "the dnf repository, with sudo"
+in_root rpm -V urdma
+as bob sudo dnf remove -q -y urdma
+left=$(in_root find /etc /usr /var -name '*urdma*' ! -path '/etc/yum.repos.d/*' ! -path '/etc/apt/*' ! -path '/var/*/apt/*' ! -path '/var/*/dnf/*')
+[ -z "$left" ] || { echo "FAILED: dnf left $left"; exit 1; }

@@ -32,6 +32,7 @@ func installed(t *testing.T, release string) {
 	files := http.FileServer(http.Dir(release))
 	mux := http.NewServeMux()
 	mux.Handle("/apt/", files)
+	mux.Handle("/dnf/", files)
 	mux.Handle("/OWNER/urdma/releases/download/v0.1.0/", http.StripPrefix("/OWNER/urdma/releases/download/v0.1.0", files))
 	server := httptest.NewServer(mux)
 	defer server.Close()

@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 		t.Skip("SKIPPED: builds a release twice; a long test (URDMA_LONG=1)")
 	}
 	for _, program := range []string{"git", "dpkg-deb", "xz", "lintian", "umoci", "aarch64-linux-gnu-gcc", "gpg",
-		"apt-ftparchive", emulator} {
+		"apt-ftparchive", "rpmbuild", "createrepo_c", emulator} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("SKIPPED: %v; .ci/deps long", err)
 		}
@@ -69,7 +69,8 @@ func TestRelease(t *testing.T) {
 	}
 	for _, kind := range []string{"0.tar.xz", "-linux-amd64.tar.xz", "-linux-arm64.tar.xz", "+deb12_amd64.deb",
 		"+deb12_arm64.deb", "+deb13_amd64.deb", "+deb13_arm64.deb", "-amd64.oci.tar", "-arm64.oci.tar", ".sbom.json",
-		"SHA256SUMS.asc", "apt/dists/bookworm/InRelease", "apt/dists/trixie/main/binary-arm64/Packages.xz"} {
+		"SHA256SUMS.asc", "apt/dists/bookworm/InRelease", "apt/dists/trixie/main/binary-arm64/Packages.xz",
+		"1.x86_64.rpm", "1.aarch64.rpm", "dnf/repodata/repomd.xml.asc"} {
 		if !strings.Contains(sums, kind+"\n") {
 			t.Errorf("no %s in\n%s", kind, sums)
 		}
