@@ -71,6 +71,7 @@ var manifests = map[string][]wrong{
 		{"services:", "service:", "service"}},
 	"../../examples/ci/github-actions.yml": {{"runs-on:", "runs-ons:", "runs-on"}, {"timeout-minutes: 30",
 		"timeout-minutes: soon", "float number"}},
+	"../../.github/workflows/github-release.yml": {{"steps:", "step:", "step"}, {"secrets.", "secret.", "secret"}},
 	"../../examples/ci/gitlab-ci.yml": {{"before_script:", "before_scripts:", "before_scripts"},
 		{"timeout: 30 minutes", "timeout: 30", "timeout"}, {"- urdma run -- ibv_devinfo", "- echo: yes", "script"}},
 }
