@@ -35,6 +35,8 @@ type Config struct {
 	RecorderDir string
 	// StatsInterval is the time between two lines of statistics in the log; 0 logs none.
 	StatsInterval time.Duration
+	// Profile is one of personality.ProfileNames, which determines the transport of all ports; "" is none.
+	Profile string
 	// Transport and Placement apply to ports that set none of their own. With Transport "" each port gets the
 	// transport that fits it.
 	Transport, Placement string

@@ -268,6 +268,8 @@ func TestFittingTransport(t *testing.T) {
 		{`"transport": "iwarp", `, `"vdev": "loopback", "ipv4_address": "10.0.0.1"`, personality.IWARP},
 		{`"transport": "iwarp", `, `"vdev": "loopback", "ipv4_address": "10.0.0.1", "transport": "roce"`, personality.RoCE},
 		{`"transport": "iwarp", `, `"vdev": "udp", "ipv4_address": "10.0.0.1", "protocol": "rocev2"`, personality.RoCE},
+		{`"profile": "cx6", `, `"vdev": "loopback", "ipv4_address": "10.0.0.1"`, personality.RoCE},
+		{`"profile": "t6", `, `"vdev": "loopback", "ipv4_address": "10.0.0.1", "transport": "iwarp"`, personality.IWARP},
 	} {
 		file := filepath.Join(t.TempDir(), "urdma.json")
 		if err := os.WriteFile(file, []byte(`{ `+c.top+`"ports": [ { `+c.port+` } ] }`), 0o644); err != nil {
@@ -282,8 +284,25 @@ func TestFittingTransport(t *testing.T) {
 	}
 }
 
-// TestTransports: the schema accepts exactly the existing personalities.
+// TestProfileTransport: a port can't be shown as another transport than the profile's.
+func TestProfileTransport(t *testing.T) {
+	for _, c := range []struct{ text, at string }{
+		{`"transport": "ib", "ports": [ { "vdev": "loopback", "ipv4_address": "10.0.0.1" } ]`, "transport"},
+		{`"ports": [ { "vdev": "loopback", "ipv4_address": "10.0.0.1", "transport": "ib" } ]`, "ports[0].transport"},
+	} {
+		err := CheckBytes("urdma.json", []byte(`{ "profile": "cx6", `+c.text+` }`))
+		if err == nil || !strings.Contains(err.Error(), c.at) || !strings.Contains(err.Error(), `the profile "cx6"`) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+}
+
+// TestTransports: the schema accepts exactly the existing personalities and profiles.
 func TestTransports(t *testing.T) {
+	names := append([]string{""}, personality.ProfileNames()...)
+	if p, ok := schema.Lookup("profile"); !ok || !slices.Equal(p.Enum, names) {
+		t.Errorf("profile takes %v, expected %v", p.Enum, names)
+	}
 	for _, path := range []string{"transport", "ports[].transport"} {
 		p, ok := schema.Lookup(path)
 		if !ok || !slices.Equal(p.Enum, personality.Names()) {

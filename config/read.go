@@ -30,6 +30,7 @@ type reader struct {
 func read(d *document) *Config {
 	r := &reader{doc: d, json: gjson.ParseBytes(d.src)}
 	c := &Config{Source: d.file}
+	c.Profile = r.text("profile")
 	c.Transport = r.text("transport")
 	c.Placement = r.text("placement")
 	c.Ports = r.ports(c)
@@ -163,6 +164,8 @@ func (r *reader) port(at string, before []Port, c *Config) Port {
 	switch {
 	case of != nil:
 		transport, from = of.Transport, at+".device"
+	case c.Profile != "":
+		transport, from = personality.ProfileNamed(c.Profile).Transport, "profile"
 	case c.Transport != "" && !p.RoCE():
 		transport, from = c.Transport, "transport"
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"urdma/verbs/personality"
 )
 
 // rules collects the mistakes in a configuration that the schema can't express.
@@ -25,6 +27,7 @@ func checkRules(d *document, c *Config) Errors {
 	}
 	r.distinctPorts()
 	r.devices()
+	r.profile()
 	r.workers()
 	r.networks("responder_allow", c.ResponderAllow)
 	r.paths()
@@ -128,6 +131,22 @@ func (r *rules) devices() {
 			r.refuse(at+".max_qp", fmt.Sprintf("%d, as the first port of %s has, or none: it is the device's", of.MaxQP,
 				p.Device))
 		}
+	}
+}
+
+// profile checks that no port is shown as another transport than the profile's.
+func (r *rules) profile() {
+	if r.cfg.Profile == "" {
+		return
+	}
+	want := personality.ProfileNamed(r.cfg.Profile).Transport
+	for i := range r.cfg.Ports {
+		if p := &r.cfg.Ports[i]; p.Transport != want {
+			r.refuse(indexPath("ports", i)+".transport", fmt.Sprintf("%q, as the profile %q has, or none", want, r.cfg.Profile))
+		}
+	}
+	if t := r.cfg.Transport; t != "" && t != want {
+		r.refuse("transport", fmt.Sprintf("%q, as the profile %q has, or none", want, r.cfg.Profile))
 	}
 }
 

@@ -24,11 +24,12 @@ var transports = personality.Names()
 
 // execOptions are the flags of urdma exec.
 type execOptions struct {
-	transport, socket, lib string
-	inject, strict, warn   string
-	shareMalloc            string
-	log, explain           bool
-	wait                   time.Duration // how long to wait for a urdmad; 0: not at all
+	transport, profile   string
+	socket, lib          string
+	inject, strict, warn string
+	shareMalloc          string
+	log, explain         bool
+	wait                 time.Duration // how long to wait for a urdmad; 0: not at all
 }
 
 func newExec() *cobra.Command {
@@ -46,6 +47,7 @@ func newExec() *cobra.Command {
 			"-- sh -c 'ulimit -v 400000; exec PROGRAM'.",
 		Example: "  urdma exec -- rping -s -v\n" +
 			"  urdma exec --transport roce -- ib_write_bw -R 10.2.0.100\n" +
+			"  urdma exec --profile cx6 -- ib_write_bw -d mlx5_0 -x 3 10.2.0.100\n" +
 			"  urdma exec --log -- ibv_devices",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -69,6 +71,9 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 	f.SetInterspersed(false) // flags after the program's name belong to the program
 	f.StringVar(&o.transport, "transport", "",
 		"`TRANSPORT` as which the program sees the devices: iwarp, ib or roce (default: as urdma.json says)")
+	f.StringVar(&o.profile, "profile", "",
+		"adapter `NAME` as which the program sees the devices, by names and numbers: "+
+			strings.Join(personality.ProfileNames(), ", ")+" (default: as urdma.json says)")
 	f.StringVar(&o.lib, "lib", "",
 		"`PATH` of the liburdma.so to preload (default: next to urdma, or where it was installed)")
 	f.StringVar(&o.inject, "inject", "",
@@ -88,7 +93,10 @@ func (o *execOptions) addTo(cmd *cobra.Command) {
 		"let malloc return memory that urdmad can map for all pieces of 128 KiB or more, not only for page-aligned ones; "+
 			"at most `SIZE` in all, as in --share-malloc=4G (default: the machine's memory), or 0 for none (URDMA_SHARE_MALLOC)")
 	f.Lookup("share-malloc").NoOptDefVal = "1"
-	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions(transports, cobra.ShellCompDirectiveNoFileComp))
+	for flag, names := range map[string][]string{"transport": transports, "profile": personality.ProfileNames()} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	}
+	cmd.MarkFlagsMutuallyExclusive("transport", "profile") // a profile has a transport
 }
 
 // runExec returns only if the program could not be started.
@@ -119,6 +127,9 @@ func runExec(o execOptions, args []string) error {
 func (o execOptions) library() (string, error) {
 	if o.transport != "" && !slices.Contains(transports, o.transport) {
 		return "", fmt.Errorf("--transport is %q, allowed: %s", o.transport, strings.Join(transports, ", "))
+	}
+	if personality.ProfileNamed(o.profile) == nil {
+		return "", fmt.Errorf("--profile is %q, allowed: %s", o.profile, strings.Join(personality.ProfileNames(), ", "))
 	}
 	if o.warn != "" && o.warn != "1" && o.warn != "error" {
 		return "", fmt.Errorf("--warn is %q, allowed: 1, error", o.warn)
@@ -206,8 +217,11 @@ func (o execOptions) environment(env []string, lib string, args []string) ([]str
 	case getenv(env, "URDMA_SOCKET") == "":
 		env = setenv(env, "URDMA_SOCKET", config.FindSocket())
 	}
-	if o.transport != "" {
-		env = setenv(env, "URDMA_TRANSPORT", o.transport)
+	if o.transport != "" { // also within urdma exec --profile
+		env = setenv(setenv(env, "URDMA_TRANSPORT", o.transport), "URDMA_PROFILE", "")
+	}
+	if o.profile != "" {
+		env = setenv(env, "URDMA_PROFILE", o.profile)
 	}
 	if o.inject != "" {
 		statements, err := statementsOf(o.inject)

@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 	show("LD_PRELOAD");
 	show("URDMA_SOCKET");
 	show("URDMA_TRANSPORT");
+	show("URDMA_PROFILE");
 	show("URDMA_LOG");
 	printf("pid %d files %ld\n", (int)getpid(), (long)files.rlim_cur);
 	fflush(stdout);
@@ -118,6 +119,19 @@ func TestExecBecomesTheProgram(t *testing.T) {
 	}
 	if !strings.Contains(r.stdout, "pid "+strconv.Itoa(r.pid)+" ") {
 		t.Errorf("another process than the one started, %d:\n%s", r.pid, r.stdout)
+	}
+}
+
+// TestExecProfile: the last of nested choices counts.
+func TestExecProfile(t *testing.T) {
+	g := newGround(t)
+	run(t, []string{"URDMA_TRANSPORT=ib"}, "exec", "--lib", g.lib, "--profile", "cx6", g.program, "0").
+		holds(t, "URDMA_PROFILE=cx6")
+	run(t, []string{"URDMA_PROFILE=cx6"}, "exec", "--lib", g.lib, "--transport", "ib", g.program, "0").
+		holds(t, "URDMA_PROFILE=", "URDMA_TRANSPORT=ib")
+	r := run(t, nil, "exec", "--lib", g.lib, "--profile", "cx", g.program)
+	if r.status.ExitStatus() != exitExec || !strings.Contains(r.stderr, "allowed: cx6, cx6-ib, e810, t6") {
+		t.Errorf("status %d, %s", r.status.ExitStatus(), r.stderr)
 	}
 }
 

@@ -79,6 +79,8 @@ var commandSections = []manualtest.Section{
 			"default place that has a socket: $XDG_RUNTIME_DIR/urdma/urdmad.sock, /run/user/UID/urdma/urdmad.sock, " +
 			"/run/urdma/urdmad.sock, /tmp/urdma-UID/urdmad.sock."},
 		{"URDMA_TRANSPORT", "Kind of device that the program sees: iwarp, ib or roce. Set by urdma exec --transport."},
+		{"URDMA_PROFILE", "Adapter as which the program sees the devices; it counts more than URDMA_TRANSPORT. Set by urdma " +
+			"exec --profile. If urdmad does not know it, the process finds no devices."},
 		{"NO_COLOR", "If set, urdma status and show print no colours on a terminal. To a file or pipe they never print " +
 			"colours."},
 		{"URDMA_LOG", "1: the library logs on standard error what it does. Set by urdma exec --log."},

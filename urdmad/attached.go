@@ -76,7 +76,8 @@ func (d *daemon) attachAdmin() error {
 }
 
 func (d *daemon) attachNetlink() error {
-	nldev.Attach(d.Server, nldev.Config{Devices: d.deviceNames, Sysfs: d.Config.SysfsDir, Snapshot: d.snapshots.For})
+	nldev.Attach(d.Server, nldev.Config{Devices: d.deviceNames, Sysfs: d.Config.SysfsDir, Shown: d.shownTree,
+		Snapshot: d.snapshots.For})
 	return nil
 }
 

@@ -50,6 +50,7 @@ var effects = map[string]struct {
 	}},
 	"ports[].transport": {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
 	"ports[].placement": {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
+	"profile":           {`"cx6-ib"`, func(d *daemon) any { return d.Server.Profile }},
 	"transport":         {`"roce"`, func(d *daemon) any { return d.Server.Devices[0].Personality }},
 	"placement":         {`"immediate"`, func(d *daemon) any { return d.Pollers[0].Engine.PlacesImmediately(0) }},
 	"eal_args":          {`{"no-huge":true}`, func(d *daemon) any { return d.Config.EALArgs }},

@@ -6,17 +6,39 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	"urdma/inject"
 	"urdma/urdmad/attach/fabric"
 	"urdma/urdmad/sysfs"
+	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // sysfsRemoved reports whether the tree that stands for /sys has been removed.
 func (d *daemon) sysfsRemoved() bool {
 	_, err := os.Stat(d.Config.SysfsDir)
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// shownTree returns the directory that stands for /sys for a program, and the devices' names in it.
+func (d *daemon) shownTree(asked *abi.Shown) (dir string, names []string, err error) {
+	profile, err := d.Server.ShownProfile(asked)
+	if err != nil {
+		return "", nil, err
+	}
+	dir = d.Config.SysfsDir
+	if at := personality.Numbered(asked.Transport); at != nil {
+		dir = filepath.Join(dir, sysfs.Shown(at.Name))
+	}
+	if profile.Name != "" {
+		dir = filepath.Join(d.Config.SysfsDir, sysfs.ShownProfile(profile.Name))
+	}
+	for n, own := range d.deviceNames() {
+		names = append(names, profile.DeviceName(n, own))
+	}
+	return dir, names, nil
 }
 
 // showAddress writes a port's present address.

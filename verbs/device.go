@@ -56,10 +56,17 @@ func (c *Client) readDevices(ctx context.Context, n int) error {
 	return nil
 }
 
+// shown is as what this program shows devices: the profile in URDMA_PROFILE, or what is configured.
+func shown() abi.Shown {
+	s := abi.Shown{Transport: abi.TransportDefault}
+	copy(s.Profile[:len(s.Profile)-1], os.Getenv("URDMA_PROFILE"))
+	return s
+}
+
 func (d *Device) read(ctx context.Context) error {
 	var v abi.Device
 	if _, err := callContext(ctx, d.client, abi.QueryDevice,
-		&abi.QueryDeviceRequest{Device: uint32(d.number), Transport: abi.TransportDefault}, &v, -1, 0); err != nil {
+		&abi.QueryDeviceRequest{Device: uint32(d.number), Shown: shown()}, &v, -1, 0); err != nil {
 		return err
 	}
 	name, _, _ := bytes.Cut(v.Name[:], []byte{0})

@@ -179,17 +179,46 @@ func (x *Session) Device(n uint32) (*Device, error) {
 	return &x.s.Devices[n], nil
 }
 
+// ShownProfile returns the profile that a client asks for, personality.Own if it asks for a transport, and otherwise
+// the configured one.
+func (s *Server) ShownProfile(asked *abi.Shown) (*personality.Profile, error) {
+	name := process.CString(asked.Profile[:])
+	if asked.Transport == abi.TransportDefault {
+		name = cmp.Or(name, s.Profile)
+	}
+	p := personality.ProfileNamed(name)
+	if p == nil {
+		return nil, fmt.Errorf("control: no profile has the name %q: %w", name, syscall.EINVAL)
+	}
+	return p, nil
+}
+
+// shown returns as what a client shows a device.
+func (s *Server) shown(asked *abi.Shown, d *Device) (*personality.Profile, *personality.Personality, error) {
+	profile, err := s.ShownProfile(asked)
+	shown := d.Personality
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case profile.Transport != "":
+		shown = personality.Named(profile.Transport)
+	case asked.Transport != abi.TransportDefault:
+		shown = personality.Numbered(asked.Transport)
+	}
+	if shown == nil {
+		return nil, nil, fmt.Errorf("control: no transport has the number %d: %w", asked.Transport, syscall.EINVAL)
+	}
+	return profile, shown, nil
+}
+
 func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 	d, err := x.Device(m.Device)
 	if err != nil {
 		return err
 	}
-	shown := d.Personality
-	if m.Transport != abi.TransportDefault {
-		shown = personality.Numbered(m.Transport)
-	}
-	if shown == nil {
-		return fmt.Errorf("control: no transport has the number %d: %w", m.Transport, syscall.EINVAL)
+	profile, shown, err := x.s.shown(&m.Shown, d)
+	if err != nil {
+		return err
 	}
 	limits, most, at := x.s.Current(), x.Limits(), d.At()
 	first := x.s.First(int(m.Device))
@@ -198,14 +227,14 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 		MTU: uint32(at.MTU), MaxQP: x.mapped(x.Account.Pairs(d.MaxQP), 2), MaxQPWR: most.MaxQPWR,
 		MaxSGE: most.MaxSGE, MaxSGERd: most.MaxSGERd, MaxInline: most.MaxInline, MaxCQ: x.mapped(limits.CompletionQueues, 1),
 		MaxCQE: most.MaxCQE, MaxMR: uint32(limits.MemoryRegions), MaxPD: uint32(limits.ProtectionDomains),
-		MaxRdAtom: most.MaxRdAtom, NumCompVectors: CompVectors, Version: x.s.Version, MaxMRSize: limits.RegisteredBytes,
+		MaxRdAtom: most.MaxRdAtom, NumCompVectors: CompVectors, MaxMRSize: limits.RegisteredBytes,
 		MaxMsg: qp.MaxMessage, MaxDatagram: d.MaxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1),
 		MaxSRQWR:  most.MaxSRQWR,
 		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number),
 		NumPorts: uint32(x.s.Ports(first))}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
 	v.NodeGUIDBE = personality.GUID(x.s.Devices[first].MAC)
-	copy(v.Name[:len(v.Name)-1], d.Of)
+	profile.Describe(x.s.index(first), d.Of, x.s.Version, &v)
 	if d.Link() {
 		v.LinkUp = 1
 	}

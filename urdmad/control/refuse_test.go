@@ -40,7 +40,7 @@ func TestRefusedFields(t *testing.T) {
 		return err
 	}
 	shown := func(transport uint32) error {
-		_, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: transport})
+		_, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Shown: abi.Shown{Transport: transport}})
 		return err
 	}
 	modify := func(mask, state uint32) error {
@@ -89,13 +89,47 @@ func TestTransportAskedFor(t *testing.T) {
 	for asked, want := range map[uint32]string{abi.TransportDefault: personality.IWARP,
 		abi.TransportIWARP: personality.IWARP,
 		abi.TransportIB:    personality.IB, abi.TransportRoCE: personality.RoCE} {
-		d, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Transport: asked})
+		d, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Shown: abi.Shown{Transport: asked}})
 		p := personality.Named(want)
 		port := personality.Port{MAC: d.MAC, Addr: d.Addr.AddrPort().Addr()}
 		if err != nil || d.Transport != p.Transport || d.NodeType != p.NodeType || d.LinkLayer != p.LinkLayer ||
 			d.GID != last(p.GIDs(&port)).Value {
 			t.Errorf("%#x: %+v, %v", asked, d, err)
 		}
+	}
+}
+
+// TestProfileAskedFor: a device is described as the profile that the caller names, or else as the configured one; a
+// transport that the caller names has none.
+func TestProfileAskedFor(t *testing.T) {
+	asked := func(name string) (s abi.Shown) {
+		s.Transport = abi.TransportDefault
+		copy(s.Profile[:], name)
+		return s
+	}
+	for _, x := range []struct {
+		configured string
+		asked      abi.Shown
+		name       string
+		transport  uint32
+	}{
+		{"", asked(""), "urdma0", abi.TransportIWARP},
+		{"", asked("cx6"), "mlx5_0", abi.TransportRoCE},
+		{"", asked("cx6-ib"), "mlx5_0", abi.TransportIB},
+		{"cx6", asked(""), "mlx5_0", abi.TransportRoCE},
+		{"cx6", asked("t6"), "cxgb4_0", abi.TransportIWARP},
+		{"cx6", abi.Shown{Transport: abi.TransportIB}, "urdma0", abi.TransportIB},
+	} {
+		_, c := startEquipped(t, func(s *control.Server) { s.Profile = x.configured })
+		d, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Shown: x.asked})
+		if name, _, _ := strings.Cut(string(d.Name[:]), "\x00"); err != nil || name != x.name || d.Transport != x.transport {
+			t.Errorf("%+v: %q, %d, %v", x, name, d.Transport, err)
+		}
+	}
+	_, c := startEquipped(t)
+	_, err := call[abi.QueryDeviceRequest, abi.Device](c, abi.QueryDevice, abi.QueryDeviceRequest{Shown: asked("cx")})
+	if !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a profile that is none: %v", err)
 	}
 }
 

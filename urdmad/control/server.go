@@ -18,7 +18,8 @@ type Server struct {
 	Devices []Device
 	account.Accounts
 	Sysfs    string // result of ibv_get_sysfs_path()
-	Version  uint32 // major<<16 | minor<<8 | patch
+	Version  string // version of the firmware of devices without a profile
+	Profile  string // configured personality.Profile, or empty
 	Log      *slog.Logger
 	MaxReads int // IRD and ORD limit of one queue pair
 
@@ -62,6 +63,16 @@ func (s *Server) DeviceNamed(name string) int {
 
 // First returns the number of the first port of port dev's device.
 func (s *Server) First(dev int) int { return dev + 1 - s.Devices[dev].Number }
+
+// index returns how many devices there are before the one whose first port is dev.
+func (s *Server) index(dev int) (n int) {
+	for i := range s.Devices[:dev] {
+		if s.Devices[i].Number == 1 {
+			n++
+		}
+	}
+	return n
+}
 
 // Ports returns the number of ports of the device whose first port is dev.
 func (s *Server) Ports(dev int) int {

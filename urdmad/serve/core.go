@@ -81,7 +81,7 @@ func (c *Core) StartWorkers() error {
 }
 
 func (c *Core) newServer() *control.Server {
-	s := &control.Server{Version: c.Version, Log: c.Log, MaxReads: maxReads,
+	s := &control.Server{Version: c.firmware(), Profile: c.Config.Profile, Log: c.Log, MaxReads: maxReads,
 		Accounts: account.Accounts{Limits: Limits(c.Config), Totals: account.MachineTotals()}}
 	for _, p := range c.Pollers {
 		w := &control.Worker{Engine: p.Engine, CM: p.CM, Numbers: p.Numbers, Wake: p.Worker.Wake,

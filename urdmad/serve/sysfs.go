@@ -43,10 +43,15 @@ func (c *Core) SysfsDevice(i int) sysfs.Device {
 	p, on := &c.Config.Ports[i], c.Ports[i]
 	info := on.Info()
 	return sysfs.Device{Port: c.SysfsPort(i), GUID: personality.GUID(c.Ports[i+1-p.Number].Info().MAC),
-		Firmware: fmt.Sprintf("%d.%d.%d", c.Version>>16, c.Version>>8&0xff, c.Version&0xff),
+		Firmware: c.firmware(),
 		Driver:   info.Driver, Interface: info.Interface, Up: on.Link(),
 		Is: personality.Port{MAC: info.MAC, Addr: p.Address.Addr()}, Personality: personality.Named(p.Transport),
 		Counters: c.SysfsCounters(i)}
+}
+
+// firmware is urdma's version as a device's firmware version.
+func (c *Core) firmware() string {
+	return fmt.Sprintf("%d.%d.%d", c.Version>>16, c.Version>>8&0xff, c.Version&0xff)
 }
 
 // SysfsCounters returns port i's counters as the tree shows them now.

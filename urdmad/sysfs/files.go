@@ -10,11 +10,8 @@ import (
 	"urdma/verbs/personality"
 )
 
-// Values that ibv_query_device(3) and ibv_query_port(3) also return (verbs/lib/device/query.c).
+// Values that ibv_query_port(3) also returns (verbs/lib/device/query.c).
 const (
-	vendorID   = "0x757264"
-	deviceID   = "0x0001"
-	hardware   = "1"
 	canConnect = 1 << 16 // IBV_PORT_CM_SUP
 	ipGIDs     = 1 << 26 // IBV_PORT_IP_BASED_GIDS
 )
@@ -47,70 +44,89 @@ func shared() map[string]string {
 func (d *Device) files(i int) map[string]string {
 	files := d.ports()
 	maps.Copy(files, d.link())
-	if d.Personality.Name == personality.IB {
-		maps.Copy(files, d.management(i, "umad", umadMinor))
-		maps.Copy(files, d.management(i, "issm", issmMinor))
-	}
+	maps.Copy(files, d.management(i))
 	if d.Number == 1 {
-		maps.Copy(files, d.device())
-		maps.Copy(files, d.verbs(i))
+		own := personality.Own
+		own.Firmware, own.NodeDescription = d.Firmware, d.Port.Device
+		own.HCAType, own.BoardID = "urdma", "urdma-"+d.Driver
+		maps.Copy(files, below("class/infiniband/"+d.Port.Device, d.device(&own)))
+		maps.Copy(files, below("class/infiniband/"+d.Port.Device+"/device", bus()))
+		maps.Copy(files, below(verbsClass(i), d.verbs(i)))
+		maps.Copy(files, below(verbsClass(i)+"/device", bus()))
+		files[verbsNode(i)] = ""
 	}
 	return files
 }
 
-func (d *Device) device() map[string]string {
-	ib := "class/infiniband/" + d.Port.Device + "/"
+// below returns files whose names are relative to a directory.
+func below(dir string, files map[string]string) map[string]string {
+	all := make(map[string]string, len(files))
+	for name, text := range files {
+		all[dir+"/"+name] = text
+	}
+	return all
+}
+
+// device returns the files of a device in its directory of class/infiniband.
+func (d *Device) device(p *personality.Profile) map[string]string {
 	files := map[string]string{
-		ib + "node_type":      d.Personality.NodeTypeText,
-		ib + "node_guid":      groups(d.GUID[:]),
-		ib + "sys_image_guid": groups(d.GUID[:]),
-		ib + "node_desc":      d.Port.Device,
-		ib + "fw_ver":         d.Firmware,
-		ib + "hw_rev":         hardware,
-		ib + "hca_type":       "urdma",
-		ib + "board_id":       "urdma-" + d.Driver,
+		"node_type":      d.Personality.NodeTypeText,
+		"node_guid":      groups(d.GUID[:]),
+		"sys_image_guid": groups(d.GUID[:]),
+		"node_desc":      p.NodeDescription,
+		"fw_ver":         p.Firmware,
+		"hw_rev":         fmt.Sprint(p.HardwareVersion),
 	}
-	maps.Copy(files, bus(ib+"device/"))
+	if p.HCAType != "" {
+		files["hca_type"] = p.HCAType
+	}
+	if p.BoardID != "" {
+		files["board_id"] = p.BoardID
+	}
 	return files
 }
 
-// verbs returns the files that describe /dev/infiniband/uverbs<i>, and its entry in a listing of
-// its directory.
+// verbsNode is the entry of /dev/infiniband/uverbs<i> in a listing of its directory.
+func verbsNode(i int) string { return fmt.Sprintf("dev/infiniband/uverbs%d", i) }
+
+func verbsClass(i int) string { return fmt.Sprintf("class/infiniband_verbs/uverbs%d", i) }
+
+// verbs returns the files that describe /dev/infiniband/uverbs<i>, in their directory.
 func (d *Device) verbs(i int) map[string]string {
-	node := fmt.Sprintf("uverbs%d", i)
-	dir := "class/infiniband_verbs/" + node + "/"
-	files := map[string]string{
-		"dev/infiniband/" + node: "",
-		dir + "ibdev":            d.Port.Device,
-		dir + "abi_version":      "1",
-		dir + "dev":              fmt.Sprintf("%d:%d", uverbsMajor, uverbsMinor+i),
+	return map[string]string{
+		"ibdev":       d.Port.Device,
+		"abi_version": "1",
+		"dev":         fmt.Sprintf("%d:%d", uverbsMajor, uverbsMinor+i),
 	}
-	maps.Copy(files, bus(dir+"device/"))
-	return files
 }
 
 // management returns the files that describe /dev/infiniband/umad<i> and issm<i>, and their
-// entries in a listing of its directory.
-func (d *Device) management(i int, kind string, minor int) map[string]string {
-	node := fmt.Sprint(kind, i)
-	dir := "class/infiniband_mad/" + node + "/"
-	return map[string]string{
-		"dev/infiniband/" + node: "",
-		dir + "ibdev":            d.Port.Device,
-		dir + "port":             fmt.Sprint(d.Number),
-		dir + "dev":              fmt.Sprintf("%d:%d", uverbsMajor, minor+i),
+// entries in a listing of its directory; a port not shown as InfiniBand has none.
+func (d *Device) management(i int) map[string]string {
+	files := map[string]string{}
+	if d.Personality.Name != personality.IB {
+		return files
 	}
+	for kind, minor := range map[string]int{"umad": umadMinor, "issm": issmMinor} {
+		node := fmt.Sprint(kind, i)
+		dir := "class/infiniband_mad/" + node + "/"
+		files["dev/infiniband/"+node] = ""
+		files[dir+"ibdev"] = d.Port.Device
+		files[dir+"port"] = fmt.Sprint(d.Number)
+		files[dir+"dev"] = fmt.Sprintf("%d:%d", uverbsMajor, minor+i)
+	}
+	return files
 }
 
 // bus returns the files of a device on a bus. The device is not near any particular memory.
-func bus(dir string) map[string]string {
+func bus() map[string]string {
 	return map[string]string{
-		dir + "numa_node":     "-1",
-		dir + "local_cpus":    "",
-		dir + "local_cpulist": "",
-		dir + "vendor":        vendorID,
-		dir + "device":        deviceID,
-		dir + "uevent":        "DRIVER=urdma",
+		"numa_node":     "-1",
+		"local_cpus":    "",
+		"local_cpulist": "",
+		"vendor":        fmt.Sprintf("0x%04x", personality.Own.VendorID),
+		"device":        fmt.Sprintf("0x%04x", personality.Own.PartID),
+		"uevent":        "DRIVER=urdma",
 	}
 }
 

@@ -64,13 +64,11 @@ func Write(dir string, devices []Device) error {
 		}
 	}
 	for _, sub := range roots() {
-		for name, text := range shared() {
-			if err := put(filepath.Join(dir, sub), name, text); err != nil {
-				return err
-			}
+		if err := putAll(filepath.Join(dir, sub), shared()); err != nil {
+			return err
 		}
 	}
-	return nil
+	return writeProfiles(dir, devices)
 }
 
 // Shown returns the directory below dir that has the devices as a transport chosen by a program
@@ -94,18 +92,15 @@ func (d *Device) write(dir string, i int) error {
 		if sub != "" {
 			as.Personality = personality.Named(filepath.Base(sub))
 		}
-		for name, text := range as.files(i) {
-			if err := put(filepath.Join(dir, sub), name, text); err != nil {
-				return err
-			}
+		if err := putAll(filepath.Join(dir, sub), as.files(i)); err != nil {
+			return err
 		}
 		if sub == "" {
 			continue
 		}
 		for _, name := range []string{"counters", "hw_counters"} {
-			port := d.dir()
-			if err := os.Symlink("../../../../../../../"+port+name, filepath.Join(dir, sub, port+name)); err != nil {
-				return fmt.Errorf("sysfs: %w", err)
+			if err := link(dir, filepath.Join(sub, d.dir()+name), d.dir()+name); err != nil {
+				return err
 			}
 		}
 	}
@@ -159,10 +154,8 @@ func (p Port) set(dir string, infiniBand bool, files map[string]string) error {
 		if (string(layer) == personality.Named(personality.IB).LinkLayerText+"\n") != infiniBand {
 			continue
 		}
-		for file, text := range files {
-			if err := put(filepath.Join(dir, sub), file, text); err != nil {
-				return err
-			}
+		if err := putAll(filepath.Join(dir, sub), files); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -183,12 +176,41 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
+// link makes a symbolic link to another file or directory in dir.
+func link(dir, name, to string) error {
+	from := filepath.Dir(name)
+	if err := os.MkdirAll(filepath.Join(dir, from), 0o755); err != nil {
+		return fmt.Errorf("sysfs: %w", err)
+	}
+	relative, err := filepath.Rel(from, to)
+	if err == nil {
+		err = os.Symlink(relative, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return fmt.Errorf("sysfs: %w", err)
+	}
+	return nil
+}
+
+// putAll replaces files, by their names.
+func putAll(dir string, files map[string]string) error {
+	for name, text := range files {
+		if err := put(dir, name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // replacing is held while a file is replaced, because link and counters may change at any time.
 var replacing sync.Mutex
 
-// put replaces a file atomically: a reader gets the old or the new text, even if the file system
+// put replaces a file with a text and a newline.
+func put(dir, name, text string) error { return replace(dir, name, text+"\n") }
+
+// replace replaces a file atomically: a reader gets the old or the new content, even if the file system
 // has no space for the new one.
-func put(dir, name, text string) error {
+func replace(dir, name, content string) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("sysfs: %w", err)
@@ -196,7 +218,7 @@ func put(dir, name, text string) error {
 	replacing.Lock()
 	defer replacing.Unlock()
 	next := filepath.Join(dir, ".next")
-	if err := os.WriteFile(next, []byte(text+"\n"), 0o444); err != nil {
+	if err := os.WriteFile(next, []byte(content), 0o444); err != nil {
 		_ = os.Remove(next) // it may exist and be empty
 		return fmt.Errorf("sysfs: %w", err)
 	}

@@ -4,7 +4,7 @@ package abi
 
 // URDMA_ABI_*.
 const (
-	Version               = 8
+	Version               = 9
 	MaxMessage            = 4096
 	MaxFDs                = (1 + MaxWorkers)
 	MaxWorkers            = 64
@@ -279,7 +279,7 @@ var requests = [...]request{
 		"urdma inject", "injecting faults"},
 	OpenUmad: {"OPEN_UMAD", Size[OpenUmadRequest](), None, Looks,
 		"open of /dev/infiniband/umad", "opening a management device"},
-	OpenRDMANetlink: {"OPEN_RDMA_NETLINK", Size[Header](), None, Looks,
+	OpenRDMANetlink: {"OPEN_RDMA_NETLINK", Size[OpenRDMANetlinkRequest](), None, Looks,
 		"socket of NETLINK_RDMA", "opening a socket of NETLINK_RDMA"},
 }
 
@@ -345,11 +345,19 @@ type HelloResponse struct {
 	SysfsPath     [256]byte
 }
 
+// Shown is struct urdma_abi_shown.
+type Shown struct {
+	Transport uint32
+	Pad       uint32
+	Profile   [16]byte
+}
+
 // QueryDeviceRequest is struct urdma_abi_query_device.
 type QueryDeviceRequest struct {
-	Header    Header
-	Device    uint32
-	Transport uint32
+	Header Header
+	Device uint32
+	Pad    uint32
+	Shown  Shown
 }
 
 // Device is struct urdma_abi_device.
@@ -381,7 +389,7 @@ type Device struct {
 	MaxPD          uint32
 	MaxRdAtom      uint32
 	NumCompVectors uint32
-	Version        uint32
+	VendorID       uint32
 	MaxDatagram    uint32
 	MaxMRSize      uint64
 	MaxMsg         uint64
@@ -391,6 +399,10 @@ type Device struct {
 	MaxMW          uint32
 	PortNum        uint32
 	NumPorts       uint32
+	VendorPartID   uint32
+	HwVer          uint32
+	FwVer          [32]byte
+	Profile        [16]byte
 }
 
 // OpenDeviceRequest is struct urdma_abi_open_device.
@@ -671,6 +683,12 @@ type OpenUmadRequest struct {
 type UmadIoctl struct {
 	Request  uint32
 	Argument [44]byte
+}
+
+// OpenRDMANetlinkRequest is struct urdma_abi_open_rdma_netlink.
+type OpenRDMANetlinkRequest struct {
+	Header Header
+	Shown  Shown
 }
 
 // CaptureRequest is struct urdma_abi_capture.

@@ -24,7 +24,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wpadded"
 
-#define URDMA_ABI_VERSION 8u
+#define URDMA_ABI_VERSION 9u
 
 #define URDMA_ABI_MAX_MESSAGE 4096u /* bytes of one control or event message */
 #define URDMA_ABI_MAX_FDS (1u + URDMA_ABI_MAX_WORKERS) /* descriptors of one control message */
@@ -136,7 +136,7 @@ enum urdma_abi_way {
 	R(72, INJECT, session, inject, inject_response, NONE, LOOKS, "urdma inject", "injecting faults") \
 	R(73, OPEN_UMAD, session, open_umad, header, NONE, LOOKS, \
 		"open of /dev/infiniband/umad", "opening a management device") \
-	R(74, OPEN_RDMA_NETLINK, session, header, header, NONE, LOOKS, \
+	R(74, OPEN_RDMA_NETLINK, session, open_rdma_netlink, header, NONE, LOOKS, \
 		"socket of NETLINK_RDMA", "opening a socket of NETLINK_RDMA")
 
 #define URDMA_ABI_ENUMERATOR(number, name, ...) URDMA_ABI_##name = number,
@@ -197,14 +197,21 @@ enum urdma_abi_transport {
 	URDMA_ABI_TRANSPORT_ROCE = 2,
 };
 
-#define URDMA_ABI_TRANSPORT_DEFAULT 0xffffffffu /* the transport configured in urdma.json */
+#define URDMA_ABI_TRANSPORT_DEFAULT 0xffffffffu /* the profile or transport configured in urdma.json */
+
+/* As what the caller shows devices. */
+struct urdma_abi_shown {
+	uint32_t transport; /* enum urdma_abi_transport, or TRANSPORT_DEFAULT */
+	uint32_t pad;
+	char profile[16];   /* name of a profile, which determines the transport, too; empty: transport counts */
+};
 
 /* QUERY_DEVICE: request. Response: struct urdma_abi_device. */
 struct urdma_abi_query_device {
 	struct urdma_abi_header header;
 	uint32_t device;
-	/* the transport as which the caller shows the device: enum urdma_abi_transport, or TRANSPORT_DEFAULT */
-	uint32_t transport;
+	uint32_t pad;
+	struct urdma_abi_shown shown; /* EINVAL if there is no such transport or profile */
 };
 
 /*
@@ -241,7 +248,7 @@ struct urdma_abi_device {
 	uint32_t max_pd;
 	uint32_t max_rd_atom;      /* IRD and ORD limit of one queue pair */
 	uint32_t num_comp_vectors; /* CREATE_CQ takes 0 .. num_comp_vectors-1 */
-	uint32_t version;          /* urdma's version for fw_ver: major<<16|minor<<8|patch */
+	uint32_t vendor_id;        /* this and the next two: for ibv_query_device(3) */
 	uint32_t max_datagram;     /* bytes of the longest message on a queue pair of type UD */
 	uint64_t max_mr_size;      /* bytes */
 	uint64_t max_msg;          /* bytes of the longest message */
@@ -251,6 +258,10 @@ struct urdma_abi_device {
 	uint32_t max_mw;
 	uint32_t port_num;         /* number of the port on its device, from 1 */
 	uint32_t num_ports;        /* number of ports of the device */
+	uint32_t vendor_part_id;
+	uint32_t hw_ver;
+	char fw_ver[32];
+	char profile[16];          /* name of the profile as which the device is shown; empty: none */
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
@@ -589,11 +600,15 @@ struct urdma_abi_umad_ioctl {
 };
 
 /*
- * OPEN_RDMA_NETLINK: the request and the response are bare headers. Afterwards the connection stands for a
- * program's socket of family AF_NETLINK and protocol NETLINK_RDMA (netlink(7)): each message is a netlink
- * message, to the kernel or from it. Only what the kernel's nldev lets everybody read is answered, with the
- * objects that INSPECT would show.
+ * OPEN_RDMA_NETLINK: the response is a bare header. Afterwards the connection stands for a program's socket
+ * of family AF_NETLINK and protocol NETLINK_RDMA (netlink(7)): each message is a netlink message, to the
+ * kernel or from it. Only what the kernel's nldev lets everybody read is answered, with the objects that
+ * INSPECT would show.
  */
+struct urdma_abi_open_rdma_netlink {
+	struct urdma_abi_header header;
+	struct urdma_abi_shown shown;
+};
 
 /*
  * CAPTURE: copies of the frames on urdmad's ports, from the response on until CAPTURE_STOP or the end of

@@ -40,8 +40,10 @@ const (
 
 // device is a device's directory in the tree that stands for /sys.
 type device struct {
-	index     uint32
-	name, dir string
+	index uint32
+	own   string // its name in a snapshot
+	name  string // its name for the program
+	dir   string
 }
 
 // identity appends what each answer about a device begins with.
@@ -51,9 +53,13 @@ func (d *device) identity() attributes {
 
 // asked returns the devices that a request is about: the one that it names, or all.
 func (c *Config) asked(r *request) (list []device, err error) {
-	for i, name := range c.Devices() {
+	for i, own := range c.Devices() {
 		if r.has[attrDevIndex] == nil || r.number(attrDevIndex) == uint32(i) {
-			list = append(list, device{uint32(i), name, filepath.Join(c.Sysfs, "class/infiniband", name)})
+			name := own
+			if i < len(c.names) {
+				name = c.names[i]
+			}
+			list = append(list, device{uint32(i), own, name, filepath.Join(c.Sysfs, "class/infiniband", name)})
 		}
 	}
 	if r.has[attrDevIndex] == nil && !r.dump() || len(list) == 0 {

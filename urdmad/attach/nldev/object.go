@@ -121,8 +121,8 @@ func (d *device) object(list []attributes, r *request, k *kind, port uint32, a a
 
 // has reports whether an object is the device's: its Device is the name of the device, or of a port of it.
 func (d *device) has(s *inspect.Snapshot, o *inspect.Object) bool {
-	return o.Device == d.name || slices.ContainsFunc(s.Ports, func(p inspect.Port) bool {
-		return p.Name == o.Device && p.Device == d.name
+	return o.Device == d.own || slices.ContainsFunc(s.Ports, func(p inspect.Port) bool {
+		return p.Name == o.Device && p.Device == d.own
 	})
 }
 

@@ -19,8 +19,12 @@ type Config struct {
 	// Devices returns the names of all devices; a device's place in the list is its index.
 	Devices func() []string
 	Sysfs   string // directory of the tree that stands for /sys
+	// Shown returns the directory and the devices' names there as a program shows them; nil: Sysfs and Devices.
+	Shown func(*abi.Shown) (sysfs string, names []string, err error)
 	// Snapshot returns the objects that the viewer may see.
 	Snapshot func(ctx context.Context, viewer *account.Owner) (*inspect.Snapshot, error)
+
+	names []string // from Shown
 }
 
 // Attach makes a control server answer OPEN_RDMA_NETLINK; it must be called before Serve.
@@ -32,13 +36,20 @@ func Attach(to *control.Server, c Config) {
 var amounts = account.Amounts{account.Clients: 1, account.Descriptors: 1}
 
 // open turns the session into an open socket once the request is answered.
-func (c *Config) open(x *control.Session, _ *abi.Header, _ *control.Reply) error {
+func (c *Config) open(x *control.Session, m *abi.OpenRDMANetlinkRequest, _ *control.Reply) error {
+	seen := *c
+	if c.Shown != nil {
+		var err error
+		if seen.Sysfs, seen.names, err = c.Shown(&m.Shown); err != nil {
+			return err
+		}
+	}
 	if err := x.Take(&amounts); err != nil {
 		return err
 	}
 	err := x.Become(func() error {
 		defer x.Give(&amounts)
-		return c.serve(x)
+		return seen.serve(x)
 	})
 	if err != nil {
 		x.Give(&amounts)

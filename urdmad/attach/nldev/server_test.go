@@ -59,13 +59,13 @@ func TestSlowDescriptor(t *testing.T) {
 	}
 	defer c.Close()
 	fd := slowToClose(t)
-	open := abi.Header{Type: abi.OpenRDMANetlink}
-	open.Length = uint32(abi.Size[abi.Header]())
+	open := abi.OpenRDMANetlinkRequest{Header: abi.Header{Type: abi.OpenRDMANetlink,
+		Length: uint32(abi.Size[abi.OpenRDMANetlinkRequest]())}}
 	answer := make([]byte, maxRequest)
 	if _, err := c.Write(abi.Bytes(&open)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.Read(answer); err != nil || n != int(open.Length) {
+	if n, err := c.Read(answer); err != nil || n != abi.Size[abi.Header]() {
 		t.Fatal(n, err)
 	}
 	_, _, err = c.WriteMsgUnix([]byte("x"), unix.UnixRights(fd), nil)

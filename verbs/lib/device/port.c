@@ -10,7 +10,8 @@ const struct urdma_abi_device *urdma_port_info(const struct ibv_context *context
 
 int urdma_port_ask(const struct urdma_context *c, uint32_t port, struct urdma_abi_device *now)
 {
-	struct urdma_abi_query_device request = { .device = c->device + port - 1, .transport = c->info->transport };
+	struct urdma_abi_query_device request = { .device = c->device + port - 1,
+						  .shown = { .transport = c->info->transport } };
 
 	return URDMA_ASK(c->client, URDMA_ABI_QUERY_DEVICE, &request, now);
 }

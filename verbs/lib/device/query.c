@@ -1,7 +1,6 @@
 /* query.c - the attributes of a device and its ports. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,14 +10,6 @@
 
 #define URDMA_PKEYS 1u /* entries of a port's P_Key table */
 
-/*
- * Programs take 0 for "no device". A 24-bit id is a manufacturer's OUI; ours, "urd", has the multicast bit
- * set and can't be anybody's. There is one part, in its first version.
- */
-#define URDMA_VENDOR_ID 0x757264u
-#define URDMA_VENDOR_PART_ID 1u
-#define URDMA_HW_VER 1u
-
 #define PAGE_SIZES 0xfffff000u /* any power of two from 4 KiB */
 #define NO_MORE_THAN_INT(x) ((x) > 0x7fffffffu ? 0x7fffffff : (int)(x))
 
@@ -27,14 +18,13 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	const struct urdma_abi_device *i = c->info;
 
 	memset(a, 0, sizeof(*a));
-	snprintf(a->fw_ver, sizeof(a->fw_ver), "%u.%u.%u", i->version >> 16, i->version >> 8 & 0xff,
-		 i->version & 0xff);
+	memcpy(a->fw_ver, i->fw_ver, sizeof(i->fw_ver));
 	a->node_guid = a->sys_image_guid = i->node_guid_be;
 	a->max_mr_size = i->max_mr_size;
 	a->page_size_cap = PAGE_SIZES;
-	a->vendor_id = URDMA_VENDOR_ID;
-	a->vendor_part_id = URDMA_VENDOR_PART_ID;
-	a->hw_ver = URDMA_HW_VER;
+	a->vendor_id = i->vendor_id;
+	a->vendor_part_id = i->vendor_part_id;
+	a->hw_ver = i->hw_ver;
 	a->max_qp = NO_MORE_THAN_INT(i->max_qp);
 	a->max_qp_wr = NO_MORE_THAN_INT(i->max_qp_wr);
 	a->max_sge = NO_MORE_THAN_INT(i->max_sge);

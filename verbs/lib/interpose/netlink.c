@@ -13,12 +13,15 @@
 
 EXPORT int socket(int domain, int type, int protocol)
 {
-	struct urdma_abi_header request = { .type = URDMA_ABI_OPEN_RDMA_NETLINK, .length = sizeof(request) };
+	struct urdma_abi_open_rdma_netlink request = {
+		.header = { .type = URDMA_ABI_OPEN_RDMA_NETLINK, .length = sizeof(request) }
+	};
 	int before = errno, fd;
 
 	if (domain != AF_NETLINK || protocol != NETLINK_RDMA)
 		return REAL(socket)(domain, type, protocol);
-	fd = urdma_standin_open(URDMA_NETLINK, &request, type);
+	request.shown = urdma_shown_wish();
+	fd = urdma_standin_open(URDMA_NETLINK, &request.header, type);
 	if (fd >= 0 || errno != ENODEV)
 		return fd;
 	errno = before;

@@ -137,7 +137,8 @@ static int greet(struct urdma_client *client)
 		return EPROTO;
 	}
 	client->num_devices = response.num_devices;
-	urdma_transport_sysfs(client->sysfs_path, sizeof(client->sysfs_path), response.sysfs_path);
+	response.sysfs_path[sizeof(response.sysfs_path) - 1] = '\0';
+	strcpy(client->sysfs_path, response.sysfs_path); /* of urdmad; read_devices sets this process's */
 	status = map_doorbells(client, fds[0], response.doorbell_bytes);
 	urdma_close(fds[0]);
 	return status ? status : urdma_pairs_init(client);
@@ -152,25 +153,37 @@ static bool is_whole(const struct urdma_client *client, uint32_t at)
 	       port->num_ports - port->port_num < client->num_devices - at;
 }
 
+static void end_texts(struct urdma_abi_device *d)
+{
+	d->name[sizeof(d->name) - 1] = '\0';
+	d->fw_ver[sizeof(d->fw_ver) - 1] = '\0';
+	d->profile[sizeof(d->profile) - 1] = '\0';
+}
+
 static int read_devices(struct urdma_client *client)
 {
+	struct urdma_abi_shown wish = urdma_shown_wish();
 	struct urdma_abi_query_device request;
-	uint32_t wish = urdma_transport_wish();
+	char root[sizeof(client->sysfs_path)];
 	int status;
 
 	client->info = calloc(client->num_devices + 1, sizeof(*client->info));
 	if (!client->info)
 		return ENOMEM;
 	for (uint32_t i = 0; i < client->num_devices; i++) {
-		request = (struct urdma_abi_query_device){ .device = i, .transport = wish };
+		request = (struct urdma_abi_query_device){ .device = i, .shown = wish };
 		status = urdma_call(client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &client->info[i],
 				    sizeof(client->info[i]));
 		if (!status && !is_whole(client, i))
 			status = EPROTO;
+		if (status == EINVAL && *wish.profile)
+			urdma_complain("URDMA_PROFILE is \"%s\", which urdmad does not know", wish.profile);
 		if (status)
 			return status;
-		client->info[i].name[sizeof(client->info[i].name) - 1] = '\0';
+		end_texts(&client->info[i]);
 	}
+	memcpy(root, client->sysfs_path, sizeof(root));
+	urdma_shown_sysfs(client, root);
 	return 0;
 }
 

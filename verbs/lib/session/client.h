@@ -130,10 +130,10 @@ int urdma_locate(int fd);
 /* inject.c: sends urdmad the values of URDMA_INJECT and URDMA_STRICT. Returns 0 or an errno value. */
 int urdma_inject(struct urdma_client *client);
 
-/* transport.c: the transport that URDMA_TRANSPORT requests for this process's devices. */
-uint32_t urdma_transport_wish(void);
-/* Returns the subfolder of urdmad's sysfs folder that shows devices with this transport. */
-void urdma_transport_sysfs(char *path, size_t size, const char *root);
+/* transport.c: as what URDMA_PROFILE and URDMA_TRANSPORT request that this process's devices are shown. */
+struct urdma_abi_shown urdma_shown_wish(void);
+/* Sets sysfs_path to the subfolder of urdmad's sysfs folder, root, that shows the devices so. */
+void urdma_shown_sysfs(struct urdma_client *client, const char *root);
 
 /* call.c: called with the errno value of each request that urdmad refused; may be NULL. It may make calls
  * itself. */

@@ -1,6 +1,6 @@
 /*
- * transport.c - the transport that URDMA_TRANSPORT requests for the devices shown. The wire protocol is
- * the same; node type, link layer, LID and GIDs differ, and come from urdmad.
+ * transport.c - the profile or transport that URDMA_PROFILE or URDMA_TRANSPORT requests for the devices shown. The
+ * wire protocol is the same; names, node type, link layer, LID and GIDs differ, and come from urdmad.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char *const names[] = {
 	[URDMA_ABI_TRANSPORT_ROCE] = "roce",
 };
 
-uint32_t urdma_transport_wish(void)
+static uint32_t transport(void)
 {
 	const char *wish = getenv("URDMA_TRANSPORT");
 
@@ -27,12 +27,30 @@ uint32_t urdma_transport_wish(void)
 	return URDMA_ABI_TRANSPORT_DEFAULT;
 }
 
-void urdma_transport_sysfs(char *path, size_t size, const char *root)
+struct urdma_abi_shown urdma_shown_wish(void)
 {
-	const char *wish = getenv("URDMA_TRANSPORT");
+	const char *profile = getenv("URDMA_PROFILE");
+	struct urdma_abi_shown wish = { .transport = URDMA_ABI_TRANSPORT_DEFAULT };
 
-	snprintf(path, size, "%.200s", root);
-	for (uint32_t i = 0; wish && *root && i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(wish, names[i]) == 0)
-			snprintf(path, size, "%.200s/transport/%s", root, names[i]);
+	if (profile && *profile)
+		strncpy(wish.profile, profile, sizeof(wish.profile) - 1);
+	else
+		wish.transport = transport();
+	return wish;
+}
+
+void urdma_shown_sysfs(struct urdma_client *client, const char *root)
+{
+	const char *profile = client->num_devices ? client->info->profile : "";
+	uint32_t wish = *profile ? URDMA_ABI_TRANSPORT_DEFAULT : urdma_shown_wish().transport;
+	const char *kind = "", *name = "";
+
+	if (*root && *profile) {
+		kind = "/profile/";
+		name = profile;
+	} else if (*root && wish != URDMA_ABI_TRANSPORT_DEFAULT) {
+		kind = "/transport/";
+		name = names[wish];
+	}
+	snprintf(client->sysfs_path, sizeof(client->sysfs_path), "%.200s%s%.16s", root, kind, name);
 }

@@ -111,8 +111,8 @@ func (s *session) queryDevice(m []byte) ([]byte, []int, syscall.Errno) {
 	device := s.d.device
 	r, ok := abi.Decode[abi.QueryDeviceRequest](m)
 	shown := personality.Named(personality.IWARP)
-	if r.Transport != abi.TransportDefault {
-		shown = personality.Numbered(r.Transport)
+	if r.Shown.Transport != abi.TransportDefault {
+		shown = personality.Numbered(r.Shown.Transport)
 	}
 	if !ok || shown == nil {
 		return nil, nil, syscall.EINVAL

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"urdma/verbs/abi"
+	"urdma/verbs/personality"
 )
 
 // fakeUrdmad serves the control protocol to one program under test. The wr_id of a work request says how it
@@ -50,8 +51,8 @@ func startUrdmadAt(t *testing.T, path string) *fakeUrdmad {
 	d.device = abi.Device{Addr: abi.Addr{Family: syscall.AF_INET, Addr: [16]byte{10, 1, 2, 3}}, NumCompVectors: 1,
 		PrefixLength: 24, PortNum: 1, NumPorts: 1, MAC: [6]byte{2, 0, 0, 1, 2, 3}, MTU: 9000, MaxDatagram: 4096,
 		LinkUp: 1, MaxQP: 64, MaxQPWR: 256, MaxSGE: 8, MaxSGERd: 1, MaxInline: 512, MaxCQ: 64, MaxCQE: 4096, MaxMR: 64,
-		MaxPD: 64, MaxRdAtom: 16, Version: 1<<16 | 2<<8 | 3, MaxMRSize: 1 << 40, MaxMsg: 1 << 30}
-	copy(d.device.Name[:], "urdma0")
+		MaxPD: 64, MaxRdAtom: 16, MaxMRSize: 1 << 40, MaxMsg: 1 << 30}
+	personality.Own.Describe(0, "urdma0", "1.2.3", &d.device)
 	d.listen()
 	t.Cleanup(d.die)
 	return d
