@@ -3,6 +3,7 @@ package personality
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -54,5 +55,13 @@ func TestPCIAddress(t *testing.T) {
 		if got != want || !strings.HasPrefix(got, bus+":") {
 			t.Errorf("device %d: %s on %s, expected %s", n, got, bus, want)
 		}
+	}
+}
+
+// TestPCIDomain: liburdma.so has the same domain.
+func TestPCIDomain(t *testing.T) {
+	source, err := os.ReadFile("../lib/interpose/paths.c")
+	if err != nil || strings.Count(string(source), fmt.Sprintf("%04x:", PCIDomain)) != 3 {
+		t.Errorf("paths.c has other paths than those of domain %04x (%v)", PCIDomain, err)
 	}
 }

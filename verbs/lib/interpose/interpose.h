@@ -6,6 +6,7 @@
 #define URDMA_INTERPOSE_H
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,19 +46,25 @@ struct urdma_place {
 	char buffer[512]; /* small, because stacks may be; a longer path is not ours */
 };
 
-/* The result is ELSEWHERE, too, if urdmad does not run or the path is relative to a directory descriptor. */
-void urdma_place(struct urdma_place *place, const char *path);
+/* A relative path begins at the directory of a descriptor or, for AT_FDCWD, at the current directory. The result
+ * is ELSEWHERE, too, if urdmad does not run. */
+void urdma_place(struct urdma_place *place, int dir, const char *path);
 
-/* Defines a function with a parameter path that calls the real one with the given arguments, in which
- * place.path replaces the path. */
-#define WITH_PLACE(type, name, parameters, arguments) \
+/* Makes a resolved path in urdmad's tree one in /sys again, if the place is of kind SYSFS. */
+void urdma_place_shown(const struct urdma_place *place, char *path);
+
+/* Defines a function with a parameter path, relative to dir, that calls the real one with the given arguments,
+ * in which place.path replaces the path. */
+#define WITH_PLACE_AT(dir, type, name, parameters, arguments) \
 	type name parameters;                         \
 	EXPORT type name parameters                   \
 	{                                             \
 		struct urdma_place place;             \
                                                       \
-		urdma_place(&place, path);            \
+		urdma_place(&place, dir, path);       \
 		return REAL(name) arguments;          \
 	}
+
+#define WITH_PLACE(type, name, parameters, arguments) WITH_PLACE_AT(AT_FDCWD, type, name, parameters, arguments)
 
 #endif /* URDMA_INTERPOSE_H */

@@ -29,7 +29,7 @@ static bool is_umad(const struct urdma_place *place)
 	return (place->umad || place->issm) && access(place->path, F_OK) == 0;
 }
 
-#define OPEN(name, parameters, arguments)                 \
+#define OPEN(dir, name, parameters, arguments)            \
 	EXPORT int name parameters                       \
 	{                                                \
 		struct urdma_place place;                \
@@ -40,22 +40,22 @@ static bool is_umad(const struct urdma_place *place)
 		if (has_mode(flags))                     \
 			mode = va_arg(rest, mode_t);     \
 		va_end(rest);                            \
-		urdma_place(&place, path);               \
+		urdma_place(&place, dir, path);          \
 		if (is_umad(&place))                     \
 			return urdma_umad_open(place.device, place.issm, flags); \
 		return REAL(name) arguments;             \
 	}
 
-OPEN(open, (const char *path, int flags, ...), (to_open(&place), flags, mode))
-OPEN(open64, (const char *path, int flags, ...), (to_open(&place), flags, mode))
-OPEN(openat, (int dir, const char *path, int flags, ...), (dir, to_open(&place), flags, mode))
-OPEN(openat64, (int dir, const char *path, int flags, ...), (dir, to_open(&place), flags, mode))
+OPEN(AT_FDCWD, open, (const char *path, int flags, ...), (to_open(&place), flags, mode))
+OPEN(AT_FDCWD, open64, (const char *path, int flags, ...), (to_open(&place), flags, mode))
+OPEN(dir, openat, (int dir, const char *path, int flags, ...), (dir, to_open(&place), flags, mode))
+OPEN(dir, openat64, (int dir, const char *path, int flags, ...), (dir, to_open(&place), flags, mode))
 
 /* With _FORTIFY_SOURCE, calls of open without a mode become __open_2. */
 WITH_PLACE(int, __open_2, (const char *path, int flags), (to_open(&place), flags))
 WITH_PLACE(int, __open64_2, (const char *path, int flags), (to_open(&place), flags))
-WITH_PLACE(int, __openat_2, (int dir, const char *path, int flags), (dir, to_open(&place), flags))
-WITH_PLACE(int, __openat64_2, (int dir, const char *path, int flags), (dir, to_open(&place), flags))
+WITH_PLACE_AT(dir, int, __openat_2, (int dir, const char *path, int flags), (dir, to_open(&place), flags))
+WITH_PLACE_AT(dir, int, __openat64_2, (int dir, const char *path, int flags), (dir, to_open(&place), flags))
 
 WITH_PLACE(FILE *, fopen, (const char *path, const char *mode), (to_open(&place), mode))
 WITH_PLACE(FILE *, fopen64, (const char *path, const char *mode), (to_open(&place), mode))

@@ -64,6 +64,41 @@ func TestChosenTransport(t *testing.T) {
 	}
 }
 
+// TestProfilePaths: the PCI devices of a profile are among the machine's, and paths resolve to those in /sys; without
+// a profile there are only the machine's.
+func TestProfilePaths(t *testing.T) {
+	d := withTree(t)
+	const pci = "devices/pci7572:01/7572:01:00.0"
+	root := filepath.Join(d.sysfs, "profile/cx6")
+	for _, dir := range []string{pci + "/infiniband/mlx5_0", "class/infiniband", "class/pci_bus", "bus/pci/devices"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"class/infiniband/mlx5_0": "../../" + pci + "/infiniband/mlx5_0",
+		pci + "/infiniband/mlx5_0/device": "../..", "class/pci_bus/7572:01": "../../devices/pci7572:01",
+		"bus/pci/devices/7572:01:00.0": "../../../" + pci} {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const script = `realpath /sys/class/infiniband/mlx5_0/device
+readlink -f /sys/bus/pci/devices/7572:01:00.0
+ls /sys/bus/pci/devices/ /sys/bus/pci/devices
+ls -d /sys/class/pci_bus/7572:01/7572:01:00.0
+cd /sys/bus/pci && ls devices`
+	copy(d.device.Profile[:], "cx6")
+	const want = "/sys/" + pci + "\n/sys/" + pci + "\n/sys/bus/pci/devices:\n7572:01:00.0\n\n" +
+		"/sys/bus/pci/devices/:\n7572:01:00.0\n/sys/class/pci_bus/7572:01/7572:01:00.0\n7572:01:00.0\n"
+	if out, err := run(t, d, nil, "sh", "-c", script); err != nil || out != want {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	clear(d.device.Profile[:])
+	if out, _ := run(t, d, nil, "ls", "/sys/bus/pci/devices"); strings.Contains(out, "7572:") {
+		t.Errorf("PCI devices without a profile:\n%s", out)
+	}
+}
+
 // TestNobodysPaths: without a urdmad the paths are the kernel's.
 func TestNobodysPaths(t *testing.T) {
 	d := withTree(t)
