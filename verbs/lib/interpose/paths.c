@@ -80,7 +80,7 @@ static bool may_be_relative(const char *path)
 {
 	for (size_t i = 0; i < PREFIXES; i++)
 		for (const char *end = prefixes[i].text; end; end = strchr(end, '/'))
-			if (begins(path, ++end))
+			if (*++end == *path && begins(path, end))
 				return true;
 	return false;
 }
