@@ -107,6 +107,22 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestShownNames: a program may know devices by other names than a snapshot does.
+func TestShownNames(t *testing.T) {
+	c := sample(t)
+	c.names = []string{"mlx5_0", "mlx5_1"}
+	if err := os.Symlink("hca0", filepath.Join(c.Sysfs, "class/infiniband/mlx5_1")); err != nil {
+		t.Fatal(err)
+	}
+	qp, _ := ask(t, c, 10, unix.NLM_F_DUMP, of(1))
+	if len(qp) != 1 || string(qp[0][attrDevName]) != "mlx5_1\x00" {
+		t.Errorf("queue pairs: %v", qp)
+	}
+	if ports, _ := ask(t, c, cmdPortGet, unix.NLM_F_DUMP, of(1)); len(ports) != 2 {
+		t.Errorf("ports: %v", ports)
+	}
+}
+
 // TestRefusals: each request gets an error with the errno of the kernel's nldev, or an empty list.
 func TestRefusals(t *testing.T) {
 	const set, newLink, contexts = 2, 3, 22
