@@ -1,5 +1,6 @@
-// Package personality has the table of the ways in which a port is shown to programs. The wire is the same
-// for each; node type, link layer, LID and GIDs differ.
+// Package personality has the table of the ways in which a port is shown to programs, and the table of profiles,
+// adapters as which devices are shown. The wire is the same for each; names, node type, link layer, LID and GIDs
+// differ.
 //
 // It knows libibverbs' numbers and the names in urdma.json and sysfs, and no port, packet or client.
 package personality
