@@ -149,7 +149,8 @@ func (v *Tap) fetch(stag mem.STag, va uint64, b []byte) bool {
 		copy(b, mapped)
 		return true
 	}
-	return r.Space.Direct() && r.Space.Do(&mem.Job{Addr: r.ClientAddr(va), Buf: b}) == nil
+	job := r.Job(va, b)
+	return r.Space.Direct() && r.Space.Do(&job) == nil
 }
 
 // request shows the segments of a message.

@@ -67,7 +67,7 @@ func findingText(q *qp.QP, f *qp.Found) string {
 		return fmt.Sprintf("a message of %d bytes or more met a receive (wr_id %#x) with room for %d",
 			f.Length, f.WRID, f.Room)
 	case qp.Revoked:
-		return fmt.Sprintf("memory of the receive with wr_id %#x was deregistered before its message was complete", f.WRID)
+		return fmt.Sprintf("memory of the receive with wr_id %#x was deregistered or unmapped before its message was complete", f.WRID)
 	case qp.BadReceive:
 		text := fmt.Sprintf("the receive with wr_id %#x is wrong: %s. %s",
 			f.WRID, words.What(f.Local), elementText(q, &f.Element))
@@ -95,6 +95,8 @@ func deniedText(q *qp.QP, f *qp.Found) string {
 		return asked + ": an atomic begins at a multiple of 8" + about
 	}
 	switch {
+	case f.Why == mem.Failing:
+		return asked + ": the process had not mapped it (IBV_ACCESS_ON_DEMAND), or not for this access" + about
 	case f.Want == 0:
 		return asked + ": it is no window of type 2" + about
 	case r.Allows(f.Want):
@@ -134,7 +136,7 @@ func accessText(flags uint32) string {
 		name string
 	}{{abi.AccessLocalWrite, "IBV_ACCESS_LOCAL_WRITE"}, {abi.AccessRemoteWrite, "IBV_ACCESS_REMOTE_WRITE"},
 		{abi.AccessRemoteRead, "IBV_ACCESS_REMOTE_READ"}, {abi.AccessRemoteAtomic, "IBV_ACCESS_REMOTE_ATOMIC"},
-		{abi.AccessMWBind, "IBV_ACCESS_MW_BIND"}} {
+		{abi.AccessMWBind, "IBV_ACCESS_MW_BIND"}, {abi.AccessOnDemand, "IBV_ACCESS_ON_DEMAND"}} {
 		if flags&a.flag != 0 {
 			names = append(names, a.name)
 		}

@@ -15,6 +15,8 @@ type Job struct {
 	// Atomic, if not nil, is executed at Addr; Buf, WordLen bytes long, receives the original value. It is
 	// atomic with respect to other jobs of the Space.
 	Atomic *AtomicOp
+	// Check, if not nil, is called before the access, and its error is the job's.
+	Check func(addr uint64, n int, write bool) error
 	// Done is called on the Space's goroutine with nil or the error (EIO if the client has unmapped a
 	// page). It must be quick and must not block.
 	Done func(error)
@@ -51,6 +53,11 @@ func (s *Space) Fallback() error {
 		go f.run()
 	}
 	return nil
+}
+
+// Job returns a job that reads to buf at va, which Contains has accepted; with Write set, it writes.
+func (r *Region) Job(va uint64, buf []byte) Job {
+	return Job{Addr: r.ClientAddr(va), Buf: buf, Check: r.Check}
 }
 
 // Submit queues a job; Fallback must have succeeded before. It blocks at most to allocate memory for the
@@ -124,6 +131,11 @@ var errLeft = errors.New("mem: the client has left")
 func (s *Space) Do(j *Job) error {
 	if s.left.Load() {
 		return errLeft
+	}
+	if j.Check != nil {
+		if err := j.Check(j.Addr, len(j.Buf), j.Write); err != nil {
+			return err
+		}
 	}
 	if j.Write {
 		_, err := s.selfMem.WriteAt(j.Buf, int64(j.Addr))

@@ -13,6 +13,10 @@ type Region struct {
 	Access uint32 // enum ibv_access_flags
 	Space  *Space
 	Since  int64 // when it was registered, in ns of the worker's clock; for display
+	// Check, if not nil, decides at each access whether the program itself could do it. Such a region is on
+	// the fallback path, and nobody has RemoteAtomic: there an atomic would not be atomic with those through
+	// other regions.
+	Check func(addr uint64, n int, write bool) error
 
 	window  *Window // the window that is bound to this part; nil for a region
 	of      *Region // the region of which this is a part
@@ -150,7 +154,7 @@ const (
 	OutOfBounds           // the range is not inside the region
 	NoRight               // the region or the queue pair does not grant the operation
 	Misaligned            // the address of an atomic operation is not a multiple of 8
-	Failing               // the responder fails because of injected faults: nothing is wrong with the request
+	Failing               // the responder fails, by an injected fault or missing memory: nothing is wrong with the request
 )
 
 // User is a queue pair that wants to use an STag: its protection domain and number.
@@ -173,8 +177,16 @@ func (r *Region) CheckRemote(u User, va, n uint64, want uint32) Violation {
 		return OutOfBounds
 	case !r.Allows(want):
 		return NoRight
+	case r.Missing(va, n, want&RemoteWrite != 0):
+		return Failing
 	}
 	return Allowed
+}
+
+// Missing reports whether Check refuses an access to n bytes at va, so that a peer gets an answer. Only
+// the check of a trusted client may be called here; the accesses of others fail when they are carried out.
+func (r *Region) Missing(va, n uint64, write bool) bool {
+	return r.Check != nil && r.Space.direct && r.Check(r.ClientAddr(va), int(n), write) != nil
 }
 
 func (r *Region) otherDomain(u User) bool {

@@ -105,9 +105,12 @@ func (w *Window) mayBind(to *Region, b *Binding) bool {
 // part returns the part of a region that b describes.
 func (r *Region) part(b *Binding) *Region {
 	p := &Region{PD: r.PD, Access: b.Access & windowRights, Space: r.Space, of: r, base: b.Addr, length: b.Length,
-		bytes: r.Bytes(b.Addr, b.Length), client: r.ClientAddr(b.Addr), shared: r.shared}
+		bytes: r.Bytes(b.Addr, b.Length), client: r.ClientAddr(b.Addr), shared: r.shared, Check: r.Check}
 	if b.Access&abi.AccessZeroBased != 0 {
 		p.base = 0
+	}
+	if r.Check != nil {
+		p.Access &^= RemoteAtomic
 	}
 	return p
 }

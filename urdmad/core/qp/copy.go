@@ -78,8 +78,8 @@ func (q *QP) Part(i, off, limit uint32) (b []byte, ok bool) {
 }
 
 // scatter writes data into a work request's scatter list, starting at offset off. The caller has
-// checked that it fits. It returns false if memory of the list was deregistered; then nothing
-// more may be written to it.
+// checked that it fits. It returns false if memory of the list was deregistered or is missing; then
+// nothing more may be written to it.
 func (q *QP) scatter(of request, list []element, off uint32, data []byte) bool {
 	q.t.spent += len(data)
 	for i := range list {
@@ -94,6 +94,8 @@ func (q *QP) scatter(of request, list []element, off uint32, data []byte) bool {
 		n := min(len(data), int(s.n-off))
 		switch {
 		case s.region.Null():
+		case s.region.Missing(s.va+uint64(off), uint64(n), true):
+			return false
 		case s.bytes != nil:
 			copy(s.bytes[off:], data[:n])
 		default:

@@ -84,16 +84,16 @@ func (q *QP) failSend(i uint32, why reason.Number) {
 // storeFallback writes src to a region. For a trusted client the bytes are in memory when the
 // function returns; an error is handled like one of the goroutine.
 func (q *QP) storeFallback(of request, r *mem.Region, va uint64, src []byte) {
-	if r.Space.Direct() && q.direct(r.Space, &mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: src}) == nil {
+	job := r.Job(va, src)
+	job.Write = true
+	if r.Space.Direct() && q.direct(r.Space, &job) == nil {
 		q.countJob()
 		return
 	}
-	c := q.Owner(r)
-	buf := append([]byte(nil), src...)
-	c.unwritten += len(buf) + perWait
-	q.submitWrite(c, r.Space, of, mem.Job{Write: true, Addr: r.ClientAddr(va), Buf: buf}, func() {
-		c.unwritten -= len(buf) + perWait
-	})
+	c, waits := q.Owner(r), len(src)+perWait
+	job.Buf = append([]byte(nil), src...)
+	c.unwritten += waits
+	q.submitWrite(c, r.Space, of, job, func() { c.unwritten -= waits })
 }
 
 // atomic carries out an atomic operation of q's peer at address va of region r. The access has

@@ -164,7 +164,7 @@ func (q *QP) readMemory(of request, r *mem.Region, va uint64, buf []byte, then f
 		return
 	}
 	r.Hold()
-	q.submit(r.Space, of, 0, mem.Job{Addr: r.ClientAddr(va), Buf: buf}, func() {
+	q.submit(r.Space, of, 0, r.Job(va, buf), func() {
 		r.Release()
 		then()
 	})
