@@ -150,6 +150,7 @@ func (x *Session) disconnect() {
 	if x.space != nil {
 		x.endFallback()
 		x.space.Close()
+		x.endMappings()
 	}
 }
 

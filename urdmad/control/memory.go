@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"syscall"
@@ -14,21 +15,66 @@ import (
 // checkedMem takes the client's /proc/self/mem from the message. It returns nil if the descriptor
 // is missing or another file; then only shared memory can be registered.
 func (x *Session) checkedMem() *os.File {
+	f, err := x.checked(process.CheckMem)
+	if err != nil {
+		x.s.Log.Warn("no fallback path for a client", "client", x.name, "error", err)
+	}
+	return f
+}
+
+// checked takes a file of the client's /proc/self from the message; nil without an error if there is
+// none.
+func (x *Session) checked(check func(f *os.File, pid, uid int) error) (*os.File, error) {
 	f := x.TakeFile()
 	if f == nil {
-		return nil
+		return nil, nil
 	}
 	err := fmt.Errorf("%w: looking at it takes too long", process.ErrNotMem)
 	var found error
-	if x.Within(account.BlockingTimeout, func() { found = process.CheckMem(f, x.Owner.PID, x.Owner.UID) }) {
+	if x.Within(account.BlockingTimeout, func() { found = check(f, x.Owner.PID, x.Owner.UID) }) {
 		err = found
 	}
 	if err == nil {
-		return f
+		return f, nil
 	}
-	x.s.Log.Warn("no fallback path for a client", "client", x.name, "error", err)
 	x.Closer().Close(f)
+	return nil, err
+}
+
+// StartOnDemand is StartFallback for on-demand paging, and provides Mappings. The first request must
+// bring the client's /proc/self/maps.
+func (x *Session) StartOnDemand() error {
+	if err := x.StartFallback(); err != nil || x.mappings != nil {
+		return err
+	}
+	f, err := x.checked(process.CheckMaps)
+	if f == nil {
+		return fmt.Errorf("control: on-demand paging needs /proc/self/maps: %w", cmp.Or(err, error(syscall.EBADF)))
+	}
+	if err := x.Take(&oneDescriptor); err != nil {
+		x.Closer().Close(f)
+		return err
+	}
+	if x.mappings, err = process.NewMappings(f); err != nil {
+		x.Give(&oneDescriptor)
+		x.Closer().Close(f)
+		return fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
+	}
 	return nil
+}
+
+// Mappings says which memory the client's process could access, after StartOnDemand.
+func (x *Session) Mappings() *process.Mappings { return x.mappings }
+
+var oneDescriptor = account.Amounts{account.Descriptors: 1}
+
+// endMappings is called after the mem.Space is closed.
+func (x *Session) endMappings() {
+	if x.mappings != nil {
+		_ = x.mappings.Close() // procfs keeps nothing that could fail to be written
+		x.mappings = nil
+		x.Give(&oneDescriptor)
+	}
 }
 
 // StartFallback makes sure that the fallback path works. Its thread may wait for the client's

@@ -13,6 +13,7 @@ import (
 
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
+	"urdma/urdmad/control/process"
 	"urdma/urdmad/core/engine"
 	"urdma/urdmad/core/events"
 	"urdma/urdmad/core/mem"
@@ -40,14 +41,15 @@ type Session struct {
 	pool     *memfd.Pool // nil: each queue has a file of its own
 	kick     int         // our end of the kick socket; -1: none
 	ready    bool
-	greeted  bool          // clientAmounts have been taken
-	asked    atomic.Bool   // the client has sent a request
-	ended    bool          // cleanUp has begun; engine thread
-	over     chan struct{} // closed after cleanUp
-	fallback bool          // oneFallback has been taken
-	Openings []*Opening    // engine thread
-	unread   events.Quota  // events that the client has not read; engine thread
-	becomes  func() error  // serves the connection after this request; nil: the session goes on
+	greeted  bool              // clientAmounts have been taken
+	asked    atomic.Bool       // the client has sent a request
+	ended    bool              // cleanUp has begun; engine thread
+	over     chan struct{}     // closed after cleanUp
+	fallback bool              // oneFallback has been taken
+	mappings *process.Mappings // nil until memory is registered for on-demand paging
+	Openings []*Opening        // engine thread
+	unread   events.Quota      // events that the client has not read; engine thread
+	becomes  func() error      // serves the connection after this request; nil: the session goes on
 
 	// Memory for the current request, which otherwise each request would allocate; session's goroutine only.
 	limits  abi.Device // see Limits

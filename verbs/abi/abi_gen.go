@@ -27,6 +27,7 @@ const (
 	PathFallback          = 1
 	PathNull              = 2
 	PathFile              = 3
+	PathOnDemand          = 4
 	CaptureAll            = 1
 	CaptureEvents         = 2
 	CaptureChanges        = 4

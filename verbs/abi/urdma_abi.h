@@ -321,6 +321,10 @@ enum urdma_abi_path {
 	 * tmpfs (memfd, /dev/shm, System V) or hugetlbfs, or a dma-buf of udmabuf, open for reading and
 	 * writing */
 	URDMA_ABI_PATH_FILE = 3,
+	/* like FALLBACK, but nothing is checked at registration: an access succeeds if the client's process could
+	 * do it at that moment. Descriptor 0: the client's own /proc/self/maps; later registrations need none.
+	 * EOPNOTSUPP: the kernel doesn't have PROCMAP_QUERY */
+	URDMA_ABI_PATH_ON_DEMAND = 4,
 };
 
 struct urdma_abi_reg_mr {

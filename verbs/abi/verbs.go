@@ -76,6 +76,7 @@ const (
 	AccessRemoteAtomic = 8
 	AccessMWBind       = 16
 	AccessZeroBased    = 32
+	AccessOnDemand     = 64
 )
 
 // Types of memory windows, enum ibv_mw_type.

@@ -22,7 +22,7 @@ type MR struct {
 }
 
 const knownAccess = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemoteRead | abi.AccessRemoteAtomic |
-	abi.AccessZeroBased | abi.AccessMWBind
+	abi.AccessZeroBased | abi.AccessMWBind | abi.AccessOnDemand
 
 func (pd *PD) regMR(m *abi.RegMRRequest, r *control.Reply) (err error) {
 	x := pd.Session
@@ -35,7 +35,10 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *control.Reply) (err error) {
 	if err := checkRegistration(m); err != nil {
 		return err
 	}
-	bill := &account.Amounts{account.Regions: 1, account.RegisteredBytes: m.Length}
+	bill := &account.Amounts{account.Regions: 1}
+	if m.Path != abi.PathOnDemand { // which holds no memory
+		bill[account.RegisteredBytes] = m.Length
+	}
 	if err := x.Take(bill); err != nil {
 		return err
 	}
@@ -45,7 +48,10 @@ func (pd *PD) regMR(m *abi.RegMRRequest, r *control.Reply) (err error) {
 		return err
 	}
 	mr := &MR{PD: pd, Region: region}
-	if m.Path == abi.PathFallback {
+	switch m.Path {
+	case abi.PathOnDemand:
+		mr.Why = "IBV_ACCESS_ON_DEMAND"
+	case abi.PathFallback:
 		mr.Why = process.CString(m.Why[:])
 	}
 	var resp abi.RegMRResponse
@@ -80,6 +86,10 @@ func makeRegion(x *control.Session, m *abi.RegMRRequest, pd *PD) (*mem.Region, m
 	}
 	mapping, err := reach(x, m)
 	r := mem.NewRegion(x.Client().Space, pd.Number, m.Access&knownAccess, m.IOVA, m.Length, m.Addr, mapping)
+	if err == nil && m.Path == abi.PathOnDemand {
+		r.Check = x.Mappings().Allows
+		r.Access &^= abi.AccessRemoteAtomic
+	}
 	return r, mapping, err
 }
 
@@ -125,6 +135,8 @@ func checkRegistration(m *abi.RegMRRequest) error {
 // reach maps shared pages, or makes sure that the fallback path works.
 func reach(x *control.Session, m *abi.RegMRRequest) (mem.Mapping, error) {
 	switch {
+	case m.Path == abi.PathOnDemand:
+		return mem.Mapping{}, x.StartOnDemand()
 	case m.Length == 0:
 		return mem.Mapping{}, nil
 	case m.Path == abi.PathFallback:
