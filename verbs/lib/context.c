@@ -45,6 +45,7 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.alloc_td = urdma_alloc_td;
 	c->verbs.dealloc_td = urdma_dealloc_td;
 	c->verbs.alloc_null_mr = urdma_alloc_null_mr;
+	c->verbs.advise_mr = urdma_advise_mr;
 	c->verbs.alloc_dm = urdma_alloc_dm;
 	c->verbs.free_dm = urdma_free_dm;
 	c->verbs.reg_dm_mr = urdma_reg_dm_mr;
@@ -80,6 +81,7 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	c->verbs.context.device = &d->device;
 	c->verbs.context.num_comp_vectors = (int)d->client->info[d->number].num_comp_vectors;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
+	c->on_demand = urdma_odp_supported(c->client);
 	fill_tables(c);
 	if (c->client->posts)
 		urdma_refuse_posts(&c->verbs.context);

@@ -30,6 +30,7 @@ struct urdma_context {
 	uint32_t device;
 	uint32_t handle;
 	bool fatal_reported; /* IBV_EVENT_DEVICE_FATAL was delivered */
+	bool on_demand;      /* memory can be registered for on-demand paging */
 	uint64_t device_memory; /* bytes of device memory allocated; atomic */
 	struct urdma_readers readers; /* threads in ibv_get_async_event */
 	struct urdma_kept events;   /* context.async_fd */

@@ -57,6 +57,19 @@ URDMA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device
 	return 0;
 }
 
+/* No IBV_ODP_SUPPORT_ATOMIC: the kernel reads and writes a page for urdmad, but has no atomic operation. */
+static void fill_odp(struct ibv_device_attr_ex *a)
+{
+	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t writes = datagrams | IBV_ODP_SUPPORT_WRITE, reads = writes | IBV_ODP_SUPPORT_READ;
+
+	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	a->odp_caps.per_transport_caps.rc_odp_caps = reads;
+	a->odp_caps.per_transport_caps.uc_odp_caps = writes;
+	a->odp_caps.per_transport_caps.ud_odp_caps = datagrams;
+	a->xrc_odp_caps = reads & ~(uint32_t)IBV_ODP_SUPPORT_RECV; /* receives are of shared queues only */
+}
+
 /* size is the structure's size when the caller was compiled: that much is filled in, including zeros. */
 int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t size)
@@ -74,6 +87,8 @@ int urdma_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = urdma_context_of(context)->info->num_ports;
 	all.max_dm_size = URDMA_MAX_DM;
+	if (urdma_context_of(context)->on_demand)
+		fill_odp(&all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;

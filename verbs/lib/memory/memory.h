@@ -17,6 +17,20 @@ struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t of
 
 struct ibv_mr *urdma_alloc_null_mr(struct ibv_pd *pd);
 
+/* odp.c. Returns whether memory can be registered for on-demand paging. */
+bool urdma_odp_supported(const struct urdma_client *client);
+int urdma_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list,
+		    uint32_t n);
+
+struct urdma_mr {
+	struct ibv_mr mr;
+	struct urdma_region region;
+	uint64_t iova;       /* as requested, for ibv_rereg_mr */
+	unsigned int access; /* as requested, for ibv_rereg_mr */
+	uint32_t *users;     /* the device memory's number of regions; NULL if it is ordinary memory */
+	bool dmabuf;         /* registered by descriptor, without an address in the program */
+};
+
 /* mr.c, for dm.c: registers a region that counts in *users, which ibv_dereg_mr decrements. Peers and work
  * requests address it from 0. */
 struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsigned int access, uint32_t *users);

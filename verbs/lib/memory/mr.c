@@ -19,17 +19,7 @@
 /* not allowed for dma-bufs */
 #define ACCESS_ADDRESS (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 
-struct urdma_mr {
-	struct ibv_mr mr;
-	struct urdma_region region;
-	uint64_t iova;       /* as requested, for ibv_rereg_mr */
-	unsigned int access; /* as requested, for ibv_rereg_mr */
-	uint32_t *users;     /* the device memory's number of regions; NULL if it is ordinary memory */
-	bool dmabuf;         /* registered by descriptor, without an address in the program */
-};
-
-/* Optional flags may be ignored (ibv_reg_mr(3)). On-demand paging may be ignored, too, unless it covers
- * the whole address space: our pages are never pinned. */
+/* Optional flags may be ignored (ibv_reg_mr(3)). */
 static int check_access(unsigned int access)
 {
 	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
@@ -101,6 +91,19 @@ static int register_file(struct urdma_mr *m, struct urdma_client *client, struct
 	return status;
 }
 
+static int register_on_demand(struct urdma_client *client, struct urdma_abi_reg_mr *request,
+			      struct urdma_abi_reg_mr_response *response)
+{
+	int status, before = errno, fd = urdma_pages_mappings();
+
+	if (fd < 0)
+		return errno;
+	errno = before;
+	status = urdma_call_fds(client, URDMA_ABI_REG_MR, request, sizeof(*request), response, sizeof(*response), fd, NULL, 0);
+	urdma_close(fd);
+	return status;
+}
+
 static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, unsigned int access, uint32_t replaces)
 {
 	struct urdma_client *client = urdma_context_of(pd->context)->client;
@@ -112,6 +115,10 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	struct urdma_abi_reg_mr_response response;
 	int status = 0;
 
+	if (m->region.path == URDMA_PATH_ON_DEMAND) {
+		status = register_on_demand(client, &request, &response);
+		return status ? status : told(m, &response);
+	}
 	if (m->region.path == URDMA_PATH_SHARED)
 		status = file_handle(client, &request.file);
 	if (status == EBADF) {
@@ -133,6 +140,19 @@ static int tell_urdmad(struct urdma_mr *m, struct ibv_pd *pd, uint64_t iova, uns
 	return status ? status : told(m, &response);
 }
 
+/* On-demand paging touches no page: urdmad asks the kernel at each access what is mapped. Address NULL and
+ * length SIZE_MAX are the whole address space (ibv_reg_mr(3)). */
+static int place_on_demand(struct urdma_mr *m, const struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			   unsigned int access)
+{
+	if (!urdma_context_of(pd->context)->on_demand)
+		return EOPNOTSUPP;
+	if (!addr && length == SIZE_MAX && (iova || (access & IBV_ACCESS_HUGETLB)))
+		return EINVAL;
+	m->region = (struct urdma_region){ .addr = (uintptr_t)addr, .length = length, .path = URDMA_PATH_ON_DEMAND };
+	return 0;
+}
+
 /* replaces: handle of the region whose place and keys the new one takes; 0: none. */
 static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   unsigned int access, uint32_t replaces)
@@ -141,13 +161,13 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	int status = check_access(access);
 
 	m->region.path = URDMA_PATH_FALLBACK; /* an empty region: urdmad never accesses it */
-	if (!status && (access & IBV_ACCESS_ON_DEMAND) && !addr && length == SIZE_MAX)
-		status = EOPNOTSUPP;
 	if (!status && (uintptr_t)addr + length < length)
 		status = urdma_wrong(EINVAL, "ibv_reg_mr: addr is %p, and length %zu goes beyond the last address", addr, length);
 	if (!status && urdma_client_state(urdma_context_of(pd->context)->client) == URDMA_CLIENT_FORKED)
 		status = EIO;
-	if (!status && length)
+	if (!status && (access & IBV_ACCESS_ON_DEMAND))
+		status = place_on_demand(m, pd, addr, length, iova, access);
+	else if (!status && length)
 		status = urdma_pages_register(addr, length, writes ? URDMA_PAGES_WRITE : 0, &m->region);
 	if (status == EFAULT)
 		urdma_wrong(EFAULT, "ibv_reg_mr: addr is %p, length %zu: not all of it is mapped and readable%s", addr, length,
@@ -163,6 +183,18 @@ static int register_memory(struct urdma_mr *m, struct ibv_pd *pd, void *addr, si
 	return tell_urdmad(m, pd, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, replaces);
 }
 
+/* For ibv_advise_mr, which names regions by their lkeys. */
+static int remember(struct urdma_mr *m)
+{
+	return urdma_handles_add(urdma_context_of(m->mr.context)->client, URDMA_KIND_ON_DEMAND, m->mr.lkey, m);
+}
+
+static void forget(struct urdma_mr *m)
+{
+	if (m->access & IBV_ACCESS_ON_DEMAND)
+		urdma_handles_remove(urdma_context_of(m->mr.context)->client, URDMA_KIND_ON_DEMAND, m->mr.lkey);
+}
+
 /* Makes a new region; users as in struct urdma_mr. */
 static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 	uint32_t *users)
@@ -173,6 +205,11 @@ static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_
 	if (m) {
 		m->users = users;
 		status = register_memory(m, pd, addr, length, iova, access, 0);
+	}
+	if (!status && (access & IBV_ACCESS_ON_DEMAND) && remember(m)) {
+		ibv_dereg_mr(&m->mr);
+		errno = ENOMEM;
+		return NULL;
 	}
 	if (!status)
 		return &m->mr;
@@ -295,6 +332,7 @@ URDMA_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 		return status;
 	if (m->users)
 		__atomic_fetch_sub(m->users, 1, __ATOMIC_RELAXED);
+	forget(m);
 	free(mr);
 	return 0;
 }
@@ -315,8 +353,9 @@ static int replace(struct urdma_mr *m, int flags, struct ibv_pd *pd, void *addr,
 				 flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : m->access, m->mr.handle);
 	if (status)
 		return status;
+	forget(m);
 	*m = made;
-	return 0;
+	return m->access & IBV_ACCESS_ON_DEMAND ? remember(m) : 0;
 }
 
 /* Checks that rdma-core's library makes before it asks a device. */

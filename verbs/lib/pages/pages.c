@@ -107,7 +107,7 @@ int urdma_pages_register(void *addr, size_t len, int flags,
 		.addr = start, .flags = flags,
 		.first = start & ~(PAGE - 1), .last = page_up(start + len),
 	};
-	if (len == 0 || start + len < start || q.last < start)
+	if (len == 0 || start + len < start || q.last <= q.first)
 		return EINVAL;
 	int err = inspect(&q);
 	if (!err)
@@ -120,6 +120,33 @@ int urdma_pages_register(void *addr, size_t len, int flags,
 	if (!q.ours)
 		out->shared = q.shared;
 	return err;
+}
+
+int urdma_pages_mappings(void)
+{
+	struct vma v;
+	struct maps m;
+	int err = maps_open(&m);
+	if (!err) {
+		err = maps_find(&m, (uint64_t)&v, &v);
+		if (!err && !m.text)
+			return m.fd;
+		maps_close(&m);
+		err = -EOPNOTSUPP;
+	}
+	errno = -err;
+	return -1;
+}
+
+int urdma_pages_prefetch(uint64_t addr, uint64_t len, int flags)
+{
+	uint64_t first = addr & ~(PAGE - 1), last = page_up(addr + len);
+	int advice = flags & URDMA_PAGES_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	long r;
+	do
+		r = len ? sys_madvise(first, last - first, advice) : 0;
+	while (r == -EINTR || r == -EAGAIN);
+	return sys_failed(r) ? EFAULT : 0;
 }
 
 int urdma_pages_file(void)

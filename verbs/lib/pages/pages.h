@@ -25,7 +25,8 @@
 #endif
 #define URDMA_PAGES_FILE_SIZE (UINT64_C(1) << URDMA_PAGES_ADDRESS_BITS)
 
-enum urdma_path { URDMA_PATH_SHARED = 0, URDMA_PATH_FALLBACK = 1 };
+/* Values of enum urdma_abi_path. Only the first two result from urdma_pages_register. */
+enum urdma_path { URDMA_PATH_SHARED = 0, URDMA_PATH_FALLBACK = 1, URDMA_PATH_ON_DEMAND = 4 };
 
 /* flags of urdma_pages_register */
 enum {
@@ -60,6 +61,14 @@ int urdma_pages_init(void);
  */
 int urdma_pages_register(void *addr, size_t len, int flags,
                          struct urdma_region *out);
+
+/* For on-demand paging. Returns a new descriptor of /proc/self/maps through which urdmad can ask for the
+ * mapping at an address, or -1 with errno: EOPNOTSUPP if the kernel is older than 6.11. */
+int urdma_pages_mappings(void);
+
+/* Makes pages present (ibv_advise_mr). Returns 0, or EFAULT if one is not mapped, or can't be read or, with
+ * URDMA_PAGES_WRITE, written. */
+int urdma_pages_prefetch(uint64_t addr, uint64_t len, int flags);
 
 /* Returns the memfd, or -1. This part owns it: dup it to keep it. F_SEAL_SHRINK is set, so that a mapping
  * of it can't be truncated. */

@@ -118,6 +118,7 @@ static int greet(struct urdma_client *client)
 	strncpy(request.command, program_invocation_short_name, sizeof(request.command) - 1);
 	status = urdma_call_any_fds(client, URDMA_ABI_HELLO, &request, sizeof(request), &response, sizeof(response),
 				    memory, fds, URDMA_ABI_MAX_FDS, &got);
+	client->memory_given = memory >= 0;
 	if (memory >= 0)
 		urdma_close(memory);
 	if (status == EPROTO && response.abi_version && response.abi_version != URDMA_ABI_VERSION)

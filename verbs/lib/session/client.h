@@ -43,6 +43,7 @@ struct urdma_client {
 	/* enum urdma_client_state; atomic. The kernel zeroes its page in every child (MADV_WIPEONFORK), also
 	 * in one created without fork handlers. */
 	uint32_t *state;
+	bool memory_given; /* urdmad has this process's /proc/self/mem */
 	struct urdma_kept control;
 	struct urdma_kept kicks[URDMA_ABI_MAX_WORKERS]; /* one for each worker */
 	pthread_mutex_t call; /* held from a request until its response */

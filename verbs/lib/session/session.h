@@ -162,6 +162,7 @@ enum urdma_kind {
 	URDMA_KIND_CQ,
 	URDMA_KIND_QP,
 	URDMA_KIND_SRQ,
+	URDMA_KIND_ON_DEMAND, /* a region with on-demand paging, by its lkey */
 };
 
 /*

@@ -22,7 +22,7 @@
 static inline int is_control(const char *call)
 {
 	static const char *const others[] = { "ibv_post", "ibv_poll", "ibv_wr_", "ibv_start_poll", "ibv_next_poll",
-					      "ibv_modify_cq", "ibv_advise_mr", "ibv_is_fork_initialized" };
+					      "ibv_modify_cq", "ibv_is_fork_initialized" };
 
 	if (strncmp(call, "ibv_", 4) != 0 && strncmp(call, "registers", 9) != 0)
 		return 0;

@@ -30,3 +30,17 @@ void urdma_free(void *p)
 {
 	free(p);
 }
+
+int urdma_pages_mappings(void)
+{
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+int urdma_pages_prefetch(uint64_t addr, uint64_t len, int flags)
+{
+	(void)addr;
+	(void)len;
+	(void)flags;
+	return EFAULT;
+}

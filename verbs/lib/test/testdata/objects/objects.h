@@ -48,6 +48,8 @@ void case_uc(void), case_uc_refused(void);
 void case_address_handles(void), case_datagram_header(void);
 void case_shared_file(void), case_shared_file_refused(void), case_shared_anonymous(void), case_shared_huge(void);
 void case_dmabuf(void), case_dmabuf_refused(void);
+void case_on_demand(void), case_on_demand_protection(void), case_on_demand_local(void), case_on_demand_implicit(void),
+	case_on_demand_refused(void), case_advise(void);
 void case_many_queues(void), case_queue_threads(void);
 void case_device_memory(void), case_device_memory_refused(void);
 void case_null_region(void), case_null_region_refused(void);
