@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"syscall"
@@ -95,7 +96,8 @@ func (c *Client) shareFile(fd int) (uint32, error) {
 
 // RegisterMemory registers an existing slice and pins it until Close. If it is part of a file on tmpfs that
 // the program maps shared, urdmad maps the file, too. Other memory is read and written through the process's
-// /proc/self/mem; the error is EOPNOTSUPP if the system forbids that.
+// /proc/self/mem; the error is EOPNOTSUPP if the system forbids that. With OnDemand b may be memory that the
+// program unmaps and maps again (unix.Mmap); the error is EOPNOTSUPP before Linux 6.11.
 func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("verbs: memory of no bytes: %w", syscall.EINVAL)
@@ -123,17 +125,34 @@ func (p *PD) AllocNull() (*MR, error) {
 }
 
 func (m *MR) registerArena(access Access) error {
+	if access&OnDemand != 0 {
+		return fmt.Errorf("verbs: OnDemand for memory of AllocMemory, which is always there: %w", syscall.EINVAL)
+	}
 	return m.register(access, &abi.RegMRRequest{Path: abi.PathShared, File: m.file, FileOffset: uint64(m.at.offset)}, -1)
 }
 
 // registerSlice registers memory that the program allocated itself.
 func (m *MR) registerSlice(access Access) error {
+	if access&OnDemand != 0 {
+		return m.registerOnDemand(access)
+	}
 	if m.mapped = m.registerFile(access) == nil; m.mapped {
 		return nil
 	}
 	request := &abi.RegMRRequest{Path: abi.PathFallback}
 	copy(request.Why[:], "memory of Go's (AllocMemory gives shared memory)")
 	return m.register(access, request, -1)
+}
+
+// registerOnDemand also gives urdmad the descriptor through which it asks what is mapped.
+func (m *MR) registerOnDemand(access Access) error {
+	maps, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return fmt.Errorf("verbs: on-demand paging: %w", err)
+	}
+	defer maps.Close()
+	m.mapped = false
+	return m.register(access, &abi.RegMRRequest{Path: abi.PathOnDemand}, int(maps.Fd()))
 }
 
 var errNoFile = errors.New("verbs: no file that urdmad can map")

@@ -66,6 +66,9 @@ const (
 	BindWindows  Access = abi.AccessMWBind       // windows may be bound to it
 	// ZeroBased makes addresses in the region begin at 0.
 	ZeroBased Access = abi.AccessZeroBased
+	// OnDemand makes RegisterMemory look at no page: each access finds what the program has mapped at that
+	// moment, and fails where it could not access the memory itself (IBV_ACCESS_ON_DEMAND). Peers have no atomics.
+	OnDemand Access = abi.AccessOnDemand
 )
 
 // CompletionOp is the operation that completed, enum ibv_wc_opcode.
