@@ -15,20 +15,39 @@ import (
 func TestOptions(t *testing.T) {
 	a, b := labtest.Join(t, lab.Memif, nil)
 	n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
-	t.Run("pingpong", n.pingPongOptions)
-	t.Run("perftest", n.perftestOptions)
+	t.Run("pingpong", func(t *testing.T) {
+		n.pingPongs(t, "ibv_rc_pingpong -g 0 -t", "ibv_rc_pingpong -g 0 -j", "ibv_rc_pingpong -g 0 -N",
+			"ibv_rc_pingpong -g 0 -N -t -s 262144 -c",
+			"ibv_rc_pingpong -g 0 -r 1", "ibv_uc_pingpong -g 0 -c", "ibv_uc_pingpong -g 0 -r 1 -e",
+			"ibv_ud_pingpong -g 0 -r 2 -e -c",
+			"ibv_srq_pingpong -g 0 -q 1 -r 20 -c", "ibv_srq_pingpong -g 0 -q 1 -e")
+	})
+	t.Run("perftest", func(t *testing.T) {
+		n.perftests(t, "ib_send_bw --use_old_post_send", "ib_write_lat --use_old_post_send",
+			"ib_read_bw --use_old_post_send -q 4", "ib_atomic_lat --use_old_post_send",
+			"ib_send_lat --use_old_post_send -c UD -s 256", "ib_send_lat -I 0 -s 64", "ib_send_lat -I 512 -s 512",
+			"ib_write_lat -I 912 -s 912",
+			"ib_send_bw -I 64 -s 64 -l 8", "ib_write_bw -x 0 -Q 1", "ib_send_lat -x 0 -m 512", "ib_write_bw --mr_per_qp -q 4",
+			"ib_send_bw -r 16 -t 8 -s 4096", "ib_send_bw --recv_post_list 8 -l 8", "ib_write_bw -b --report-both",
+			"ib_send_bw --reversed")
+	})
+	t.Run("on-demand paging", func(t *testing.T) {
+		out, err := a.Run(lab.Patience, "ibv_devinfo", "-v")
+		if err != nil {
+			t.Fatal(err, out)
+		}
+		if !strings.Contains(out, "ODP_SUPPORT") {
+			t.Skip("the kernel is older than 6.11")
+		}
+		n.pingPongs(t, "ibv_rc_pingpong -g 0 -o -c", "ibv_rc_pingpong -g 0 -O -P -c -s 262144", "ibv_srq_pingpong -g 0 -q 1 -o")
+		n.perftests(t, "ib_write_bw --odp", "ib_read_bw --odp -q 4", "ib_send_bw --odp -s 100000", "ib_write_lat --odp")
+	})
 	t.Run("infinitely", n.infinitely)
 	t.Run("missing", func(t *testing.T) { missing(t, a) })
 }
 
-func (n *byNumber) pingPongOptions(t *testing.T) {
-	for _, line := range []string{
-		"ibv_rc_pingpong -g 0 -t", "ibv_rc_pingpong -g 0 -j", "ibv_rc_pingpong -g 0 -N",
-		"ibv_rc_pingpong -g 0 -N -t -s 262144 -c",
-		"ibv_rc_pingpong -g 0 -r 1", "ibv_uc_pingpong -g 0 -c", "ibv_uc_pingpong -g 0 -r 1 -e",
-		"ibv_ud_pingpong -g 0 -r 2 -e -c",
-		"ibv_srq_pingpong -g 0 -q 1 -r 20 -c", "ibv_srq_pingpong -g 0 -q 1 -e",
-	} {
+func (n *byNumber) pingPongs(t *testing.T, lines ...string) {
+	for _, line := range lines {
 		t.Run(line, func(t *testing.T) {
 			words := strings.Fields(line)
 			r := n.run(t, "roce", words[0], slices.Concat([]string{"-n", "200"}, words[1:])...)
@@ -41,16 +60,8 @@ func (n *byNumber) pingPongOptions(t *testing.T) {
 	}
 }
 
-func (n *byNumber) perftestOptions(t *testing.T) {
-	for _, line := range []string{
-		"ib_send_bw --use_old_post_send", "ib_write_lat --use_old_post_send", "ib_read_bw --use_old_post_send -q 4",
-		"ib_atomic_lat --use_old_post_send",
-		"ib_send_lat --use_old_post_send -c UD -s 256", "ib_send_lat -I 0 -s 64", "ib_send_lat -I 512 -s 512",
-		"ib_write_lat -I 912 -s 912",
-		"ib_send_bw -I 64 -s 64 -l 8", "ib_write_bw -x 0 -Q 1", "ib_send_lat -x 0 -m 512", "ib_write_bw --mr_per_qp -q 4",
-		"ib_send_bw -r 16 -t 8 -s 4096", "ib_send_bw --recv_post_list 8 -l 8", "ib_write_bw -b --report-both",
-		"ib_send_bw --reversed",
-	} {
+func (n *byNumber) perftests(t *testing.T, lines ...string) {
+	for _, line := range lines {
 		t.Run(line, func(t *testing.T) {
 			words := strings.Fields(line)
 			r := n.run(t, "roce", words[0], slices.Concat([]string{"-F", "-n", "200"}, words[1:])...)
@@ -99,9 +110,7 @@ func (n *byNumber) infinitely(t *testing.T) {
 // option.
 func missing(t *testing.T, n *lab.Node) {
 	for _, c := range []struct{ line, says string }{
-		{"ibv_rc_pingpong -g 0 -o", "ODP"},
-		{"ibv_rc_pingpong -g 0 -O", "ODP"},
-		{"ibv_srq_pingpong -g 0 -o", "ODP"},
+		{"ib_atomic_bw --odp", "ODP does not support ATOMICS"},
 		{"raw_ethernet_bw --server -B 02:00:00:00:00:01", "QP"},
 		{"raw_ethernet_lat --server -B 02:00:00:00:00:01 -E 02:00:00:00:00:02", "QP"},
 		// it ends before

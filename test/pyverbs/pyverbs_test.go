@@ -22,7 +22,8 @@ var foreign = regexp.MustCompile(`^test_(mlx5|efa|cuda)`)
 // skips are accepted reasons for skipping a test: a feature that none of our ports has, or something that the machine
 // lacks. Any other reason would be a feature that programs miss.
 var skips = regexp.MustCompile(strings.Join([]string{
-	`^ODP is not supported`,                       // our devices have no page faults
+	`^ODP is not supported`,                       // by kernels before 6.11
+	`^ODP is unavailable`,                         // atomics, which the kernel can't carry out for urdmad
 	`^Allocating dmabuf is not supported`,         // needs a GPU
 	`[Hh]uge pages`,                               // none reserved here
 	`^Device /dev/dri/`,                           // needs a GPU

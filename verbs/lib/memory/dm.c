@@ -131,7 +131,8 @@ struct ibv_mr *urdma_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t o
 	struct urdma_dm *dm = dm_of(ibv);
 	struct ibv_mr *mr;
 
-	if (pd->context != ibv->context || !(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND) || !inside(dm, offset, length)) {
+	if (pd->context != ibv->context || !(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND) ||
+	    !inside(dm, offset, length)) {
 		errno = EINVAL;
 		return NULL;
 	}
