@@ -35,7 +35,7 @@ func TestOnDemand(t *testing.T) {
 		from.next(t, want)
 		ok(t, m.Close())
 	}
-	access(verbs.OpRead, verbs.StatusRemOpErr)
+	access(verbs.OpRead, verbs.StatusRemAccessErr)
 	ok(t, unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE))
 	b[size-1] = 9
 	access(verbs.OpRead, verbs.StatusSuccess)
@@ -45,7 +45,7 @@ func TestOnDemand(t *testing.T) {
 	}
 	ok(t, unix.Mprotect(b, unix.PROT_READ))
 	access(verbs.OpRead, verbs.StatusSuccess)
-	access(verbs.OpWrite, verbs.StatusRemOpErr)
+	access(verbs.OpWrite, verbs.StatusRemAccessErr)
 }
 
 // TestOnDemandRights: ChangeAccess changes to on-demand paging and back; memory of AllocMemory has none.

@@ -55,7 +55,7 @@ func (s *sparseHost) run() {
 			s.t.Fatal(err)
 		}
 	}
-	failed := verbs.StatusRemOpErr
+	failed := verbs.StatusRemAccessErr
 	s.write("nothing is mapped", 1, odpBytes, failed)
 	s.read("nothing is mapped", 1, odpBytes, failed)
 	protect(0, odpBytes/2, unix.PROT_READ|unix.PROT_WRITE)

@@ -95,7 +95,7 @@ func deniedText(q *qp.QP, f *qp.Found) string {
 		return asked + ": an atomic begins at a multiple of 8" + about
 	}
 	switch {
-	case f.Why == mem.Failing:
+	case f.Why == mem.Unmapped:
 		return asked + ": the process had not mapped it (IBV_ACCESS_ON_DEMAND), or not for this access" + about
 	case f.Want == 0:
 		return asked + ": it is no window of type 2" + about

@@ -153,8 +153,9 @@ const (
 	Wrap                  // the range exceeds the end of the address space
 	OutOfBounds           // the range is not inside the region
 	NoRight               // the region or the queue pair does not grant the operation
+	Unmapped              // the region's Check refuses the access
 	Misaligned            // the address of an atomic operation is not a multiple of 8
-	Failing               // the responder fails, by an injected fault or missing memory: nothing is wrong with the request
+	Failing               // the responder fails because of injected faults: nothing is wrong with the request
 )
 
 // User is a queue pair that wants to use an STag: its protection domain and number.
@@ -178,7 +179,7 @@ func (r *Region) CheckRemote(u User, va, n uint64, want uint32) Violation {
 	case !r.Allows(want):
 		return NoRight
 	case r.Missing(va, n, want&RemoteWrite != 0):
-		return Failing
+		return Unmapped
 	}
 	return Allowed
 }

@@ -53,8 +53,13 @@ func (t *Table) FinishJobs() (n int) {
 }
 
 // failUnreachable fails the queue pair because client memory cannot be accessed. If the memory
-// belongs to a work request, that work request completes with the error.
+// belongs to a work request, that work request completes with the error. A peer's Read is left to
+// the carrier, which refuses it (Source.Revoked).
 func (q *QP) failUnreachable(of request) {
+	if of.read != nil {
+		of.read.lost = true
+		return
+	}
 	if of.send {
 		q.failSend(of.index, reason.LocalUnreachable)
 		return

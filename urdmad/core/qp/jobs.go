@@ -22,12 +22,13 @@ type endedJob struct {
 	err   error
 }
 
-// request identifies the work request that a job serves. The zero request is the peer's access to
-// a region.
+// request identifies the work request, or the peer's Read, that a job serves. The zero request is any
+// other access of the peer to a region.
 type request struct {
 	send  bool       // the work request is in the send queue
 	from  *RecvQueue // the queue of a receive
 	index uint32     // in its queue
+	read  *ReadAhead // of a peer's Read
 }
 
 // jobs tracks a queue pair's writes on the fallback path, numbered from 1, and the completions

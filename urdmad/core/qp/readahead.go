@@ -28,6 +28,7 @@ type ReadAhead struct {
 	available uint32        // bytes read so far
 	needed    uint32        // offset last passed to Need
 	needing   bool          // Need is running
+	lost      bool          // memory of a peer's Read could not be read
 	waiting   int           // 1 + index in Client.wantReadAhead; 0: not waiting
 }
 

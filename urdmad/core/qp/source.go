@@ -33,6 +33,7 @@ func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Sourc
 	s = Source{q: q, after: q.jobs.issued, region: r, mapped: r.Bytes(va, uint64(length)), length: length}
 	if s.mapped == nil {
 		s.ahead = newReadAhead(to, to.Owner(r), request{}, length, []element{{region: r, va: va, n: length}})
+		s.ahead.of.read = s.ahead
 	}
 	return s, Verdict{}
 }
@@ -61,8 +62,10 @@ func (s *Source) Bytes(off uint32) []byte {
 	return s.mapped[off:]
 }
 
-// Revoked reports whether the region was deregistered; then it must not be read.
-func (s *Source) Revoked() bool { return s.region != nil && s.region.Dead() }
+// Revoked reports whether the region was deregistered or cannot be accessed; then it must not be read.
+func (s *Source) Revoked() bool {
+	return s.region != nil && s.region.Dead() || s.ahead != nil && s.ahead.lost
+}
 
 // Sent records that all bytes before off were sent, the last of them with this mark.
 func (s *Source) Sent(off uint32, mark uint64) {

@@ -39,11 +39,11 @@ var (
 	writes = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermTaggedSTag,
 		mem.OtherDomain: wire.TermTaggedStream,
 		mem.Wrap:        wire.TermTaggedWrap, mem.OutOfBounds: wire.TermTaggedBounds, mem.NoRight: wire.TermProtectionAccess,
-		mem.Failing: wire.TermOperationUnspecified}}
+		mem.Unmapped: wire.TermTaggedBounds, mem.Failing: wire.TermOperationUnspecified}}
 	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag,
 		mem.OtherDomain: wire.TermProtectionStream,
 		mem.Wrap:        wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds,
-		mem.NoRight:    wire.TermProtectionAccess,
+		mem.NoRight:    wire.TermProtectionAccess, mem.Unmapped: wire.TermProtectionBounds,
 		mem.Misaligned: wire.TermOperationStream, mem.Failing: wire.TermOperationUnspecified}}
 	// Revoked: the peer has nowhere to put the answer any more.
 	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}}

@@ -70,7 +70,7 @@ static void fails(struct ibv_mr *mr, uint8_t *at, enum ibv_wr_opcode opcode)
 
 	wr.opcode = opcode;
 	CHECK_RETURNS(post(&a, &wr), 0);
-	completion(&a, IBV_WC_REM_OP_ERR);
+	completion(&a, IBV_WC_REM_ACCESS_ERR);
 	fresh();
 }
 
