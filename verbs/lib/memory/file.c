@@ -124,7 +124,7 @@ int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struc
 	skip = offset & ((uint64_t)(st.st_blksize > 4096 ? st.st_blksize : 4096) - 1);
 	if (!st.st_size)
 		st.st_size = lseek(fd, 0, SEEK_END);
-	if (st.st_size < 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
+	if (!length || st.st_size < 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
 		return EINVAL;
 	memory = mmap(NULL, length + skip, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - skip));
 	if (memory == MAP_FAILED)

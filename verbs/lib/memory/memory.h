@@ -39,8 +39,8 @@ struct ibv_mr *urdma_reg_part(struct ibv_pd *pd, void *addr, size_t length, unsi
  * program maps shared; -1 if there is none. opened: the caller must close it; otherwise it is the
  * program's. */
 int urdma_file_find(const struct urdma_shared *file, bool *opened);
-/* Checks a file or dma-buf that the program names, and populates its pages. EINVAL if the range is outside
- * of it, EOPNOTSUPP if it can't be mapped for reading and writing. */
+/* Checks a file or dma-buf that the program names, and populates its pages. EBADF if the descriptor is not
+ * open, EINVAL if the range is empty or outside of it, EOPNOTSUPP if it can't be mapped for reading and writing. */
 int urdma_file_lend(int fd, uint64_t offset, uint64_t length, bool writes, struct urdma_shared *file);
 /* Populates every page of a region, so that urdmad allocates none. Returns false if that fails. */
 bool urdma_file_fill(const struct urdma_region *region, bool writes);

@@ -281,7 +281,7 @@ static int register_dmabuf(struct urdma_mr *m, struct ibv_pd *pd, uint64_t offse
 	struct urdma_shared file;
 	int status = check_access(access);
 
-	if (!status && ((access & ACCESS_ADDRESS) || !length || ((offset ^ iova) & 4095)))
+	if (!status && ((access & ACCESS_ADDRESS) || ((offset ^ iova) & 4095)))
 		status = EINVAL;
 	if (!status)
 		status = urdma_file_lend(fd, offset, length, access & IBV_ACCESS_LOCAL_WRITE, &file);

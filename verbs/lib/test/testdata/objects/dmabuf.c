@@ -90,6 +90,7 @@ void case_dmabuf_refused(void)
 	CHECK(zero >= 0 && pipe(ends) == 0 && disk >= 0 && ftruncate(disk, SIZE) == 0);
 	unlink("dmabuf-of-a-disk");
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, RIGHTS), EBADF);
+	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 0, 0, -1, 0), EBADF); /* how NCCL asks whether there are dma-bufs */
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, zero, RIGHTS), EINVAL);
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, ends[0], RIGHTS), EINVAL);
 	CHECK_NULL(ibv_reg_dmabuf_mr(pd, 0, 0, 0, fd, RIGHTS), EINVAL);
