@@ -114,6 +114,27 @@ func (p *PD) RegisterMemory(b []byte, access Access) (*MR, error) {
 	return m, nil
 }
 
+// RegisterDMABuf registers length bytes at an offset of a dma-buf (ibv_reg_dmabuf_mr(3)), or of a file on tmpfs or
+// hugetlbfs, which must be open for reading and writing; it may be closed afterwards. Peers and work requests use the
+// address iova for the first byte; it has the same offset in its page. Bytes returns nil. The error is EOPNOTSUPP for
+// dma-bufs that only devices can access.
+func (p *PD) RegisterDMABuf(f *os.File, offset, length, iova uint64, access Access) (*MR, error) {
+	if access&(BindWindows|ZeroBased|OnDemand) != 0 || (offset^iova)%4096 != 0 {
+		return nil, fmt.Errorf("verbs: a dma-buf with access %#x at offset %#x and iova %#x: %w", uint32(access), offset, iova,
+			syscall.EINVAL)
+	}
+	request, err := lend(f, offset, length, access&LocalWrite != 0)
+	if err != nil {
+		return nil, err
+	}
+	request.Length, request.IOVA = length, iova
+	m := &MR{pd: p, mapped: true}
+	if err := m.request(access, request, int(f.Fd())); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
 // AllocNull makes a region without memory (ibv_alloc_null_mr(3)): work requests read 0 at any address, and
 // data written there is discarded. Peers can't use it.
 func (p *PD) AllocNull() (*MR, error) {
@@ -178,12 +199,18 @@ func (m *MR) registerFile(access Access) error {
 // register registers the region, or replaces an earlier registration; req says by which path urdmad reaches
 // the memory.
 func (m *MR) register(access Access, req *abi.RegMRRequest, fd int) error {
-	c, addr := m.pd.ctx.client, addressOf(m.bytes)
-	req.PD, req.Access, req.Addr, req.Length = m.pd.handle, uint32(access), addr, uint64(len(m.bytes))
-	req.IOVA, req.Replaces = addr, m.handle
+	addr := addressOf(m.bytes)
+	req.Addr, req.Length, req.IOVA = addr, uint64(len(m.bytes)), addr
 	if access&ZeroBased != 0 {
 		req.IOVA = 0
 	}
+	return m.request(access, req, fd)
+}
+
+// request is register without an address in the program.
+func (m *MR) request(access Access, req *abi.RegMRRequest, fd int) error {
+	c := m.pd.ctx.client
+	req.PD, req.Access, req.Replaces = m.pd.handle, uint32(access), m.handle
 	c.making.RLock()
 	defer c.making.RUnlock()
 	var resp abi.RegMRResponse
@@ -201,7 +228,7 @@ func (m *MR) register(access Access, req *abi.RegMRRequest, fd int) error {
 // posted work may use it, and no other goroutine may use or close it.
 func (m *MR) ChangeAccess(access Access) error {
 	if m.handle == abi.NoHandle || len(m.bytes) == 0 {
-		return fmt.Errorf("verbs: other rights for a null region: %w", syscall.EOPNOTSUPP)
+		return fmt.Errorf("verbs: other rights for a null region or a dma-buf: %w", syscall.EOPNOTSUPP)
 	}
 	if m.shared {
 		return m.registerArena(access)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"urdma/verbs/abi"
 )
 
 // This file finds the file of memory that the program maps shared, so that urdmad can map it, too.
@@ -110,4 +112,31 @@ func populate(addr, n uint64, writes bool) error {
 		return errno
 	}
 	return nil
+}
+
+// lend checks a file or dma-buf that the program registers by its descriptor, and populates its pages.
+func lend(f *os.File, offset, length uint64, writes bool) (*abi.RegMRRequest, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("verbs: dma-buf: %w", err)
+	}
+	if st.Size == 0 { // a dma-buf before Linux 5.19
+		if end, err := unix.Seek(int(f.Fd()), 0, unix.SEEK_END); err == nil {
+			st.Size = end
+		}
+	}
+	if length == 0 || offset > uint64(st.Size) || length > uint64(st.Size)-offset {
+		return nil, fmt.Errorf("verbs: %d bytes at offset %d of a dma-buf of %d bytes: %w", length, offset, st.Size, unix.EINVAL)
+	}
+	skip := offset & uint64(max(4096, st.Blksize)-1) // huge pages can only be mapped whole
+	b, err := unix.Mmap(int(f.Fd()), int64(offset-skip), int(length+skip), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("verbs: only devices can access the dma-buf: %w: %w", err, unix.EOPNOTSUPP)
+	}
+	defer unix.Munmap(b) //nolint:errcheck // it was mapped
+	if err := populate(addressOf(b), uint64(len(b)), writes); err != nil {
+		return nil, fmt.Errorf("verbs: pages of a dma-buf: %w", err)
+	}
+	return &abi.RegMRRequest{Path: abi.PathFile, FileOffset: offset, Inode: st.Ino, Major: unix.Major(st.Dev),
+		Minor: unix.Minor(st.Dev)}, nil
 }

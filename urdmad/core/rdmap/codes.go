@@ -43,7 +43,7 @@ var (
 	reads = refusals{violations: [...]wire.TermCode{mem.NoRegion: wire.TermProtectionSTag,
 		mem.OtherDomain: wire.TermProtectionStream,
 		mem.Wrap:        wire.TermProtectionWrap, mem.OutOfBounds: wire.TermProtectionBounds,
-		mem.NoRight:    wire.TermProtectionAccess, mem.Unmapped: wire.TermProtectionBounds,
+		mem.NoRight: wire.TermProtectionAccess, mem.Unmapped: wire.TermProtectionBounds,
 		mem.Misaligned: wire.TermOperationStream, mem.Failing: wire.TermOperationUnspecified}}
 	// Revoked: the peer has nowhere to put the answer any more.
 	responses = refusals{outcomes: [...]wire.TermCode{qp.Revoked: wire.TermTaggedSTag}}
