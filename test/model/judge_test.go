@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,15 +31,16 @@ const fixedSeeds = 25
 // providerEnv names an interpreter that uses the machine's own provider of libibverbs, such as the kernel's rxe.
 const providerEnv = "URDMA_TEST_INTERPRETER"
 
-// newJudge joins two hosts by a wire and starts an interpreter on each.
-func newJudge(t *testing.T, w lab.Wire) *Judge {
+// newJudge joins two hosts by a wire and starts an interpreter on each, with more of an environment.
+func newJudge(t *testing.T, w lab.Wire, env ...string) *Judge {
 	t.Helper()
 	a, b := labtest.Join(t, w, nil)
 	program := filepath.Join(a.Directory(), "interpreter")
 	compile(t, program)
 	j := judge(t, a.Directory(), func(side int, socket string) error {
 		// A queue pair on a device shown as iWARP begins in INIT.
-		p, err := []*lab.Node{a, b}[side].Exec("env", "URDMA_TRANSPORT=roce", program, socket)
+		p, err := []*lab.Node{a, b}[side].Exec(slices.Concat([]string{"env", "URDMA_TRANSPORT=roce"}, env,
+			[]string{program, socket})...)
 		t.Cleanup(func() {
 			if t.Failed() {
 				t.Logf("side %d: %s", side, lab.Tail(p.Output(), 20))
@@ -129,6 +131,20 @@ func TestPrograms(t *testing.T) {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel() // it waits most of the time
 			programs(t, newJudge(t, w))
+		})
+	}
+}
+
+// TestOnDemandPrograms runs programs whose memory is paged on demand, except where atomics go. Nothing else may differ.
+func TestOnDemandPrograms(t *testing.T) {
+	a, _ := labtest.Join(t, lab.Loopback, nil)
+	if out, err := a.Run(lab.Patience, "ibv_devinfo", "-v"); err != nil || !strings.Contains(out, "ODP_SUPPORT") {
+		t.Skipf("no on-demand paging: %v", err)
+	}
+	for _, w := range []lab.Wire{lab.Loopback, lab.RoCE, lab.UDP} {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			programs(t, newJudge(t, w, "INTERPRETER_ON_DEMAND=1"))
 		})
 	}
 }

@@ -59,9 +59,11 @@ static void create_regions(size_t out, size_t in, size_t receive)
 {
 	int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-	regions[OUT] = region(pd, 0, out, IBV_ACCESS_REMOTE_READ);
+	int demand = getenv("INTERPRETER_ON_DEMAND") ? IBV_ACCESS_ON_DEMAND : 0; /* not where atomics go */
+
+	regions[OUT] = region(pd, 0, out, IBV_ACCESS_REMOTE_READ | demand);
 	regions[IN] = region(pd, out, in, all | (windows[0] ? IBV_ACCESS_MW_BIND : 0));
-	regions[RECEIVE] = region(pd, out + in, receive, IBV_ACCESS_LOCAL_WRITE);
+	regions[RECEIVE] = region(pd, out + in, receive, IBV_ACCESS_LOCAL_WRITE | demand);
 	regions[FOREIGN] = region(foreign, out, in, all);
 	regions[GONE] = region(pd, out, in, all);
 }
