@@ -47,19 +47,21 @@ func (x *Session) StartOnDemand() error {
 	if err := x.StartFallback(); err != nil || x.mappings != nil {
 		return err
 	}
-	f, err := x.checked(process.CheckMaps)
-	if f == nil {
-		return fmt.Errorf("control: on-demand paging needs /proc/self/maps: %w", cmp.Or(err, error(syscall.EBADF)))
-	}
 	if err := x.Take(&oneDescriptor); err != nil {
-		x.Closer().Close(f)
 		return err
 	}
-	if x.mappings, err = process.NewMappings(f); err != nil {
+	var m *process.Mappings
+	f, err := x.checked(func(f *os.File, pid, uid int) (err error) {
+		if err = process.CheckMaps(f, pid, uid); err == nil {
+			m, err = process.NewMappings(f) // it waits for the client's memory, too
+		}
+		return err
+	})
+	if f == nil {
 		x.Give(&oneDescriptor)
-		x.Closer().Close(f)
-		return fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
+		return fmt.Errorf("control: on-demand paging needs /proc/self/maps: %w", cmp.Or(err, error(syscall.EBADF)))
 	}
+	x.mappings = m
 	return nil
 }
 

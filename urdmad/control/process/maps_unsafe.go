@@ -52,7 +52,7 @@ func NewMappings(f *os.File) (*Mappings, error) {
 		_, _, m.errno = unix.Syscall(unix.SYS_IOCTL, fd, procmapQueryIoctl, uintptr(unsafe.Pointer(&m.query)))
 	}
 	if _, err := m.end(0, 0); err != nil && !errors.Is(err, syscall.ENOENT) {
-		return nil, fmt.Errorf("control: the kernel does not answer PROCMAP_QUERY (Linux 6.11): %w", err)
+		return nil, fmt.Errorf("control: no PROCMAP_QUERY, which Linux has from 6.11 on (%w): %v", syscall.EOPNOTSUPP, err)
 	}
 	return m, nil
 }
