@@ -29,6 +29,8 @@ const (
 	TxFragment
 	// TxAlone: the datagram must not be sent together with others.
 	TxAlone
+	// TxOut: the frame leaves by this port, whatever its destination. Only package steer uses this flag.
+	TxOut
 	// RxInside: the packet was sent by another worker of this urdmad, and was on no wire.
 	RxInside
 	// RxAgain: another worker of this urdmad has the packet, too, and shows it to captures.

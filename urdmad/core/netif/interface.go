@@ -47,6 +47,8 @@ type Interface struct {
 	// Tap, if set, is shown each packet: a received one before it is processed, and one to be sent when it is
 	// queued for the port.
 	Tap func(n *Interface, p *port.Packet, sent bool)
+	// Raw, if set, is shown each packet like Tap, on behalf of raw packet queue pairs.
+	Raw func(p *port.Packet, sent bool)
 
 	clock *clock.Clock
 	queue port.Queue

@@ -59,6 +59,9 @@ func (n *Interface) Next() *Datagram {
 		if n.Tap != nil && !p.Flags.Has(port.RxAgain) {
 			n.Tap(n, p, false)
 		}
+		if n.Raw != nil {
+			n.Raw(p, false)
+		}
 		if n.info.Datagrams && n.encapsulated(p) || !n.info.Datagrams && n.frame(p) {
 			return &r.datagram
 		}

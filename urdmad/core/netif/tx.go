@@ -35,6 +35,13 @@ func (n *Interface) Send(frame []byte) {
 	}
 }
 
+// SendOut sends the frame of length bytes in the buffer that Alloc returned last by the port, even if it is for an
+// address of this urdmad.
+func (n *Interface) SendOut(length int) {
+	n.tx.p[n.tx.used].Flags = port.TxOut
+	n.commit(length)
+}
+
 // commit queues the frame in the buffer that Alloc returned last. If the interface is cut off, the buffer
 // is reused instead.
 func (n *Interface) commit(length int) {
@@ -51,6 +58,9 @@ func (n *Interface) queued(length int) {
 	t.used++
 	if n.Tap != nil {
 		n.Tap(n, p, true)
+	}
+	if n.Raw != nil {
+		n.Raw(p, true)
 	}
 }
 

@@ -234,6 +234,9 @@ func (q *queue) Tx(p []port.Packet) int {
 // tell gives a packet that we send to the workers of this urdmad that receive it, and reports whether it
 // also leaves through the port.
 func (q *queue) tell(v *port.Packet) (leaves bool) {
+	if v.Flags.Has(port.TxOut) {
+		return true
+	}
 	dev, all, leaves := q.p.inside(v)
 	switch {
 	case dev >= 0:
