@@ -20,6 +20,7 @@ const (
 	WrongWindow    Number = 0x0417 // ibv_bind_mw, or local invalidation
 	DatagramSize   Number = 0x0418
 	Destination    Number = 0x0419
+	Frame          Number = 0x041a // a raw packet that the port's configuration does not allow
 )
 
 // Reasons for the end of a queue pair that no work request caused.

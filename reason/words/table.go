@@ -97,6 +97,10 @@ var table = []Reason{
 		"send no more than the active_mtu of the port", "ibv_query_port(3)"},
 	{reason.Destination, "the datagram has no destination that can be reached", "the address handle has a wrong GID",
 		"compare the GID with the peer's, ibv_query_gid", "ibv_create_ah(3)"},
+	{reason.Frame, "the frame may not be sent on this port",
+		"the port's raw_packets is \"non-ip\", and the frame has another source address than the port's, or is of IP, ARP or " +
+			"a VLAN; or it is shorter than an Ethernet header",
+		"compare the frame with what urdma.json allows, or set raw_packets to \"all\" there", "urdma.json(5)"},
 
 	{reason.NotReady, "the peer had no receive posted, and the message could not wait longer",
 		"rnr_retry times min_rnr_timer has passed; the peer posts its receives too late or too few, or its program is busy",

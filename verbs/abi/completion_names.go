@@ -29,7 +29,7 @@ var completionNames = map[uint32]string{
 func CompletionText(opcode uint32) string { return nameOr(completionNames, opcode, "operation") }
 
 var pairTypeNames = map[uint32]string{QPTypeRC: "RC", QPTypeUC: "UC", QPTypeUD: "UD", QPTypeXRCSend: "XRC_SEND",
-	QPTypeXRCRecv: "XRC_RECV"}
+	QPTypeRawPacket: "RAW_PACKET", QPTypeXRCRecv: "XRC_RECV"}
 
 // QPTypeText returns the short name of a queue pair type.
 func QPTypeText(kind uint32) string { return nameOr(pairTypeNames, kind, "queue pair type") }

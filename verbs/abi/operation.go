@@ -29,6 +29,8 @@ func (op *Operation) Of(kind uint32) bool {
 	switch kind {
 	case QPTypeUD:
 		return op.Datagram
+	case QPTypeRawPacket: // a frame has no field for immediate data
+		return op.Datagram && !op.Immediate
 	case QPTypeUC:
 		return op.Unreliable()
 	case QPTypeXRCSend: // XRC messages have a queue's number in place of the STag to invalidate

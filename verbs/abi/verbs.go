@@ -149,8 +149,20 @@ const (
 	QPTypeUC = 3
 	QPTypeUD = 4
 
+	QPTypeRawPacket = 8
+
 	QPTypeXRCSend = 9
 	QPTypeXRCRecv = 10
+)
+
+// Types of flows, enum ibv_flow_attr_type, and a flag, enum ibv_flow_flags.
+const (
+	FlowNormal     = 0
+	FlowAllDefault = 1
+	FlowMCDefault  = 2
+	FlowSniffer    = 3
+
+	FlowFlagsDontTrap = 1 << 1
 )
 
 // Shared receive queue types, enum ibv_srq_type.

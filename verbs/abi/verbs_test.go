@@ -11,7 +11,7 @@ import (
 // prefixes are this package's prefixes for the names of rdma-core's enumerations. The longest matching one is
 // used.
 var prefixes = map[string]string{
-	"Access": "IBV_ACCESS_", "CM": "RDMA_CM_EVENT_", "Event": "IBV_EVENT_", "GIDType": "IBV_GID_TYPE_",
+	"Access": "IBV_ACCESS_", "CM": "RDMA_CM_EVENT_", "Event": "IBV_EVENT_", "Flow": "IBV_FLOW_ATTR_", "GIDType": "IBV_GID_TYPE_",
 	"LinkLayer": "IBV_LINK_LAYER_", "MWType": "IBV_MW_TYPE_", "Node": "IBV_NODE_", "PS": "RDMA_PS_", "QPMask": "IBV_QP_",
 	"SRQMask": "IBV_SRQ_", "SRQType": "IBV_SRQT_", "QPS": "IBV_QPS_",
 	"QPType": "IBV_QPT_", "Send": "IBV_SEND_", "Status": "IBV_WC_", "TransportType": "IBV_TRANSPORT_", "WC": "IBV_WC_",

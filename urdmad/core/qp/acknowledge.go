@@ -105,12 +105,15 @@ func (q *QP) CompleteBefore(i uint32) {
 // work requests before it are flushed.
 func (q *QP) FailRevoked(slot uint32) { q.failFirst(q.SQ.Index(slot), reason.LocalRevoked) }
 
-// failFirst fails the work request at index i because of its memory, and flushes the work
-// requests before it.
+// FailSend fails the work request at index i, whose message the carrier cannot send for the reason why.
+// Unfinished work requests before it are flushed.
+func (q *QP) FailSend(i uint32, why reason.Number) { q.failFirst(i, why) }
+
+// failFirst fails the work request at index i, and flushes the work requests before it.
 func (q *QP) failFirst(i uint32, why reason.Number) {
 	s := &q.SQ
 	for s.Holds(i) && s.head != i && q.state != abi.QPSErr {
 		q.flushOldest()
 	}
-	q.FailOldest(abi.StatusLocProtErr, why)
+	q.FailOldest(statusOf(why), why)
 }

@@ -29,7 +29,7 @@ func (t *Table) SendAsync(q *QP, event uint32) {
 // heardFrom is called when a message of the peer arrives. If the queue pair is still in RTR, its
 // program gets IBV_EVENT_COMM_EST once, and may then move to RTS (InfiniBand vol. 1).
 func (t *Table) heardFrom(q *QP) {
-	if q.state == abi.QPSRTR && !q.heard && q.Type != abi.QPTypeUD {
+	if q.state == abi.QPSRTR && !q.heard && !q.unconnected() {
 		q.heard = true
 		t.SendAsync(q, abi.EventCommEst)
 	}

@@ -85,7 +85,7 @@ func (q *QP) Gone(s mem.STag) (g mem.Gone, ok bool) {
 
 // lengthWrong returns the reason for a message that is too long.
 func (q *QP) lengthWrong() reason.Number {
-	if q.Type == abi.QPTypeUD {
+	if q.unconnected() {
 		return reason.DatagramSize
 	}
 	return reason.MessageTooLong

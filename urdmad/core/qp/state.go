@@ -12,9 +12,12 @@ func (q *QP) State() uint32 { return q.state }
 // has a connected type and no connection, and is in RESET or INIT. A UC queue pair gets its
 // carrier from ibv_modify_qp.
 func (q *QP) Connectable() bool {
-	return q.Type != abi.QPTypeUC && q.Type != abi.QPTypeUD && !q.removed && q.carrier == nil &&
+	return q.Type != abi.QPTypeUC && !q.unconnected() && !q.removed && q.carrier == nil &&
 		(q.state == abi.QPSReset || q.state == abi.QPSInit)
 }
+
+// unconnected reports whether the queue pair's type has no connections at all.
+func (q *QP) unconnected() bool { return q.Type == abi.QPTypeUD || q.Type == abi.QPTypeRawPacket }
 
 // Receives reports whether the peer's messages may arrive in a state: RTR and later.
 func Receives(state uint32) bool {

@@ -55,6 +55,16 @@ var transitions = map[uint32]map[[2]uint32]masks{
 		{abi.QPSSQD, abi.QPSSQD}:    {optional: abi.QPMaskPKeyIndex | abi.QPMaskQKey},
 		{abi.QPSSQE, abi.QPSRTS}:    {optional: newDatagrams},
 	},
+	abi.QPTypeRawPacket: {
+		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort, optional: abi.QPMaskPKeyIndex},
+		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | abi.QPMaskPKeyIndex},
+		{abi.QPSInit, abi.QPSRTR}:   {},
+		{abi.QPSRTR, abi.QPSRTS}:    {optional: abi.QPMaskCurState},
+		{abi.QPSRTS, abi.QPSRTS}:    {optional: abi.QPMaskCurState},
+		{abi.QPSRTS, abi.QPSSQD}:    {optional: abi.QPMaskEnSQDAsyncNotify},
+		{abi.QPSSQD, abi.QPSRTS}:    {optional: abi.QPMaskCurState},
+		{abi.QPSSQE, abi.QPSRTS}:    {optional: abi.QPMaskCurState},
+	},
 	abi.QPTypeXRCSend: {
 		{abi.QPSReset, abi.QPSInit}: {required: abi.QPMaskPort | anyPath},
 		{abi.QPSInit, abi.QPSInit}:  {optional: abi.QPMaskPort | anyPath},
