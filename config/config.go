@@ -97,6 +97,8 @@ type Port struct {
 	MaxQP, RxDesc, TxDesc, RxBurst, TxBurst int
 	// Protocol is ProtocolTRP or ProtocolRoCE.
 	Protocol string
+	// RawPackets is one of the Raw constants.
+	RawPackets string
 	// Transport is one of personality.Names; Placement is PlacementOrdered or
 	// PlacementImmediate.
 	Transport, Placement string
@@ -149,6 +151,13 @@ const (
 
 // RoCE reports whether the port speaks RoCEv2.
 func (p *Port) RoCE() bool { return p.Protocol == ProtocolRoCE }
+
+// The values of Port.RawPackets.
+const (
+	RawOff   = "off"
+	RawNonIP = "non-ip"
+	RawAll   = "all"
+)
 
 // The values of Port.Placement.
 const (

@@ -27,7 +27,7 @@ func TestSuggest(t *testing.T) {
 		{"", "Transport", `did you mean "transport"?`},
 		{"", "eal-args", `did you mean "eal_args"?`},
 		{"ports[3]", "ipv4", `known here: name, device, pci_address, vdev, ipv4_address, ipv6_address, gateway, mtu, ` +
-			`interface_mtu, vlan, kernel_interface, allow, crc, protocol, mac_address, max_qp, rx_desc_count, tx_desc_count, ` +
+			`interface_mtu, vlan, kernel_interface, allow, crc, protocol, raw_packets, mac_address, max_qp, rx_desc_count, tx_desc_count, ` +
 			`rx_burst_size, tx_burst_size, transport, placement`},
 		{"ports[3]", "mac_adress", `did you mean "mac_address"?`},
 		{"workers[0]", "cpu", "known here: core"},

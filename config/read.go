@@ -151,6 +151,7 @@ func (r *reader) port(at string, before []Port, c *Config) Port {
 		MAC:             r.normal(at+".mac_address", strings.ToLower),
 		Allow:           r.prefixes(at + ".allow"),
 		CRC:             r.text(at + ".crc"),
+		RawPackets:      r.text(at + ".raw_packets"),
 		MaxQP:           r.maxQP(at+".max_qp", of),
 		RxDesc:          r.number(at + ".rx_desc_count"),
 		TxDesc:          r.number(at + ".tx_desc_count"),

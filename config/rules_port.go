@@ -19,6 +19,7 @@ func (r *rules) port(at string, p *Port) {
 	r.kernelInterface(at+".kernel_interface", p)
 	r.allow(at+".allow", p)
 	r.crc(at+".crc", p)
+	r.rawPackets(at+".raw_packets", p)
 	r.protocol(at, p)
 	r.descriptors(at+".rx_desc_count", p.RxDesc)
 	r.descriptors(at+".tx_desc_count", p.TxDesc)
@@ -50,6 +51,13 @@ func (r *rules) descriptors(path string, n int) {
 func (r *rules) crc(path string, p *Port) {
 	if v, err := ParseVdev(p.Vdev); p.CRC == CRCAlways && (err != nil || !v.TCP) {
 		r.refuse(path, "\"asked\", except on the vdev \"tcp\"")
+	}
+}
+
+func (r *rules) rawPackets(path string, p *Port) {
+	v, err := ParseVdev(p.Vdev)
+	if p.RawPackets != RawOff && (err != nil || v.Kind == VdevLoopback || v.Kind == VdevUDP) {
+		r.refuse(path, "\"off\", except on ports of frames: NICs, memif, vdevs of DPDK's")
 	}
 }
 

@@ -165,6 +165,16 @@ type Totals struct {
 	CompletionOverrun uint64            `json:"completion_overruns" metric:"urdma_completion_queue_overruns_total" help:"Completions lost because a client let its queue fill up."`
 	Datagrams
 	RoCE
+	RawPackets
+}
+
+// RawPackets counts frames of queue pairs of type RAW_PACKET.
+type RawPackets struct {
+	RawSent      uint64 `json:"raw_packets_sent" metric:"urdma_raw_packets_total{path=out}" help:"Frames of queue pairs of type RAW_PACKET."`
+	RawReceived  uint64 `json:"raw_packets_received" metric:"urdma_raw_packets_total{path=in}"`
+	RawNoReceive uint64 `json:"raw_packets_no_receive" metric:"urdma_dropped_raw_packets_total{reason=no receive posted}" help:"Frames for queue pairs of type RAW_PACKET that were dropped."`
+	RawNoRoom    uint64 `json:"raw_packets_no_room" metric:"urdma_dropped_raw_packets_total{reason=receive too short}"`
+	RawOverrun   uint64 `json:"raw_packets_overrun" metric:"urdma_dropped_raw_packets_total{reason=too many at once}"`
 }
 
 // RoCE counts for ports with RoCEv2; dropped packets come first.

@@ -34,6 +34,7 @@ var effects = map[string]struct {
 	"ports[].allow":            {`["127.0.0.0/8"]`, func(d *daemon) any { return serve.Specs(d.Config)[0].Allow }},
 	"ports[].crc":              {`"always"`, func(d *daemon) any { return d.Config.Ports[0].CRC }},
 	"ports[].protocol":         {`"rocev2"`, func(d *daemon) any { return serve.Specs(d.Config)[0].Vdev }},
+	"ports[].raw_packets":      {`"non-ip"`, func(d *daemon) any { return d.Server.Devices[0].RawPackets }},
 	"ports[].mac_address":      {`"02:00:0a:02:00:64"`, func(d *daemon) any { return d.Server.Devices[0].MAC }},
 	"ports[].max_qp":           {`7`, func(d *daemon) any { return d.Server.Devices[0].MaxQP }},
 	"ports[].rx_desc_count":    {`64`, func(d *daemon) any { return serve.Specs(d.Config)[0].RxDesc }},
@@ -164,6 +165,8 @@ func begin(t *testing.T, path, value string) *daemon {
 		port["vdev"], port[name] = `"net_ring0"`, value
 	case path == "ports[].protocol":
 		port["vdev"], port[name] = `"udp"`, value
+	case path == "ports[].raw_packets":
+		port["vdev"], port[name] = `"memif,role=server,socket=`+dir+`/memif.sock"`, value
 	case path == "ports[].crc":
 		port["vdev"], port[name] = `"tcp"`, value
 	case group == "ports[]":

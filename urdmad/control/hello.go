@@ -232,7 +232,7 @@ func (x *Session) queryDevice(m *abi.QueryDeviceRequest, r *Reply) error {
 		MaxMsg: qp.MaxMessage, MaxDatagram: d.MaxDatagram(), MaxSRQ: x.mapped(limits.SharedReceiveQueues, 1),
 		MaxSRQWR:  most.MaxSRQWR,
 		MaxSRQSGE: most.MaxSRQSGE, MaxMW: uint32(limits.MemoryRegions), PortNum: uint32(d.Number),
-		NumPorts: uint32(x.s.Ports(first))}
+		NumPorts: uint32(x.s.Ports(first)), RawPackets: d.RawPackets}
 	shown.Describe(&personality.Port{MAC: d.MAC, Addr: at.Address.Addr()}, &v)
 	v.NodeGUIDBE = personality.GUID(x.s.Devices[first].MAC)
 	profile.Describe(x.s.index(first), d.Of, x.s.Version, &v)

@@ -94,6 +94,8 @@ type Device struct {
 	MAC         [6]byte
 	Personality *personality.Personality // kind of device that programs see, unless they ask for another
 	MaxQP       int
+	Frames      bool   // the port carries Ethernet frames
+	RawPackets  uint32 // enum urdma_abi_raw_packets
 	Link        func() bool
 
 	Pairs account.Pairs         // queue pairs; on a device's first port: those of all its ports
@@ -113,6 +115,9 @@ func (d *Device) At() Place {
 	}
 	return d.Place
 }
+
+// MaxFrame returns the length of the longest frame of queue pairs of type RAW_PACKET.
+func (d *Device) MaxFrame() uint32 { return uint32(d.At().MTU) + wire.EthernetLen }
 
 // MaxDatagram returns the longest message between UD queue pairs.
 func (d *Device) MaxDatagram() uint32 {

@@ -16,6 +16,7 @@ import (
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/objects"
+	"urdma/urdmad/core/rawpacket"
 	"urdma/urdmad/core/worker"
 	"urdma/verbs/personality"
 )
@@ -41,9 +42,10 @@ type Core struct {
 	Machine    worker.Machine // measured properties of the machine
 	Background sync.WaitGroup // goroutines that use the ports and end by themselves
 
-	alone      bool         // one worker is used although the configuration allows several
-	shared     *sharedPorts // nil: there is one worker
-	sysfs      bool         // we have written the tree in sysfs_dir
+	alone      bool              // one worker is used although the configuration allows several
+	shared     *sharedPorts      // nil: there is one worker
+	raw        []*rawpacket.Wire // by port; nil: without raw packets
+	sysfs      bool              // we have written the tree in sysfs_dir
 	closePorts func() error
 	claims     []io.Closer // claims of addresses, see claimAddresses
 }
@@ -52,6 +54,7 @@ type Core struct {
 func (c *Core) MakeWorkers() error {
 	c.settleWorkers()
 	c.measure()
+	c.openRaw()
 	c.Links.core, c.Links.down = c, make([]atomic.Uint32, len(c.Ports))
 	if c.Workers() > 1 {
 		c.shared = c.sharePorts()
@@ -95,7 +98,8 @@ func (c *Core) newServer() *control.Server {
 		info := c.Ports[i].Info()
 		s.Devices = append(s.Devices, control.Device{Name: p.Name, Of: p.Device, Number: p.Number,
 			Place: control.Place{Address: p.Address, MTU: info.MTU}, Scope: scopeOf(info), MAC: info.MAC,
-			Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Link: func() bool { return c.Links.Up(i) }})
+			Personality: personality.Named(p.Transport), MaxQP: p.MaxQP, Frames: carriesFrames(info),
+			RawPackets: rawPackets[p.RawPackets], Link: func() bool { return c.Links.Up(i) }})
 	}
 	objects.Attach(s)
 	return s

@@ -109,6 +109,9 @@ func (c *Core) addPorts(e *engine.Engine, ports []port.Port) (addrs []netip.Addr
 		if p.RoCE() {
 			e.SpeakRoCE(dev)
 		}
+		if c.raw[i] != nil {
+			e.Raw.Open(dev, c.raw[i])
+		}
 		if p.Placement == config.PlacementImmediate {
 			e.PlaceImmediately(dev)
 		}

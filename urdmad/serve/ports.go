@@ -7,8 +7,11 @@ import (
 
 	"urdma/config"
 	"urdma/dpdk"
+	"urdma/dpdk/port"
 	"urdma/urdmad/core/netif"
+	"urdma/urdmad/core/rawpacket"
 	"urdma/urdmad/core/steer"
+	"urdma/verbs/abi"
 	"urdma/wire"
 	"urdma/wire/roce"
 )
@@ -57,6 +60,22 @@ func Specs(cfg *config.Config) []dpdk.Spec {
 		out = append(out, s)
 	}
 	return out
+}
+
+// rawPackets are the values of the setting raw_packets.
+var rawPackets = map[string]uint32{config.RawOff: abi.RawOff, config.RawNonIP: abi.RawNonIP, config.RawAll: abi.RawAll}
+
+// carriesFrames reports whether a port carries Ethernet frames.
+func carriesFrames(info port.Info) bool { return info.Wire && !info.Datagrams }
+
+// openRaw makes what the workers share of ports with raw packets.
+func (c *Core) openRaw() {
+	c.raw = make([]*rawpacket.Wire, len(c.Ports))
+	for i, p := range c.Config.Ports {
+		if access := rawPackets[p.RawPackets]; access != abi.RawOff && carriesFrames(c.Ports[i].Info()) {
+			c.raw[i] = &rawpacket.Wire{Access: access}
+		}
+	}
 }
 
 func addressOf(p *config.Port) netif.Address {

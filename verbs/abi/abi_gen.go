@@ -22,12 +22,21 @@ const (
 	TransportIWARP        = 0
 	TransportIB           = 1
 	TransportRoCE         = 2
+	RawOff                = 0
+	RawNonIP              = 1
+	RawAll                = 2
 	TransportDefault      = 0xffffffff
 	PathShared            = 0
 	PathFallback          = 1
 	PathNull              = 2
 	PathFile              = 3
 	PathOnDemand          = 4
+	FlowKey               = 64
+	FlowVLAN              = 1
+	FlowIPv4              = 2
+	FlowIPv6              = 4
+	FlowTCP               = 8
+	FlowUDP               = 16
 	CaptureAll            = 1
 	CaptureEvents         = 2
 	CaptureChanges        = 4
@@ -157,6 +166,8 @@ const (
 	DeallocMW        Type = 57
 	AttachMcast      Type = 60
 	DetachMcast      Type = 61
+	CreateFlow       Type = 62
+	DestroyFlow      Type = 63
 	Inspect          Type = 64
 	Capture          Type = 65
 	CaptureStop      Type = 66
@@ -262,6 +273,10 @@ var requests = [...]request{
 		"ibv_attach_mcast", "attaching to a group"},
 	DetachMcast: {"DETACH_MCAST", Size[McastRequest](), None, Batched,
 		"ibv_detach_mcast", "detaching from a group"},
+	CreateFlow: {"CREATE_FLOW", Size[CreateFlowRequest](), DestroyFlow, Batched,
+		"ibv_create_flow", "creating a flow"},
+	DestroyFlow: {"DESTROY_FLOW", Size[HandleMessage](), None, Batched,
+		"ibv_destroy_flow", "destroying a flow"},
 	Inspect: {"INSPECT", Size[Header](), None, Looks,
 		"urdma show", "looking inside"},
 	Capture: {"CAPTURE", Size[CaptureRequest](), None, Looks,
@@ -404,6 +419,8 @@ type Device struct {
 	HwVer          uint32
 	FwVer          [32]byte
 	Profile        [16]byte
+	RawPackets     uint32
+	Pad1           uint32
 }
 
 // OpenDeviceRequest is struct urdma_abi_open_device.
@@ -469,6 +486,19 @@ type McastRequest struct {
 	QP     uint32
 	Pad    uint32
 	Group  Addr
+}
+
+// CreateFlowRequest is struct urdma_abi_create_flow.
+type CreateFlowRequest struct {
+	Header   Header
+	QP       uint32
+	Type     uint32
+	Priority uint32
+	Port     uint32
+	Flags    uint32
+	Layers   uint32
+	Value    [FlowKey]byte
+	Mask     [FlowKey]byte
 }
 
 // AllocMWRequest is struct urdma_abi_alloc_mw.

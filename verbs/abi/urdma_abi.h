@@ -126,6 +126,8 @@ enum urdma_abi_way {
 	R(57, DEALLOC_MW, mw, handle, header, NONE, BATCHED, "ibv_dealloc_mw", "deallocating a memory window") \
 	R(60, ATTACH_MCAST, qp, mcast, header, NONE, BATCHED, "ibv_attach_mcast", "attaching to a group") \
 	R(61, DETACH_MCAST, qp, mcast, header, NONE, BATCHED, "ibv_detach_mcast", "detaching from a group") \
+	R(62, CREATE_FLOW, qp, create_flow, handle, DESTROY_FLOW, BATCHED, "ibv_create_flow", "creating a flow") \
+	R(63, DESTROY_FLOW, flow, handle, header, NONE, BATCHED, "ibv_destroy_flow", "destroying a flow") \
 	R(64, INSPECT, session, header, inspect_response, NONE, LOOKS, "urdma show", "looking inside") \
 	R(65, CAPTURE, session, capture, capture_response, NONE, LOOKS, "urdma capture", "beginning a capture") \
 	R(66, CAPTURE_STOP, session, header, header, NONE, LOOKS, "urdma capture", "ending a capture") \
@@ -197,6 +199,13 @@ enum urdma_abi_transport {
 	URDMA_ABI_TRANSPORT_ROCE = 2,
 };
 
+/* What a port's configuration allows its queue pairs of type RAW_PACKET. */
+enum urdma_abi_raw_packets {
+	URDMA_ABI_RAW_OFF = 0,
+	URDMA_ABI_RAW_NON_IP = 1, /* frames of protocols that urdmad does not speak, from the port's own address */
+	URDMA_ABI_RAW_ALL = 2,    /* all frames */
+};
+
 #define URDMA_ABI_TRANSPORT_DEFAULT 0xffffffffu /* the profile or transport configured in urdma.json */
 
 /* As what the caller shows devices. */
@@ -262,6 +271,8 @@ struct urdma_abi_device {
 	uint32_t hw_ver;
 	char fw_ver[32];
 	char profile[16];          /* name of the profile as which the device is shown; empty: none */
+	uint32_t raw_packets;      /* enum urdma_abi_raw_packets */
+	uint32_t pad1;
 };
 
 /* OPEN_DEVICE. Response: urdma_abi_handle, descriptor 0: async event socket. */
@@ -360,6 +371,40 @@ struct urdma_abi_mcast {
 	uint32_t qp;
 	uint32_t pad;
 	struct urdma_abi_addr group;
+};
+
+#define URDMA_ABI_FLOW_KEY 64u
+
+/* The headers that a frame must have to match a flow; bits. */
+enum urdma_abi_flow_layers {
+	URDMA_ABI_FLOW_VLAN = 1,
+	URDMA_ABI_FLOW_IPV4 = 2,
+	URDMA_ABI_FLOW_IPV6 = 4,
+	URDMA_ABI_FLOW_TCP = 8,
+	URDMA_ABI_FLOW_UDP = 16,
+};
+
+/*
+ * CREATE_FLOW: frames for a queue pair of type RAW_PACKET. A frame matches if it has the headers that layers
+ * names, and its key equals value in all bits of mask. The key consists of header fields in network byte order:
+ *
+ *	 0  Ethernet destination, source, EtherType (behind VLAN tags), innermost VLAN tag (0: none)
+ *	16  IPv4: source, destination, protocol, TOS, TTL, and the three flags in one byte
+ *	    IPv6: source, destination, 4 bytes flow label, next header, traffic class, hop limit
+ *	56  TCP, UDP: destination port, source port
+ *
+ * Fields that the frame lacks, and the other bytes, are 0.
+ */
+struct urdma_abi_create_flow {
+	struct urdma_abi_header header;
+	uint32_t qp;
+	uint32_t type;     /* enum ibv_flow_attr_type */
+	uint32_t priority; /* lower numbers first, up to 65535 */
+	uint32_t port;     /* port number on the device, from 1 */
+	uint32_t flags;    /* enum ibv_flow_flags */
+	uint32_t layers;   /* enum urdma_abi_flow_layers */
+	uint8_t value[URDMA_ABI_FLOW_KEY];
+	uint8_t mask[URDMA_ABI_FLOW_KEY];
 };
 
 /* ALLOC_MW: a memory window. Work requests bind and unbind it (struct urdma_abi_sqe). */

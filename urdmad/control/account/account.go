@@ -29,6 +29,7 @@ const (
 	Mappings    // of urdmad's process
 	Descriptors // of urdmad's process, open as long as the object exists
 	Fallbacks   // clients that use the fallback path; each has a thread
+	Flows
 	Clients
 	resources
 )

@@ -72,11 +72,15 @@ var kinds = [resources]kind{
 		what: "mappings (vm.max_map_count)", all: func(a *Accounts) uint64 { return a.Totals.Mappings }},
 	Descriptors: {what: "descriptors (RLIMIT_NOFILE)", all: func(a *Accounts) uint64 { return a.Totals.Descriptors }},
 	Fallbacks:   {what: "clients on the fallback path", all: func(*Accounts) uint64 { return maxFallbacks }},
+	Flows:       {what: "flows", all: func(*Accounts) uint64 { return maxFlows }},
 	Clients:     {what: clientsLimit, all: func(a *Accounts) uint64 { return uint64(a.Current().Clients) }},
 }
 
 // maxFallbacks is the largest number of threads for the fallback path.
 const maxFallbacks = 1024
+
+// maxFlows is the largest number of flows: a received frame is compared with each.
+const maxFlows = 1024
 
 const clientsLimit = "clients (limits.clients)"
 
@@ -87,7 +91,7 @@ type Usage struct {
 }
 
 // names are the names of resources without a setting.
-var names = map[Resource]string{Descriptors: "descriptors", Fallbacks: "fallback_clients", Clients: "clients"}
+var names = map[Resource]string{Descriptors: "descriptors", Fallbacks: "fallback_clients", Flows: "flows", Clients: "clients"}
 
 func (r Resource) name() string { return cmp.Or(kinds[r].setting, names[r]) }
 

@@ -64,6 +64,12 @@ func (o *Owner) MayUseControlledQKey(c *net.UnixConn) bool {
 	return o.Admin || o.capable(c, unix.CAP_NET_RAW)
 }
 
+// MayUseRawPackets reports whether the process at the other end of c may create queue pairs of type RAW_PACKET on
+// a port that has them. Linux's ibv_create_qp requires CAP_NET_RAW.
+func (o *Owner) MayUseRawPackets(c *net.UnixConn) bool {
+	return o.Admin || o.capable(c, unix.CAP_NET_RAW)
+}
+
 // capable reports whether the process at the other end of c has a capability.
 func (o *Owner) capable(c *net.UnixConn, capability uint) (has bool) {
 	raw, err := c.SyscallConn()

@@ -52,4 +52,6 @@ var requests = map[abi.Type]control.Request{
 	abi.DeallocMW:        control.Answer((*MW).deallocMW),
 	abi.AttachMcast:      control.Answer((*QP).attachMcast),
 	abi.DetachMcast:      control.Answer((*QP).detachMcast),
+	abi.CreateFlow:       control.Answer((*QP).createFlow),
+	abi.DestroyFlow:      control.Answer((*Flow).destroyFlow),
 }

@@ -2,7 +2,7 @@
 // methods that answer the requests about it. context.go has open devices, protection domains and shared
 // memory files; memory.go memory regions and windows; queue.go completion channels and
 // queues; srq.go XRC domains and shared receive queues; pair.go queue pairs; id.go rdma_cm's
-// channels and ids.
+// channels and ids; flow.go flows.
 //
 // A file knows only those of the objects that its own are made of. dispatch_gen.go maps the requests
 // to the methods; package control looks up handles and removes the objects of a client that has

@@ -26,6 +26,7 @@ type QP struct {
 	PD      *PD // nil for type XRC_RECV, which has the following fields instead, and no ring:
 	xrcd    *XRCD
 	target  *qp.Target
+	flows   int // of type RAW_PACKET
 	ring    *memfd.Shared
 }
 
@@ -47,6 +48,11 @@ func createQP(x *control.Session, m *abi.CreateQPRequest, r *control.Reply) erro
 	}
 	if err := checkPair(m, x.Limits()); err != nil {
 		return err
+	}
+	if m.QPType == abi.QPTypeRawPacket {
+		if err := mayCreateRaw(x, pd.Context.Dev); err != nil {
+			return err
+		}
 	}
 	shared, err := sharedQueue(x, m.SRQ)
 	if err != nil {
@@ -108,7 +114,8 @@ func checkPair(m *abi.CreateQPRequest, most *abi.Device) error {
 	c := &m.Cap
 	switch {
 	case m.QPType != abi.QPTypeRC && m.QPType != abi.QPTypeUC && m.QPType != abi.QPTypeUD &&
-		m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle || m.CreateFlags != 0 || m.SourceQPN != 0:
+		m.QPType != abi.QPTypeRawPacket && m.QPType != abi.QPTypeXRCSend || m.XRCD != abi.NoHandle ||
+		m.CreateFlags != 0 || m.SourceQPN != 0:
 		return syscall.EOPNOTSUPP
 	case m.SRQ != abi.NoHandle && c.MaxRecvWR != 0, m.QPType == abi.QPTypeXRCSend &&
 		(c.MaxRecvWR != 0 || m.SRQ != abi.NoHandle):
@@ -132,8 +139,11 @@ func checkPair(m *abi.CreateQPRequest, most *abi.Device) error {
 
 // maxMessage returns the longest message of a port's queue pairs of a type.
 func maxMessage(s *control.Server, kind uint32, dev int) uint32 {
-	if kind == abi.QPTypeUD {
+	switch kind {
+	case abi.QPTypeUD:
 		return s.Devices[dev].MaxDatagram()
+	case abi.QPTypeRawPacket:
+		return s.Devices[dev].MaxFrame()
 	}
 	return qp.MaxMessage
 }
@@ -166,6 +176,11 @@ func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
 	port := q.Port()
 	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // other port numbers are refused later
 		port = q.Context.Dev + int(a.PortNum) - 1
+	}
+	if q.QP.Type == abi.QPTypeRawPacket {
+		if err := hasRaw(q.Session.Server(), port); err != nil {
+			return err
+		}
 	}
 	if err := q.Session.Worker().Numbers.Modify(q.QP, port, mask, a); err != nil {
 		return err
@@ -209,6 +224,9 @@ func (q *QP) queryQP(_ *abi.HandleMessage, r *control.Reply) error {
 
 func (q *QP) destroyQP(*abi.HandleMessage, *control.Reply) error {
 	x, busy := q.Session, false
+	if q.flows > 0 {
+		return fmt.Errorf("control: the queue pair has %d flows (ibv_destroy_flow(3)): %w", q.flows, syscall.EBUSY)
+	}
 	x.Do(func() { busy = x.Worker().Engine.Datagrams.Attached(q.QP) > 0 })
 	if busy {
 		return fmt.Errorf("control: the queue pair is attached to groups (ibv_detach_mcast(3)): %w", syscall.EBUSY)

@@ -32,8 +32,11 @@ func (x *Numbers) Renumber(dev int, a netip.Addr) { x.addrs[dev] = a }
 
 // Modify changes a queue pair of a device. If it returns an error, nothing has changed.
 func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
-	if q.Type == abi.QPTypeUD {
+	switch q.Type {
+	case abi.QPTypeUD:
 		return x.n.e.Datagrams.Modify(q, dev, mask, a)
+	case abi.QPTypeRawPacket:
+		return x.n.e.Raw.Modify(q, dev, mask, a)
 	}
 	if q.Follows(mask, a) {
 		return q.Follow(mask, a)

@@ -17,6 +17,7 @@ import (
 	"urdma/urdmad/core/mpa"
 	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
+	"urdma/urdmad/core/rawpacket"
 	"urdma/urdmad/core/rdmap"
 	"urdma/urdmad/core/reliable"
 	"urdma/urdmad/core/roce"
@@ -57,6 +58,7 @@ type Engine struct {
 	SameHost  *samehost.Stack
 	Datagrams *datagram.Stack
 	RoCE      *roce.Stack
+	Raw       *rawpacket.Stack
 	Streams   *rdmap.Stats // of all RDMAP streams
 	Stats     Stats
 
@@ -111,12 +113,13 @@ type Counts struct {
 	MPA       mpa.Stats
 	Datagrams datagram.Stats
 	RoCE      roce.Stats
+	Raw       rawpacket.Stats
 }
 
 // Counts returns a copy of the counters.
 func (e *Engine) Counts() Counts {
 	return Counts{e.Stats, e.QPs.Stats, *e.Streams, e.SameHost.Stats, e.TRP.Stats, e.MPA.Stats, e.Datagrams.Stats,
-		e.RoCE.Stats}
+		e.RoCE.Stats, e.Raw.Counts()}
 }
 
 // New returns an engine without ports.
@@ -143,6 +146,12 @@ func New(cfg Config) *Engine {
 	e.SameHost.SetDeathTimeout(cmp.Or(cfg.DeathTimeout, reliable.DefaultDeathTimeout))
 	e.Datagrams = datagram.NewStack(e.QPs, trp.Datagrams{})
 	e.RoCE = roce.NewStack(e.QPs, cfg.Log, numbers)
+	e.Raw = rawpacket.NewStack(e.QPs, func(fn func()) {
+		e.Do(fn)
+		if cfg.Wake != nil {
+			cfg.Wake()
+		}
+	})
 	return e
 }
 
@@ -178,6 +187,7 @@ func (e *Engine) AddPort(p port.Port, a netif.Address) int {
 		n.AddOwn(other.If.IP())
 	}
 	datagrams := e.Datagrams.AddPort(n)
+	e.Raw.AddPort(n)
 	e.ports = append(e.ports, &ifPort{Port: e.TRP.AddPort(datagrams), datagrams: datagrams})
 	if ended := n.Lost; e.cfg.AddressLost != nil {
 		n.Lost = func(by wire.MAC) {

@@ -121,7 +121,7 @@ func receiver(object string) string {
 	switch object {
 	case "cm_channel":
 		return "EventChannel"
-	case "context", "channel":
+	case "context", "channel", "flow":
 		return goName(object)
 	}
 	return strings.ToUpper(object)
@@ -174,10 +174,10 @@ func (h *header) fieldType(s cStruct, f field) string {
 var words = map[string]string{}
 
 func init() {
-	for w := range strings.FieldsSeq("ABI AH BE CM CQ CQE DGID DLID FDs GID GUID IB ID IOVA IWARP LID LKey MAC MR MS " +
+	for w := range strings.FieldsSeq("ABI AH BE CM CQ CQE DGID DLID FDs GID GUID IB ID IOVA IP IPv4 IPv6 IWARP LID LKey MAC MR MS " +
 		"MTU MW " +
-		"OFlags OptName PD PID PKey PS PSN QKey QP QPN RDMA RKey RNR RoCE RQ RQE SGE SGID SL SQ SQD SQE SRQ SRQN STag TSO " +
-		"WC WR XRCD") {
+		"OFlags OptName PD PID PKey PS PSN QKey QP QPN RDMA RKey RNR RoCE RQ RQE SGE SGID SL SQ SQD SQE SRQ SRQN STag TCP TSO " +
+		"UDP VLAN WC WR XRCD") {
 		words[strings.ToLower(w)] = w
 	}
 }
