@@ -53,6 +53,8 @@ static void fill_tables(struct urdma_context *c)
 	c->verbs.open_xrcd = urdma_open_xrcd;
 	c->verbs.close_xrcd = urdma_close_xrcd;
 	c->verbs.open_qp = urdma_open_qp;
+	c->verbs.ibv_create_flow = urdma_create_flow;
+	c->verbs.ibv_destroy_flow = urdma_destroy_flow;
 }
 
 static struct urdma_context *make_context(struct urdma_device *d)

@@ -42,6 +42,8 @@ void urdma_qp_discard(struct urdma_qp *qp);
 void urdma_qp_end(struct urdma_qp *qp);
 
 /* qpattr.c: what ibv_modify_qp asks for. */
+/* Returns the length in bytes of the longest message of a type of queue pair at a port. */
+uint64_t urdma_qp_max_message(enum ibv_qp_type type, const struct urdma_abi_device *port);
 /* Updates the library's copy of a queue pair after urdmad has modified it. */
 void urdma_qp_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now);
 int urdma_qp_modification(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask,

@@ -212,7 +212,7 @@ static int check_init(const struct urdma_abi_device *info, const struct ibv_qp_i
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return EINVAL; /* type XRC_RECV needs an XRC domain, which only ibv_create_qp_ex can name */
 	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
-	     attr->qp_type != IBV_QPT_XRC_SEND) ||
+	     attr->qp_type != IBV_QPT_RAW_PACKET && attr->qp_type != IBV_QPT_XRC_SEND) ||
 	    (attr->comp_mask & ~known))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
@@ -287,7 +287,7 @@ struct urdma_qp *urdma_qp_new(struct ibv_context *context, const struct ibv_qp_i
 	qp->datagram = attr->qp_type == IBV_QPT_UD;
 	if (qp->datagram)
 		qp->domain = urdma_domain_of(attr->pd);
-	qp->max_message = qp->datagram ? info->max_datagram : info->max_msg;
+	qp->max_message = urdma_qp_max_message(attr->qp_type, info);
 	qp->max_sge_read = info->max_sge_rd;
 	qp->sq_sig_all = attr->sq_sig_all;
 	return qp;

@@ -1,5 +1,6 @@
 /* qpattr.c - conversion of queue pair attributes and states to and from urdmad's. */
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <string.h>
 
 #include "datapath/warn.h"
@@ -53,14 +54,26 @@ static void from_abi(const struct urdma_abi_query_qp_response *r, struct ibv_qp_
 	memcpy(out->ah_attr.grh.dgid.raw, a->dgid, sizeof(a->dgid));
 }
 
+uint64_t urdma_qp_max_message(enum ibv_qp_type type, const struct urdma_abi_device *port)
+{
+	switch (type) {
+	case IBV_QPT_UD:
+		return port->max_datagram;
+	case IBV_QPT_RAW_PACKET:
+		return port->mtu + ETH_HLEN;
+	default:
+		return port->max_msg;
+	}
+}
+
 void urdma_qp_modified(struct urdma_qp *qp, const struct urdma_abi_query_qp_response *now)
 {
 	struct ibv_qp *ibv = &qp->ex.qp_base;
 
 	urdma_qp_set_state(ibv, (enum ibv_qp_state)now->attr.qp_state);
 	qp->port = urdma_port_info(ibv->context, now->attr.port_num);
-	if (qp->datagram && qp->port)
-		qp->max_message = qp->port->max_datagram;
+	if (qp->port)
+		qp->max_message = urdma_qp_max_message(ibv->qp_type, qp->port);
 }
 
 /* After a reset no request is outstanding: urdmad has discarded posted requests, and unpolled completions

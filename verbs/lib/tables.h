@@ -11,6 +11,8 @@ int urdma_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_xrcd *urdma_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int urdma_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *urdma_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_flow *urdma_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int urdma_destroy_flow(struct ibv_flow *flow);
 int urdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 /* xrc.c: used by srq.c and context.c. */

@@ -21,6 +21,8 @@ bool urdma_operation_of(const struct urdma_operation *op, enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_XRC_RECV)
 		return false; /* XRC_RECV has no send queue */
+	if (type == IBV_QPT_RAW_PACKET)
+		return op->send_op == IBV_QP_EX_WITH_SEND;
 	if (type == IBV_QPT_UC)
 		return !op->writes_local && op->send_op != IBV_QP_EX_WITH_SEND_WITH_INV;
 	return type != IBV_QPT_UD || op->datagram;

@@ -39,6 +39,8 @@ static void fill_device(const struct urdma_context *c, struct ibv_device_attr *a
 	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC |
 			      IBV_DEVICE_SRQ_RESIZE;
+	if (i->raw_packets != URDMA_ABI_RAW_OFF)
+		a->device_cap_flags |= IBV_DEVICE_MANAGED_FLOW_STEERING;
 	a->max_mw = NO_MORE_THAN_INT(i->max_mw);
 	a->max_srq = NO_MORE_THAN_INT(i->max_srq);
 	a->max_srq_wr = NO_MORE_THAN_INT(i->max_srq_wr);
