@@ -28,6 +28,8 @@ type Wire struct {
 	Relay string
 	// Protocol is the ports' protocol; empty: the default.
 	Protocol string
+	// RawPackets is the ports' raw_packets; empty: the default.
+	RawPackets string
 	// Workers is the number of workers of each urdmad; 0: URDMA_WORKERS, or the default.
 	Workers int
 	// Lo: both hosts are one, with two addresses, and lo is the wire.
@@ -214,6 +216,9 @@ func portConfig(w Wire, vdev, address string, settings Config) Config {
 	}
 	if w.Protocol != "" {
 		port["protocol"] = w.Protocol
+	}
+	if w.RawPackets != "" {
+		port["raw_packets"] = w.RawPackets
 	}
 	c := Config{"ports": []any{port}}
 	if n := w.workers(); n > 0 {
