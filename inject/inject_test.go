@@ -27,6 +27,9 @@ func TestParse(t *testing.T) {
 			Delay: time.Second}),
 		"call ibv_post_send errno=ENOMEM": one(Rule{Point: Post, Code: AnyCode, Function: "ibv_post_send", Seed: 1,
 			Count: 1, Errno: syscall.ENOMEM}),
+		"send status=FATAL_ERR bytes=1MiB qp=7e": one(Rule{Point: Send, Code: AnyCode, Seed: 1, Count: 1, Bytes: 1 << 20,
+			QPN: 0x7e, Status: 19}),
+		"hits 3":    {{Verb: Hits, Event: EventNone, Number: 3}},
 		"cm reject": one(Rule{Point: CM, Code: 4, Seed: 1, Count: 1, Answer: Reject}),
 		"cm delay=5ms type=ESTABLISHED": one(Rule{Point: CM, Code: 9, Seed: 1, Count: 1,
 			Delay: 5 * time.Millisecond}),
@@ -38,7 +41,7 @@ func TestParse(t *testing.T) {
 			Rule: Rule{PID: 3}}},
 		"port urdma0 down; wait 200ms\nport urdma0 up\n\nclear 3": {{Verb: Raise, Object: "link", ID: "urdma0", Event: 10},
 			{Verb: Pause, Event: EventNone, Wait: 200 * time.Millisecond}, {Verb: Raise, Object: "link", ID: "urdma0", Event: 9},
-			{Verb: Clear, Event: EventNone, Clear: 3}},
+			{Verb: Clear, Event: EventNone, Number: 3}},
 		"after send opcode=RDMA_WRITE nth=3; device x": {
 			{Verb: After, Event: EventNone, Rule: Rule{Point: Send, Seed: 1, Count: 1, Nth: 3}},
 			{Verb: Raise, Object: "device", ID: "x", Event: 8}},
@@ -76,6 +79,13 @@ func TestParseRefuses(t *testing.T) {
 		"send status=FATAL_ERR nth=0":             "1 to",
 		"send status=FATAL_ERR qp=xyz":            "hexadecimal",
 		"send status=FATAL_ERR x=1":               `"x" is no setting`,
+		"send status=FATAL_ERR bytes=0":           "bytes from 1",
+		"send status=FATAL_ERR bytes=1MB":         "such as 1MiB",
+		"send status=FATAL_ERR bytes=1GiB nth=2":  "expected one of them",
+		"receive status=FATAL_ERR bytes=1GiB":     "bytes belongs to send",
+		"hits":                                    "hits NUMBER",
+		"hits 0":                                  "1 to",
+		"hits 1; clear":                           "alone",
 		"call errno=ENOMEM":                       "which call",
 		"call ibv_reg_mr":                         "does not say what happens",
 		"call ibv_reg_mr errno=ENOTHING":          "errno(3)",
@@ -118,7 +128,7 @@ func TestParseRefuses(t *testing.T) {
 func hits(r Rule, n int) (at []int) {
 	d := NewDraw(r)
 	for i := range n {
-		if d.Next() {
+		if d.Next(1000) {
 			at = append(at, i+1)
 		}
 	}
@@ -135,6 +145,8 @@ func TestDraw(t *testing.T) {
 		{Rule{Nth: 3, Count: 1}, []int{3}},
 		{Rule{Nth: 3, Count: 2}, []int{3, 4}},
 		{Rule{Nth: 4}, []int{4, 5}},
+		{Rule{Bytes: 1999, Count: 1}, []int{2}},
+		{Rule{Bytes: 2000}, []int{3, 4, 5}},
 		{Rule{P: 1}, []int{1, 2, 3, 4, 5}},
 		{Rule{P: 1, Count: 2}, []int{1, 2}},
 	} {

@@ -20,7 +20,7 @@ type Statement struct {
 	Event  int64         // Raise: enum ibv_event_type, or EventNone for a completion event
 	Rule   Rule          // Apply and After; Raise uses only its PID
 	Wait   time.Duration // Pause
-	Clear  uint32        // Clear: the number of a rule; 0: all rules
+	Number uint32        // Clear and Hits: the number of a rule; Clear: 0 stands for all rules
 
 	At     string                  // Errors: a port of the subnet
 	Errors [len(PortErrors)]uint64 // Errors: how much to add to each of PortErrors
@@ -36,6 +36,7 @@ const (
 	After                  // wait with the following statements until the rule hits
 	Pause                  // wait with the following statements for a time
 	Clear                  // remove a rule, or all
+	Hits                   // ask how many events a rule has hit; no other statement may come with it
 	Errors                 // add errors to the counters of a port of the subnet
 )
 
@@ -66,6 +67,9 @@ func Parse(text string) ([]Statement, error) {
 	if len(all) == 0 {
 		return nil, errors.New("no statement")
 	}
+	if len(all) > 1 && slices.ContainsFunc(all, func(s Statement) bool { return s.Verb == Hits }) {
+		return nil, errors.New("hits has an answer, so it comes alone")
+	}
 	return all, nil
 }
 
@@ -87,6 +91,12 @@ func parse(text string) (Statement, error) {
 	case "clear":
 		s.Verb = Clear
 		err = s.clear(rest)
+	case "hits":
+		s.Verb = Hits
+		if len(rest) != 1 {
+			return s, errors.New("expected: hits NUMBER")
+		}
+		err = s.number(verb, rest[0])
 	case "errors":
 		s.Verb = Errors
 		err = s.errors(rest)
@@ -154,8 +164,13 @@ func (s *Statement) clear(words []string) error {
 	if len(words) > 1 {
 		return errors.New("expected: clear [NUMBER]")
 	}
-	n, err := whole("clear", words[0], 1, math.MaxUint32)
-	s.Clear = uint32(n)
+	return s.number("clear", words[0])
+}
+
+// number reads the number of a rule.
+func (s *Statement) number(verb, word string) error {
+	n, err := whole(verb, word, 1, math.MaxUint32)
+	s.Number = uint32(n)
 	return err
 }
 
@@ -188,7 +203,7 @@ func rule(point string, words []string, acts bool) (Rule, error) {
 	r := Rule{Point: points[point], Code: AnyCode, Seed: 1}
 	if r.Point == 0 {
 		return r, fmt.Errorf("%q is no statement, expected one of send, receive, respond, call, event, cm, wire, strict, "+
-			"cq, qp, srq, device, port, errors, after, wait, clear", point)
+			"cq, qp, srq, device, port, errors, after, wait, clear, hits", point)
 	}
 	counted := false
 	for i, w := range words {
@@ -246,6 +261,8 @@ func (r *Rule) set(key, value string) (err error) {
 		r.PID = int(n)
 	case "nth":
 		r.Nth, err = whole(key, value, 1, maxCount)
+	case "bytes":
+		r.Bytes, err = size(key, value)
 	case "count":
 		if value == "all" {
 			return nil
@@ -278,8 +295,8 @@ func (r *Rule) set(key, value string) (err error) {
 	case "type":
 		r.Code, err = number(cmEvents, key, value, "RDMA_CM_EVENT_")
 	default:
-		err = fmt.Errorf("%q is no setting, expected one of qp, pid, nth, count, p, seed, for, opcode, type, status, "+
-			"answer, errno, delay", key)
+		err = fmt.Errorf("%q is no setting, expected one of qp, pid, nth, bytes, count, p, seed, for, opcode, type, "+
+			"status, answer, errno, delay", key)
 	}
 	return err
 }
@@ -319,6 +336,10 @@ func (r *Rule) check(acts bool) error {
 		return fmt.Errorf("a responder does not answer %s so", messages[r.Code])
 	case r.QPN != 0 && (r.Point == Call || r.Point == Post || r.Point == Notify || r.Point == CM):
 		return errors.New("qp belongs to send, receive and respond")
+	case r.Bytes != 0 && r.Point != Send:
+		return errors.New("bytes belongs to send")
+	case r.Bytes != 0 && r.Nth != 0:
+		return errors.New("nth and bytes both say which event is the first, expected one of them")
 	}
 	return nil
 }
@@ -342,6 +363,21 @@ func whole(key, value string, least, most uint64) (uint64, error) {
 		return 0, fmt.Errorf("%s is %q, expected a number of %d to %d", key, value, least, most)
 	}
 	return n, nil
+}
+
+// size reads bytes: 4096, 64KiB, 1MiB, 2GiB.
+func size(key, value string) (uint64, error) {
+	text, scale := value, uint64(1)
+	for suffix, by := range map[string]uint64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if short, ok := strings.CutSuffix(value, suffix); ok {
+			text, scale = short, by
+		}
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 || n > maxCount/scale {
+		return 0, fmt.Errorf("%s is %q, expected a number of bytes from 1 to 1024GiB, such as 1MiB", key, value)
+	}
+	return n * scale, nil
 }
 
 func duration(key, value string, most time.Duration) (time.Duration, error) {

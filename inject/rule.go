@@ -55,6 +55,7 @@ type Rule struct {
 	PID      int    // 0: any
 
 	Nth   uint64        // the first matching event that it hits, from 1
+	Bytes uint64        // at Send: the first one that it hits is that with which all have more bytes; 0: no condition
 	Count uint64        // how many events it hits at most; 0: all
 	P     float64       // probability for each event; 0: 1
 	Seed  uint64        // of the random numbers
@@ -72,17 +73,19 @@ type Rule struct {
 type Draw struct {
 	Rule
 	Seen, Hits uint64 // matching events, and those that it hit
+	bytes      uint64 // of the matching events
 	rand       *rand.Rand
 }
 
 // NewDraw activates a rule.
 func NewDraw(r Rule) *Draw { return &Draw{Rule: r, rand: rand.New(rand.NewPCG(r.Seed, 0))} }
 
-// Next counts one that the rule is for, and says whether it hits.
-func (d *Draw) Next() bool {
+// Next counts one that the rule is for, of so many bytes, and says whether it hits.
+func (d *Draw) Next(bytes uint32) bool {
 	d.Seen++
+	d.bytes += uint64(bytes)
 	chance := d.P == 0 || d.rand.Float64() < d.P
-	if !chance || d.Seen < d.Nth || d.Over() {
+	if !chance || d.Seen < d.Nth || d.Bytes > 0 && d.bytes <= d.Bytes || d.Over() {
 		return false
 	}
 	d.Hits++

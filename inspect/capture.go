@@ -67,9 +67,9 @@ func (s *Source) Mark(text string) error {
 }
 
 // Inject asks urdmad to carry out statements of package inject, and returns the number of the first rule among
-// them, 0 for none. It fails with *Refusal: EPERM, EINVAL, ENOENT, ESRCH, ENODEV, ENOTUNIQ, ENXIO, EDQUOT; urdmad's
-// log has the details.
-func (s *Source) Inject(text string) (number uint32, err error) {
+// them, 0 for none; for "hits NUMBER" how many events the rule has hit. It fails with *Refusal: EPERM, EINVAL, ENOENT,
+// ESRCH, ENODEV, ENOTUNIQ, ENXIO, EDQUOT; urdmad's log has the details.
+func (s *Source) Inject(text string) (answer uint64, err error) {
 	m := abi.InjectRequest{Header: abi.Header{Type: abi.Inject}}
 	if len(text) >= len(m.Text) {
 		return 0, fmt.Errorf("the scenario has %d bytes, expected %d at most", len(text), len(m.Text)-1)
@@ -87,7 +87,10 @@ func (s *Source) Inject(text string) (number uint32, err error) {
 		return 0, fmt.Errorf("urdmad at %s answered with %d bytes, expected %d: urdma and urdmad are of different versions",
 			s.path, len(b), abi.Size[abi.InjectResponse]())
 	}
-	return r.Number, nil
+	if r.Asked != 0 {
+		return r.Hits, nil
+	}
+	return uint64(r.Number), nil
 }
 
 // Gone reports whether urdmad has closed the connection: no more frames will come.

@@ -26,11 +26,12 @@ type injectOptions struct {
 func newInject() *cobra.Command {
 	var o injectOptions
 	cmd := &cobra.Command{
-		Use:   "inject STATEMENT | list | clear [NUMBER]",
+		Use:   "inject STATEMENT | list | hits NUMBER | clear [NUMBER]",
 		Short: "inject errors, to see how a program handles them",
 		Long: "Inject errors on purpose. An event happens at once. A rule applies to all matching events from then " +
 			"on, until it has hit count of them, its time (for=) is over, urdma inject clear removes it, or the " +
-			"process that it names ends.\n\nEvents:\ncq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device " +
+			"process or queue pair that it names ends. urdma inject prints the number of a rule; hits NUMBER prints how " +
+			"many events it has hit.\n\nEvents:\ncq HANDLE [event], qp QPN [EVENT], srq HANDLE [EVENT], device " +
 			"NAME, port NAME down|up|EVENT: EVENT is a name of ibv_get_async_event(3), such as QP_ACCESS_ERR. " +
 			"Without EVENT it is the object's error, which also puts the object, and the queue pairs that use it, " +
 			"into the error state. cq HANDLE event sends a completion event without a completion. Each process has " +
@@ -45,12 +46,13 @@ func newInject() *cobra.Command {
 			"or delays a message; the peer's send completes with REM_ACCESS_ERR, REM_OP_ERR, REM_INV_REQ_ERR, or " +
 			"RNR_RETRY_EXC_ERR when its retries run out.\ncall NAME errno=ERRNO|delay=TIME: a call such as " +
 			"ibv_reg_mr or rdma_connect fails, or is delayed; ibv_post_send, ibv_post_recv and ibv_post_srq_recv " +
-			"fail only with urdma exec --inject.\nevent delay=TIME: a completion event is delayed.\ncm delay=TIME " +
+			"fail only with urdma exec --inject and urdma_inject.h.\nevent delay=TIME: a completion event is delayed.\ncm delay=TIME " +
 			"[type=EVENT]: an event of rdma_cm and later ones on its channel are delayed.\ncm reject: a listener " +
 			"refuses a connection request.\nwire PORT loss=P|duplicate=P|corrupt=P|reorder=P " +
 			"[late=TIME]|delay=TIME|jitter=TIME|rate=BITS|mtu=BYTES|partition: faults of a port's packets " +
 			"(way=in|out|both, peer=ADDRESS, burst=N packets per loss).\n\nEach rule accepts qp=QPN (send, " +
-			"receive, respond), pid=PID, nth=N (the first event to hit), p=PROBABILITY and seed=SEED, count=N|all " +
+			"receive, respond), pid=PID, nth=N (the first event to hit), for send bytes=SIZE (the first is the one with " +
+			"which all have more bytes), p=PROBABILITY and seed=SEED, count=N|all " +
 			"(1; with p all) and for=TIME. The same seed and the same events give the same hits.\n\nScenarios, " +
 			"with -f FILE or semicolons: statements are carried out one after the other. wait TIME delays the " +
 			"following statements; after with a rule without an effect delays them until the rule has " +
@@ -68,7 +70,7 @@ func newInject() *cobra.Command {
 			"  urdma inject list\n  urdma inject clear",
 		Args: func(_ *cobra.Command, args []string) error {
 			if (len(args) == 0) == (o.file == "") {
-				return withStatus(exitUsage, errors.New("what goes wrong? a STATEMENT, list, clear [NUMBER], or -f FILE"))
+				return withStatus(exitUsage, errors.New("what goes wrong? a STATEMENT, list, hits NUMBER, clear [NUMBER], or -f FILE"))
 			}
 			return nil
 		},
@@ -123,14 +125,14 @@ func (o *injectOptions) run(w io.Writer, text string) error {
 		return err
 	}
 	defer source.Close()
-	number, err := source.Inject(text)
+	answer, err := source.Inject(text)
 	if refused := new(inspect.Refusal); errors.As(err, &refused) {
 		if why := refusals[refused.Errno]; why != "" {
 			return fmt.Errorf("%w: %s", err, why)
 		}
 	}
-	if err == nil && number != 0 {
-		_, err = fmt.Fprintln(w, strconv.FormatUint(uint64(number), 10))
+	if err == nil && (answer != 0 || strings.HasPrefix(strings.TrimSpace(text), "hits")) {
+		_, err = fmt.Fprintln(w, strconv.FormatUint(answer, 10))
 	}
 	return err
 }
@@ -145,7 +147,7 @@ var refusals = map[syscall.Errno]string{
 		"that name, or the node several ports",
 	syscall.ENXIO:  "that completion queue has no channel",
 	syscall.EDQUOT: "there are as many rules as may be; urdma inject clear ends them",
-	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject; a loopback port has no wire, but with two workers in " +
+	syscall.EOPNOTSUPP: "posts fail only by urdma exec --inject and urdma_inject.h; a loopback port has no wire, but with two workers in " +
 		"urdma.json programs of this machine exchange packets; a tcp port's is the kernel's (tc-netem(8)); and urdmad has " +
 		"to be as new as urdma",
 }

@@ -123,6 +123,20 @@ func (c *Client) Mark(text string) error {
 	return err
 }
 
+// Inject carries out statements of urdma inject (docs/debugging.md) that concern this client's objects alone, for tests
+// of error handling: no other client is affected, whatever urdmad's user may do. It returns the number of the first
+// rule that they make, 0 for none; for "hits NUMBER" it returns how many events the rule has hit. Rules end by
+// "clear NUMBER" or "clear", and with the client; those for a queue pair (qp=) with the queue pair. Errors: EINVAL, a
+// statement is malformed (urdmad's log says how); ENOENT, no such object or rule; EPERM, the statement concerns ports;
+// EDQUOT, too many rules; EOPNOTSUPP, the urdmad cannot inject, or a post is to fail, which only C programs have.
+func (c *Client) Inject(statements string) (uint64, error) {
+	resp, err := c.session.Inject(context.Background(), abi.InjectOwn, statements)
+	if resp.Asked != 0 {
+		return resp.Hits, err
+	}
+	return uint64(resp.Number), err
+}
+
 // Close ends the session with urdmad and everything made through it: queue pairs, whose peers are told;
 // listeners; and memory of AllocMemory, which must not be accessed afterwards. Calls that wait return
 // ErrClosed.

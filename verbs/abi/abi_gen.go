@@ -100,6 +100,7 @@ const (
 	PitfallNoReceive      = 0x081d
 	WarnStatus            = 86
 	InjectOwn             = 1
+	InjectStart           = 2
 	InjectBytes           = 3072
 	InjectPosts           = 8
 	StrictGarbage         = 0x1
@@ -823,6 +824,8 @@ type InjectRequest struct {
 
 // PostFault is struct urdma_abi_post_fault.
 type PostFault struct {
+	Number uint32
+	Pad    uint32
 	Call   uint32
 	Error  uint32
 	Nth    uint64
@@ -837,7 +840,8 @@ type InjectResponse struct {
 	Number     uint32
 	Strict     uint32
 	StrictSeed uint64
-	Pad        uint32
+	Hits       uint64
+	Asked      uint32
 	Posts      uint32
 	Post       [InjectPosts]PostFault
 }

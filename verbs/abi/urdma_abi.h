@@ -876,7 +876,8 @@ struct urdma_abi_warn {
  * clients; others only clients with their own uid. EPERM: not allowed for this object. ENOENT: no such
  * object. EINVAL: the text is malformed. EDQUOT: too many rules.
  */
-#define URDMA_ABI_INJECT_OWN 1u /* flags: only for this session's client, and removed at its end */
+#define URDMA_ABI_INJECT_OWN 1u   /* flags: only for this session's client, and removed at its end */
+#define URDMA_ABI_INJECT_START 2u /* the same; the client has no objects yet, so that it may become strict */
 #define URDMA_ABI_INJECT_BYTES 3072u
 #define URDMA_ABI_INJECT_POSTS 8u
 
@@ -889,6 +890,8 @@ struct urdma_abi_inject {
 
 /* A rule for posts, which the library itself makes fail, because urdmad sees a post only after the call. */
 struct urdma_abi_post_fault {
+	uint32_t number; /* of the rule */
+	uint32_t pad;
 	uint32_t call;   /* 0: ibv_post_send, 1: ibv_post_recv, 2: ibv_post_srq_recv */
 	uint32_t error;  /* errno value */
 	uint64_t nth;    /* number of the first matching call that fails, from 1 */
@@ -912,10 +915,11 @@ struct urdma_abi_post_fault {
 struct urdma_abi_inject_response {
 	struct urdma_abi_header header;
 	uint32_t number; /* number of the first rule created; 0: none */
-	uint32_t strict; /* URDMA_ABI_STRICT_*; with INJECT_OWN */
+	uint32_t strict; /* URDMA_ABI_STRICT_*; with INJECT_START */
 	uint64_t strict_seed;
-	uint32_t pad;
-	uint32_t posts;  /* number of valid entries in post; with INJECT_OWN */
+	uint64_t hits;   /* of rule number asked; 0 for a rule for posts, which the library counts */
+	uint32_t asked;  /* "hits NUMBER": NUMBER; 0: no such statement */
+	uint32_t posts;  /* number of valid entries in post: the client's rules for posts; with OWN and START */
 	struct urdma_abi_post_fault post[URDMA_ABI_INJECT_POSTS];
 };
 

@@ -85,8 +85,6 @@ static struct urdma_context *make_context(struct urdma_device *d)
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
 	c->on_demand = urdma_odp_supported(c->client);
 	fill_tables(c);
-	if (c->client->posts)
-		urdma_refuse_posts(&c->verbs.context);
 	if (c->client->strict)
 		urdma_strict_polls(&c->verbs.context);
 	if (urdma_warn_wanted)

@@ -66,19 +66,28 @@ func (s *Session) inject(ctx context.Context) error {
 	if text == "" {
 		return nil
 	}
-	req, resp := abi.InjectRequest{Flags: abi.InjectOwn}, abi.InjectResponse{}
+	_, err := s.Inject(ctx, abi.InjectStart, text)
+	return err
+}
+
+// Inject sends urdmad statements of urdma inject that concern this session; flags are abi.Inject*.
+func (s *Session) Inject(ctx context.Context, flags uint32, text string) (resp abi.InjectResponse, err error) {
+	req := abi.InjectRequest{Flags: flags}
 	if len(text) >= len(req.Text) {
-		return fmt.Errorf("verbs: the errors to inject and strict's behaviours have %d bytes, expected %d at most: %w",
+		return resp, fmt.Errorf("verbs: the errors to inject and strict's behaviours have %d bytes, expected %d at most: %w",
 			len(text), len(req.Text)-1, unix.EINVAL)
 	}
 	copy(req.Text[:], text)
 	if _, err := Call(ctx, s, abi.Inject, &req, &resp, -1, 0); err != nil {
-		return fmt.Errorf("verbs: urdmad refuses to inject %q: %w", text, err)
+		return resp, fmt.Errorf("verbs: urdmad refuses to inject %q: %w", text, err)
 	}
-	if resp.Posts > 0 {
-		return fmt.Errorf("verbs: URDMA_INJECT has rules for posts, which only liburdma.so refuses: %w", unix.EOPNOTSUPP)
+	for _, p := range resp.Post[:min(resp.Posts, abi.InjectPosts)] {
+		req, cleared := abi.InjectRequest{Flags: abi.InjectOwn}, abi.InjectResponse{}
+		copy(req.Text[:], fmt.Sprintf("clear %d", p.Number))
+		_, _ = Call(ctx, s, abi.Inject, &req, &cleared, -1, 0) // fails only with the session
+		err = fmt.Errorf("verbs: injecting %q: only liburdma.so refuses posts: %w", text, unix.EOPNOTSUPP)
 	}
-	return nil
+	return resp, err
 }
 
 // ownMemory opens /proc/self/mem, through which urdmad reaches this process's memory. Without it (-1) only

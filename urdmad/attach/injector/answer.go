@@ -22,6 +22,7 @@ type passing struct {
 	point inject.Point
 	qpn   uint32
 	code  int64
+	bytes uint32
 	call  abi.Type
 }
 
@@ -39,7 +40,7 @@ func (i *rule) isFor(p *passing) bool {
 // or nil.
 func (c *client) next(p *passing, which func(*inject.Rule) bool) (first *inject.Rule) {
 	for _, i := range c.at[p.point] {
-		if i.over || !i.isFor(p) || which != nil && !which(&i.Rule) || !i.Next() {
+		if i.over || !i.isFor(p) || which != nil && !which(&i.Rule) || !i.Next(p.bytes) {
 			continue
 		}
 		w := c.w
@@ -73,7 +74,7 @@ func (c *client) status(p *passing) uint32 {
 
 // Posted implements qp.Interceptor.
 func (c *client) Posted(q *qp.QP, i, opcode uint32) {
-	fail(q, i, c.status(&passing{point: inject.Send, qpn: q.QPN, code: int64(opcode)}))
+	fail(q, i, c.status(&passing{point: inject.Send, qpn: q.QPN, code: int64(opcode), bytes: q.SQ.At(i).Length}))
 	c.checkFit(q, i)
 }
 

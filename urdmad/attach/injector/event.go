@@ -131,7 +131,7 @@ func (s *script) raiseDevice(w *worker, one *inject.Statement) error {
 	switch {
 	case dev < 0:
 		return fmt.Errorf("no %s %q: %w", one.Object, one.ID, syscall.ENODEV)
-	case one.Object != "device" && (!s.by.Admin || s.own != nil):
+	case one.Object == "link" && s.own != nil, one.Object != "device" && s.own == nil && !s.by.Admin:
 		return fmt.Errorf("a port is its administrator's to break: %w", syscall.EPERM)
 	case one.Object == "link":
 		return s.cutLink(w, dev, one.Event == abi.EventPortErr)

@@ -105,6 +105,7 @@ func (n *Injector) gone(x *control.Session, v any) {
 	case *qp.QP:
 		c.freedQPN = v.QPN
 		delete(c.writes, v)
+		c.w.endThoseOf(v.QPN)
 	case *qp.CQ:
 		c.forgetQueue(v)
 	case *mem.Region:

@@ -127,6 +127,7 @@ func TestInjectOwners(t *testing.T) {
 		{name: "queue pair", text: rule + " qp=7f", admin: syscall.ENOENT, user: syscall.ENOENT},
 		{name: "port", text: "port urdma0 GID_CHANGE", user: syscall.EPERM},
 		{name: "link", text: "port urdma0 down", user: syscall.EPERM},
+		{name: "own port", own: true, text: "port urdma0 GID_CHANGE"},
 		{name: "own link", own: true, text: "port urdma0 down", admin: syscall.EPERM, user: syscall.EPERM},
 		{name: "wire", text: "wire urdma0 loss=1%", admin: syscall.EOPNOTSUPP, user: syscall.EPERM},
 		{name: "own wire", own: true, text: "wire urdma0 loss=1%", admin: syscall.EPERM, user: syscall.EPERM},
@@ -207,6 +208,106 @@ func TestInjectEnds(t *testing.T) {
 	b := newBreakable()
 	if err := b.says(b.mine, false, "clear 1"); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("the end of no rule: %v", err)
+	}
+}
+
+// hitsOf returns how often a rule has hit, as a client is told.
+func (b *breakable) hitsOf(c *client, own bool, number uint32) (uint64, error) {
+	s := b.n.script(c.x.Owner.Identity(), c, []inject.Statement{{Verb: inject.Hits, Number: number}})
+	if !own {
+		s.own = nil
+	}
+	err := s.begin()
+	return s.hits, err
+}
+
+// TestInjectHits: a client's own rule can be asked for its hits, and counts as a rule, until the client clears it;
+// then nothing can. Other clients get no answer, other users none about any rule.
+func TestInjectHits(t *testing.T) {
+	b := newBreakable()
+	if err := b.says(b.mine, true, "send status=FATAL_ERR nth=2"); err != nil {
+		t.Fatal(err)
+	}
+	other := b.comes(os.Getuid(), 101)
+	other.x.Owner.Admin = true
+	for sent, want := range []uint64{0, 0, 1, 1} {
+		if got, err := b.hitsOf(b.mine, true, 1); err != nil || got != want {
+			t.Errorf("after %d sends: %d hits, %v, expected %d", sent, got, err, want)
+		}
+		b.sends(b.mine, 1)
+	}
+	if len(b.rules) != 1 || b.mine.qp.Interceptor != nil {
+		t.Errorf("%d rules, and an Interceptor: %v", len(b.rules), b.mine.qp.Interceptor)
+	}
+	for _, c := range []struct {
+		name   string
+		client *client
+		own    bool
+		want   error
+	}{
+		{"an admin", other, false, nil},
+		{"another client", other, true, syscall.ENOENT},
+		{"another user", b.theirs, false, syscall.ENOENT},
+	} {
+		if _, err := b.hitsOf(c.client, c.own, 1); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, expected %v", c.name, err, c.want)
+		}
+	}
+	if err := b.says(other, true, "clear 1"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("another client clears it: %v", err)
+	}
+	if err := b.says(b.mine, true, "clear 1"); err != nil || len(b.rules) != 0 {
+		t.Errorf("cleared: %v, %d rules", err, len(b.rules))
+	}
+	if err := b.says(b.mine, true, "clear 1"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("cleared again: %v", err)
+	}
+}
+
+// TestInjectPairEnds: a rule for a queue pair ends with it, so that the next one with its number is spared.
+func TestInjectPairEnds(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		b := newBreakable()
+		b.mine.x.Owner.Admin = true
+		q := &qp.QP{}
+		q.QPN = 0x7e
+		sends := inject.Rule{Point: inject.Send, Code: inject.AnyCode, QPN: 0x7e, Status: 19}
+		s := b.n.script(b.mine.x.Owner.Identity(), nil, nil)
+		i := &rule{Draw: inject.NewDraw(sends), number: 1, by: s.by, own: own}
+		if own {
+			i.client = b.mine
+		}
+		b.make(i)
+		if got := fmt.Sprint(b.sends(b.mine, 1)); got != "[19]" {
+			t.Errorf("own %v: %s", own, got)
+		}
+		b.n.gone(b.mine.x, q)
+		if got := b.sends(b.mine, 1); got != nil {
+			t.Errorf("own %v, for the next queue pair: %v", own, got)
+		}
+		if got, err := b.hitsOf(b.mine, own, 1); err != nil || got != 1 {
+			t.Errorf("own %v: %d hits, %v", own, got, err)
+		}
+	}
+}
+
+// TestInjectPosts: a client gets the list of its rules for posts, of which there are only so many.
+func TestInjectPosts(t *testing.T) {
+	b := newBreakable()
+	for n := range abi.InjectPosts {
+		if err := b.says(b.mine, true, "call ibv_post_recv errno=ENOMEM nth=2"); err != nil {
+			t.Fatalf("rule %d: %v", n+1, err)
+		}
+	}
+	if err := b.says(b.mine, true, "call ibv_post_recv errno=ENOMEM"); !errors.Is(err, syscall.EDQUOT) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := b.says(b.mine, true, "clear 1"); err != nil {
+		t.Fatal(err)
+	}
+	posts := b.mine.posts()
+	if len(posts) != abi.InjectPosts-1 || posts[0] != (abi.PostFault{Number: 2, Call: 1, Error: 12, Nth: 2, Count: 1, Seed: 1}) {
+		t.Errorf("%d: %+v", len(posts), posts)
 	}
 }
 

@@ -64,6 +64,14 @@ func (i *rule) concerns(c *client) bool {
 	return i.by.Sees(&c.x.Owner)
 }
 
+// hits returns the number of events that the rule has hit.
+func (i *rule) hits() uint64 {
+	if i.stage != nil {
+		return i.stage.Hits
+	}
+	return i.Hits
+}
+
 // client has the rules that concern one client, so that rules for other clients cost it nothing.
 // It belongs to the worker's thread, except where noted.
 type client struct {
@@ -92,17 +100,24 @@ func (w *worker) add(c *client) {
 	}
 }
 
-// remove ends the rules that end with a client: its own, and those for its process.
+// remove ends the rules that end with a client: its own, and those for its process and its queue pairs.
 func (w *worker) remove(c *client) {
 	c.gone = true
 	w.clients = slices.DeleteFunc(w.clients, func(d *client) bool { return d == c })
 	delete(w.of, c.qp)
 	w.n.clients.Delete(c.x)
 	last := !slices.ContainsFunc(w.clients, func(d *client) bool { return d.x.Owner.PID == c.x.Owner.PID })
-	w.end(func(i *rule) bool { return i.own && i.client == c || last && i.PID != 0 && i.PID == c.x.Owner.PID },
-		"the process has ended")
+	w.end(func(i *rule) bool {
+		return i.own && i.client == c || last && i.PID != 0 && i.PID == c.x.Owner.PID || w.isOf(c, i.QPN)
+	}, "the process has ended")
 	c.forgetAll()
 	c.qp.Interceptor = nil
+}
+
+// isOf reports whether a queue pair, which may be 0, belongs to a client.
+func (w *worker) isOf(c *client, qpn uint32) bool {
+	q := w.Engine.QPs.Pair(qpn)
+	return q != nil && q.Client == c.qp
 }
 
 // add adds a rule if it concerns the client.
@@ -188,7 +203,22 @@ func (w *worker) ends(i *rule, why string) {
 	log.Info("inject: ends", "number", i.number, "statement", i.text, "seen", i.Seen, "hits", i.Hits, "why", why)
 }
 
-// endOne ends a rule, unless it has ended already.
+// endOne ends a rule, unless it has ended already. A client may ask for the hits of its own rule (inject.Hits), so
+// that one only stops: it counts as a rule until the client clears it or ends.
 func (w *worker) endOne(i *rule, why string) {
+	if i.own && i.client != nil {
+		i.over = true
+		i.client.dropEnded()
+		return
+	}
 	w.end(func(j *rule) bool { return j == i }, why)
+}
+
+// endThoseOf ends the rules for a queue pair that is destroyed, because another one may get its number.
+func (w *worker) endThoseOf(qpn uint32) {
+	for _, i := range slices.Clone(w.rules) {
+		if i.QPN == qpn {
+			w.endOne(i, "its queue pair was destroyed")
+		}
+	}
 }

@@ -28,8 +28,10 @@ type script struct {
 	own    *client        // the only client affected; nil: all clients that by may see
 	number uint32         // number of the next rule
 	left   []inject.Statement
-	first  uint32 // its first rule
-	posts  []abi.PostFault
+	start  bool         // the only client affected has no objects yet
+	first  uint32       // its first rule
+	asked  uint32       // the rule of which the statement hits asks; 0: none
+	hits   uint64       // of that rule
 	strict *inject.Rule // rule of urdma exec --strict; nil: none
 }
 
@@ -102,28 +104,31 @@ func (n *Injector) answer(x *control.Session, m *abi.InjectRequest, r *control.R
 	text, _, _ := bytes.Cut(m.Text[:], []byte{0})
 	statements, err := inject.Parse(string(text))
 	var own *client
-	if m.Flags&abi.InjectOwn != 0 {
+	if m.Flags&(abi.InjectOwn|abi.InjectStart) != 0 {
 		own = n.client(x)
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("inject: %w: %w", err, syscall.EINVAL)
-	case m.Flags&^abi.InjectOwn != 0, m.Flags != 0 && own == nil:
+	case m.Flags&^(abi.InjectOwn|abi.InjectStart) != 0, m.Flags != 0 && own == nil:
 		return fmt.Errorf("INJECT with flags %#x: %w", m.Flags, syscall.EINVAL)
 	}
 	s := n.script(x.Owner.Identity(), own, statements)
+	s.start = m.Flags&abi.InjectStart != 0
 	if err := s.lookAtSubnet(); err != nil {
 		return err
 	}
 	if err := s.begin(); err != nil {
 		return err
 	}
-	resp := abi.InjectResponse{Number: s.first}
+	resp := abi.InjectResponse{Number: s.first, Asked: s.asked, Hits: s.hits}
 	if r := s.strict; r != nil {
 		own.limits = r.Strict
 		resp.Strict, resp.StrictSeed = r.Strict.Behaviours, r.Seed
 	}
-	resp.Posts = uint32(copy(resp.Post[:], s.posts))
+	if own != nil {
+		own.w.Do(func() { resp.Posts = uint32(copy(resp.Post[:], own.posts())) })
+	}
 	*r = control.Respond(&resp)
 	return nil
 }
@@ -182,7 +187,9 @@ func (s *script) run() error {
 		case inject.Raise:
 			err = s.raise(one)
 		case inject.Clear:
-			err = s.clear(one.Clear)
+			err = s.clear(one.Number)
+		case inject.Hits:
+			err = s.count(one.Number)
 		case inject.Apply:
 			err = s.apply(one)
 		case inject.Pause, inject.After:
@@ -235,14 +242,13 @@ func (s *script) begins(one *inject.Statement) {
 // apply activates a rule.
 func (s *script) apply(one *inject.Statement) error {
 	switch r := &one.Rule; {
-	case r.Point == inject.Strictly && s.own == nil:
+	case r.Point == inject.Strictly && !s.start:
 		return fmt.Errorf("a process is strict from its start on (urdma exec --strict, URDMA_STRICT): %w", syscall.EOPNOTSUPP)
 	case r.Point == inject.Strictly:
 		s.strict = r
-	case r.Point == inject.Post:
-		if err := s.refusePosts(r); err != nil {
-			return err
-		}
+	case r.Point == inject.Post && s.own == nil:
+		return fmt.Errorf("posts are refused by the library, which their own program tells "+
+			"(urdma exec --inject, URDMA_INJECT, urdma_inject.h): %w", syscall.EOPNOTSUPP)
 	}
 	if err := s.each(func(w *worker) error { return s.make(w, one.Text, one.Rule, nil) }); err != nil {
 		return err
@@ -251,18 +257,13 @@ func (s *script) apply(one *inject.Statement) error {
 	return nil
 }
 
-// refusePosts passes a rule to the client library, because only the library can refuse a post.
-func (s *script) refusePosts(r *inject.Rule) error {
-	if s.own == nil {
-		return fmt.Errorf("posts are refused by the library, which is told at the program's start "+
-			"(urdma exec --inject, URDMA_INJECT): %w", syscall.EOPNOTSUPP)
+// posts returns the client's rules for posts. Its library applies them, because only the library can refuse a post.
+func (c *client) posts() (all []abi.PostFault) {
+	for _, i := range c.at[inject.Post] {
+		all = append(all, abi.PostFault{Number: i.number, Call: uint32(inject.PostNumber(i.Function)),
+			Error: uint32(i.Errno), Nth: max(i.Nth, 1), Count: i.Count, Chance: uint64(i.P * (1 << 32)), Seed: i.Seed})
 	}
-	if len(s.posts) == abi.InjectPosts {
-		return fmt.Errorf("more than %d rules for posts: %w", abi.InjectPosts, syscall.EDQUOT)
-	}
-	s.posts = append(s.posts, abi.PostFault{Call: uint32(inject.PostNumber(r.Function)), Error: uint32(r.Errno),
-		Nth: max(r.Nth, 1), Count: r.Count, Chance: uint64(r.P * (1 << 32)), Seed: r.Seed})
-	return nil
+	return all
 }
 
 // room returns an error if no further rule may be made.
@@ -288,6 +289,9 @@ func (s *script) make(w *worker, text string, r inject.Rule, until *wait) error 
 	}
 	if err := errors.Join(s.room(w), s.mayName(w, &r)); err != nil {
 		return err
+	}
+	if r.Point == inject.Post && len(s.own.at[inject.Post]) == abi.InjectPosts {
+		return fmt.Errorf("more than %d rules for posts: %w", abi.InjectPosts, syscall.EDQUOT)
 	}
 	i := &rule{Draw: inject.NewDraw(r), number: s.number, text: text, by: s.by, own: s.own != nil, client: s.own,
 		waits: until, since: e.Now()}
@@ -353,15 +357,34 @@ func (s *script) pair(w *worker, n uint32) (*qp.QP, error) {
 func (s *script) clear(number uint32) error {
 	found := false
 	err := s.each(func(w *worker) error {
-		found = w.end(func(i *rule) bool {
-			return (number == 0 || i.number == number) && s.by.Sees(i.by) && (s.own == nil || i.own && i.client == s.own)
-		}, "cleared") || found
+		found = w.end(func(i *rule) bool { return (number == 0 || i.number == number) && s.mayAsk(i) }, "cleared") || found
 		return nil
 	})
 	if err == nil && number != 0 && !found {
 		return fmt.Errorf("no rule %d that is yours: %w", number, syscall.ENOENT)
 	}
 	return err
+}
+
+// mayAsk reports whether the script's owner may ask for the hits of a rule and end it.
+func (s *script) mayAsk(i *rule) bool {
+	if s.own != nil {
+		return i.client == s.own
+	}
+	return s.by.Sees(i.by)
+}
+
+// count finds out how many events a rule has hit at all workers.
+func (s *script) count(number uint32) error {
+	return s.each(func(w *worker) error {
+		for _, i := range slices.Concat(w.rules, w.ended) {
+			if i.number == number && s.mayAsk(i) {
+				s.asked, s.hits = number, s.hits+i.hits()
+				return nil
+			}
+		}
+		return fmt.Errorf("no rule %d that is yours: %w", number, syscall.ENOENT)
+	})
 }
 
 // end ends the script's rules with numbers from first up to, not including, next, and reports whether there

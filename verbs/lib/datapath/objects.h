@@ -214,8 +214,14 @@ int urdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 int urdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int urdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
-/* refuse.c: makes posts on a context fail as URDMA_INJECT says. */
-void urdma_refuse_posts(struct ibv_context *context);
+/* refuse.c: returns the errno value with which a call must fail (struct urdma_abi_post_fault has the calls' numbers),
+ * or 0. */
+int urdma_refuse_post(struct urdma_client *client, uint32_t call);
+
+static inline int urdma_refused(struct urdma_client *client, uint32_t call)
+{
+	return __atomic_load_n(&client->num_posts, __ATOMIC_RELAXED) ? urdma_refuse_post(client, call) : 0;
+}
 
 /* strict.c: makes polls on a context behave as URDMA_STRICT says. */
 void urdma_strict_polls(struct ibv_context *context);

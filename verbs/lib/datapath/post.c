@@ -145,6 +145,8 @@ int urdma_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 	uint32_t before;
 	bool news;
 
+	if (!status)
+		status = urdma_refused(qp->client, 0);
 	if (status) {
 		*bad_wr = wr;
 		return status;
@@ -190,6 +192,8 @@ int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 	int status = ibv->srq || !ibv->recv_cq ? EINVAL : urdma_qp_may_recv(qp);
 	bool news;
 
+	if (!status)
+		status = urdma_refused(qp->client, 1);
 	if (status) {
 		*bad_wr = wr;
 		return status;
@@ -204,11 +208,12 @@ int urdma_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 int urdma_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct urdma_srq *srq = urdma_srq_of(ibv);
+	int status = urdma_client_alive(srq->client) ? urdma_refused(srq->client, 2) : EIO;
 	bool news;
 
-	if (!urdma_client_alive(srq->client)) {
+	if (status) {
 		*bad_wr = wr;
-		return EIO;
+		return status;
 	}
 	return post_recvs(&srq->queue, wr, bad_wr, &news);
 }

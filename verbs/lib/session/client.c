@@ -38,6 +38,7 @@ static void after_fork_parent(void)
 static void init_locks(struct urdma_client *client)
 {
 	pthread_mutex_init(&client->call, NULL);
+	pthread_mutex_init(&client->posts_lock, NULL);
 	pthread_mutex_init(&client->devices_lock, NULL);
 	pthread_mutex_init(&client->file_lock, NULL);
 	pthread_mutex_init(&client->rings_lock, NULL);
@@ -200,7 +201,6 @@ static void discard(struct urdma_client *client)
 		munmap(client->bells, client->workers * sizeof(*client->bells));
 	free(client->info);
 	free(client->pairs);
-	free(client->posts);
 	munmap(client->state, sizeof(*client->state));
 	free(client);
 }
@@ -280,7 +280,7 @@ static int ask(struct urdma_client **asked)
 	if (!status)
 		status = greet(client);
 	if (!status)
-		status = urdma_inject(client);
+		status = urdma_inject_start(client);
 	if (!status)
 		status = read_devices(client);
 	if (!status) {

@@ -33,10 +33,10 @@ struct urdma_pair {
 	struct urdma_qp *qp; /* NULL: the entry is free */
 };
 
-/* A rule of URDMA_INJECT for posts. */
+/* A rule of urdma inject for posts, which the library applies, because urdmad sees a post only after the call. */
 struct urdma_post_rule {
 	struct urdma_abi_post_fault fault;
-	uint64_t seen, hits; /* atomic */
+	uint64_t seen, hits;
 };
 
 struct urdma_client {
@@ -71,8 +71,9 @@ struct urdma_client {
 	pthread_mutex_t rings_lock; /* guards the mapped rings (rings.h) */
 	struct urdma_rings *rings;
 
-	struct urdma_post_rule *posts; /* num_posts entries; NULL: none */
-	uint32_t num_posts;
+	pthread_mutex_t posts_lock; /* guards posts and num_posts; taken before call */
+	struct urdma_post_rule posts[URDMA_ABI_INJECT_POSTS];
+	uint32_t num_posts; /* atomic, for a look without the lock */
 	uint32_t strict; /* URDMA_ABI_STRICT_* from URDMA_STRICT; constant once there are objects */
 	uint64_t strict_seed;
 
@@ -129,7 +130,7 @@ static inline struct urdma_qp *urdma_pairs_find(const struct urdma_client *clien
 int urdma_locate(int fd);
 
 /* inject.c: sends urdmad the values of URDMA_INJECT and URDMA_STRICT. Returns 0 or an errno value. */
-int urdma_inject(struct urdma_client *client);
+int urdma_inject_start(struct urdma_client *client);
 
 /* transport.c: as what URDMA_PROFILE and URDMA_TRANSPORT request that this process's devices are shown. */
 struct urdma_abi_shown urdma_shown_wish(void);

@@ -118,6 +118,10 @@ int urdma_call_fds(struct urdma_client *client, enum urdma_abi_type type, void *
 		   size_t request_length, void *response, size_t response_length, int send_fd,
 		   int *fds, int want);
 
+/* inject.c: carries out statements of urdma inject for this client's objects. *said: the number of their first rule, 0
+ * for none; for "hits" the number of hits. */
+int urdma_inject_own(struct urdma_client *client, const char *text, int64_t *said);
+
 /* urdma_call for requests of type struct urdma_abi_handle whose response is a bare header. */
 int urdma_call_handle(struct urdma_client *client, enum urdma_abi_type type, uint32_t handle);
 

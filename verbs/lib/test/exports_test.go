@@ -54,7 +54,7 @@ func TestEveryPublicFunctionIsOurs(t *testing.T) {
 }
 
 // TestNothingElseIsExported: the library exports only verbs, rdma_cm, rsockets, symbols for drivers,
-// urdma_mark, urdma_alloc and related functions, and the calls that pages/ and interpose/ define.
+// urdma_mark, urdma_inject, urdma_alloc and related functions, and the calls that pages/ and interpose/ define.
 func TestNothingElseIsExported(t *testing.T) {
 	out, err := exec.Command("nm", "-D", "--defined-only", "--with-symbol-versions", preload(t)).Output()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestNothingElseIsExported(t *testing.T) {
 	}
 	allowed := regexp.MustCompile(`^(_?ibv_\w+|rdma_\w+|r[a-z]+|mult_to_ibv_rate|mbps_to_ibv_rate|` +
 		`madvise|pthread_attr_setstack|` +
-		`clone|_Fork|fork|vfork|ioctl|urdma_mark|urdma_alloc|urdma_free|urdma_malloc(_\w+)?|` +
+		`clone|_Fork|fork|vfork|ioctl|urdma_mark|urdma_inject|urdma_alloc|urdma_free|urdma_malloc(_\w+)?|` +
 		`dlopen|(f?open|openat|scandir|(__)?[fl]?x?stat(at)?|__fxstatat)(64)?|__open(at)?(64)?_2|statx|` +
 		`opendir|chdir|faccessat|e?(uid)?access|readlink(at)?|` +
 		`(__)?realpath(_chk)?|canonicalize_file_name|l?(get|list)xattr|(get|free)ifaddrs|` +
