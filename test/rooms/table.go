@@ -179,6 +179,7 @@ var rules = ruleBook{
 
 		// Measuring, testing, showing.
 		"bench":                {"bench/report", "bench/results", "bench/suite"},
+		"examples/faults/go":   {},
 		"examples/go/ping":     {"verbs"},
 		"examples/go/srq":      {"verbs"},
 		"examples/go/ud":       {"verbs"},
