@@ -222,9 +222,16 @@ static struct ibv_mr *make(struct ibv_pd *pd, void *addr, size_t length, uint64_
 URDMA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 					     unsigned int access)
 {
-	struct ibv_mr *mr = make(pd, addr, length, iova, access, NULL);
-	const struct urdma_mr *m = (const struct urdma_mr *)mr;
+	struct ibv_mr *mr;
+	const struct urdma_mr *m;
 
+	/* The kernel finds no page to pin for an empty region at the start of one; inside a page it pins that one. */
+	if (!length && !((uintptr_t)addr % (uintptr_t)sysconf(_SC_PAGESIZE))) {
+		errno = urdma_wrong(EINVAL, "ibv_reg_mr: length is 0, and addr %p is at the start of a page", addr);
+		return NULL;
+	}
+	mr = make(pd, addr, length, iova, access, NULL);
+	m = (const struct urdma_mr *)mr;
 	if (mr && urdma_warn_wanted)
 		urdma_warn_registers(mr, m->region.shared.inode ? m->region.why : NULL);
 	return mr;

@@ -141,11 +141,11 @@ void case_empty_region(void)
 	struct end a, b;
 
 	pair_up(&a, &b, IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	CHECK((mr = ibv_reg_mr(pd, NULL, 0, 0)));
-	CHECK_RETURNS(ibv_dereg_mr(mr), 0);
-	CHECK((mr = ibv_reg_mr(pd, b.memory, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) && mr->length == 0);
-	wr = write_to(&a, mr->rkey, (uintptr_t)b.memory, 1, &sge);
-	sge = (struct ibv_sge){ (uintptr_t)b.memory, 0, mr->lkey };
+	CHECK(!ibv_reg_mr(pd, NULL, 0, 0) && errno == EINVAL);
+	CHECK(!ibv_reg_mr(pd, b.memory, 0, 0) && errno == EINVAL); /* at the start of a page */
+	CHECK((mr = ibv_reg_mr(pd, b.memory + 8, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) && mr->length == 0);
+	wr = write_to(&a, mr->rkey, (uintptr_t)b.memory + 8, 1, &sge);
+	sge = (struct ibv_sge){ (uintptr_t)b.memory + 8, 0, mr->lkey };
 	CHECK_RETURNS(post(&a, &wr), 0);
 	completion(&a, IBV_WC_SUCCESS);
 	write_and_expect(&a, mr, b.memory, IBV_WC_REM_ACCESS_ERR);
