@@ -37,8 +37,7 @@ var (
 	ErrNoChannel = errors.New("verbs: the completion queue has no completion channel")
 	// ErrDisconnected: the connection has ended.
 	ErrDisconnected = cmid.ErrDisconnected
-	// ErrNoWay: the peer, or the gateway to it, was not found. The error also wraps EHOSTUNREACH, or
-	// ETIMEDOUT if the time limit came before that was certain.
+	// ErrNoWay: the peer, or the gateway to it, was not found. The error also wraps ETIMEDOUT.
 	ErrNoWay = cmid.ErrNoWay
 	// ErrSharedQueue: Conn's own Send, Write, Read and Recv need completion queues that nothing else polls.
 	ErrSharedQueue = errors.New("verbs: the connection's completion queues are not its own; post and poll instead")

@@ -252,7 +252,7 @@ func (m *Manager) addrResolved(id *ID, l Link, ok bool) {
 	}
 	m.net.Set(id.timer, clock.Never)
 	if !ok {
-		m.addrError(id, syscall.EHOSTUNREACH)
+		m.addrError(id, syscall.ETIMEDOUT) // as the kernel says it, before or after the caller's time limit
 		return
 	}
 	id.terms.Link, id.state = l, resolved

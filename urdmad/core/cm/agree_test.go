@@ -63,7 +63,7 @@ func (a *attempt) waits() bool {
 func (e *end) checkErrors(token string) {
 	allowed := map[cm.EventKind][]syscall.Errno{
 		cm.EventAddrResolved: {0}, cm.EventRouteResolved: {0}, cm.EventEstablished: {0},
-		cm.EventAddrError: {syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, cm.EventRejected: {syscall.ECONNREFUSED},
+		cm.EventAddrError: {syscall.ETIMEDOUT}, cm.EventRejected: {syscall.ECONNREFUSED},
 		cm.EventUnreachable: {syscall.ETIMEDOUT}, cm.EventConnectError: {syscall.ECONNRESET, syscall.EINVAL},
 		cm.EventDisconnected: {0, syscall.ETIMEDOUT}, cm.EventTimewaitExit: {0},
 	}
