@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
@@ -155,7 +156,7 @@ func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *control.Reply) (err error) {
 		return fmt.Errorf("control: the Q_Key %#x has the highest bit, which is for management datagrams, and the client has no CAP_NET_RAW: %w", m.Attr.QKey, syscall.EPERM)
 	}
 	if err = qp.CheckReads(m.Mask, &m.Attr, x.Limits().MaxRdAtom); err == nil {
-		x.Do(func() { err = q.modify(m.Mask, &m.Attr) })
+		err = q.reachAndModify(m.Mask, &m.Attr)
 	}
 	if errors.Is(err, qp.ErrTransition) || errors.Is(err, qp.ErrAttribute) {
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
@@ -166,17 +167,53 @@ func (q *QP) modifyQP(m *abi.ModifyQPRequest, r *control.Reply) (err error) {
 	return q.queryQP(nil, r)
 }
 
+// reachTime is the longest time for which a queue pair's peer is looked for: more than a neighbour table takes.
+const reachTime = 2 * time.Second
+
+// reachAndModify modifies a queue pair if its peer can be reached; else ETIMEDOUT, as for a RoCE adapter.
+func (q *QP) reachAndModify(mask uint32, a *abi.QPAttr) (err error) {
+	x, found, modified := q.Session, make(chan bool, 1), false
+	x.Do(func() {
+		x.Worker().Numbers.Reach(q.QP, q.portOf(mask, a), mask, a, func(ok bool) { found <- ok })
+		if len(found) > 0 { // known at once
+			err, modified = q.modifyReached(<-found, mask, a), true
+		}
+	})
+	if modified {
+		return err
+	}
+	err = syscall.ETIMEDOUT
+	select {
+	case ok := <-found:
+		x.Do(func() { err = q.modifyReached(ok, mask, a) })
+	case <-time.After(reachTime): // the worker or the client has ended
+	}
+	return err
+}
+
+// modifyReached modifies a queue pair whose peer was looked for; on the engine's thread.
+func (q *QP) modifyReached(found bool, mask uint32, a *abi.QPAttr) error {
+	if !found {
+		return fmt.Errorf("no neighbour has answered for the peer's address: %w", syscall.ETIMEDOUT)
+	}
+	return q.modify(mask, a)
+}
+
 // Port returns the port that the queue pair uses: the first of its device, unless ibv_modify_qp
 // has set another; on the engine's thread.
 func (q *QP) Port() int { return q.Context.Dev + max(int(q.QP.Attr.PortNum), 1) - 1 }
 
-// modify modifies a queue pair within the limits of the port that the attributes name; on the
-// engine's thread.
-func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
-	port := q.Port()
+// portOf returns the port that the attributes name, or else the queue pair's; on the engine's thread.
+func (q *QP) portOf(mask uint32, a *abi.QPAttr) int {
 	if mask&abi.QPMaskPort != 0 && a.PortNum >= 1 && a.PortNum <= q.QP.Ports { // other port numbers are refused later
-		port = q.Context.Dev + int(a.PortNum) - 1
+		return q.Context.Dev + int(a.PortNum) - 1
 	}
+	return q.Port()
+}
+
+// modify modifies a queue pair within the limits of that port; on the engine's thread.
+func (q *QP) modify(mask uint32, a *abi.QPAttr) error {
+	port := q.portOf(mask, a)
 	if q.QP.Type == abi.QPTypeRawPacket {
 		if err := hasRaw(q.Session.Server(), port); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"urdma/urdmad/core/clock"
 	"urdma/urdmad/core/cm"
 	"urdma/urdmad/core/handshake"
+	"urdma/urdmad/core/netif"
 	"urdma/urdmad/core/qp"
 	"urdma/urdmad/core/qpconnect"
 	"urdma/urdmad/core/roce"
@@ -46,12 +47,12 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 	}
 	var peer netip.Addr
 	if mask&abi.QPMaskAV != 0 {
-		var ok bool
-		if peer, ok = x.peer(dev, a); !ok {
+		var byLID, ok bool
+		if peer, byLID, ok = x.peer(dev, a); !ok {
 			return fmt.Errorf("%w: ah_attr names no peer: is_global %d, grh.dgid %v, dlid %#x; expected is_global 1 and the peer's GID, or its LID",
 				qp.ErrAttribute, a.IsGlobal, netip.AddrFrom16(a.DGID), a.DLID)
 		}
-		if err := x.m.Check(dev, peer); err != nil {
+		if err := x.m.Check(dev, peer); err != nil && !byLID { // InfiniBand's adapters do not look for a LID
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func (x *Numbers) Modify(q *qp.QP, dev int, mask uint32, a *abi.QPAttr) error {
 		(!slices.Contains(x.addrs, peer) || x.n.e.QPs.Elsewhere(a.DestQPNum)):
 		x.n.e.RoCE.Serve(q, dev, peer)
 	case now == abi.QPSRTR && before != now:
-		return x.start(q, dev, peer)
+		x.start(q, dev, peer)
 	case now == abi.QPSRTS:
 		switch c := q.Carrier().(type) {
 		case *trp.Conn:
@@ -100,29 +101,47 @@ func (x *Numbers) meeting(dev int, peer netip.Addr, number uint32) (int, netip.A
 	return dev, x.addrs[dev]
 }
 
-func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) error {
+func (x *Numbers) start(q *qp.QP, dev int, peer netip.Addr) {
 	a := &q.Attr
-	_, err := x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic),
+	x.m.Start(qpconnect.Params{QP: queuePair{q}, Dev: dev, IRD: uint16(a.MaxDestRdAtomic),
 		MinRNRTimer: uint8(a.MinRNRTimer),
 		PathMTU:     uint8(a.PathMTU), RQPSN: a.RQPSN, Peer: qpconnect.End{Addr: peer, QPN: a.DestQPNum}})
-	return err
 }
 
-// peer returns the address of a path's destination (docs/WIRE.md chapter 9).
-func (x *Numbers) peer(dev int, a *abi.QPAttr) (netip.Addr, bool) {
+// Reach calls done once it is known whether a packet of a queue pair to which Modify will give these attributes would
+// find its next hop, as the kernel resolves the destination of a RoCE adapter's queue pair before it enters RTR: at
+// once, or when the next hop has answered or been silent for a second. What Modify refuses, a peer within this urdmad,
+// and one that is named by its LID are not looked for.
+func (x *Numbers) Reach(q *qp.QP, dev int, mask uint32, a *abi.QPAttr, done func(found bool)) {
+	if mask&abi.QPMaskAV == 0 || q.Type == abi.QPTypeUD || q.Follows(mask, a) || q.CheckModify(mask, a) != nil {
+		done(true)
+		return
+	}
+	peer, byLID, ok := x.peer(dev, a)
+	at := x.n.e.Interface(dev)
+	hop, routed := at.NextHop(peer)
+	if !ok || byLID || !routed || slices.Contains(x.addrs, peer) {
+		done(true)
+		return
+	}
+	at.Resolve(hop, func(_ netif.Link, found bool) { done(found) })
+}
+
+// peer returns the address of a path's destination, and whether the path has it by its LID (docs/WIRE.md chapter 9).
+func (x *Numbers) peer(dev int, a *abi.QPAttr) (peer netip.Addr, byLID, ok bool) {
 	gid := netip.AddrFrom16(a.DGID)
 	if a.IsGlobal != 0 && gid.Is4In6() {
-		return gid.Unmap(), true
+		return gid.Unmap(), false, true
 	}
 	if ip, ok := personality.OfLinkLocal(gid); ok && a.IsGlobal != 0 && x.addrs[dev].Is4() {
-		return ip, true
+		return ip, false, true
 	}
 	if a.DLID >= personality.MinLID && a.DLID <= personality.MaxLID {
 		peer := x.addrs[dev].As16()
 		peer[14], peer[15] = byte(a.DLID>>8), byte(a.DLID)
-		return netip.AddrFrom16(peer).Unmap(), true
+		return netip.AddrFrom16(peer).Unmap(), true, true
 	}
-	return gid, a.IsGlobal != 0 && x.addrs[dev].Is6() && (gid.IsGlobalUnicast() || gid.IsLinkLocalUnicast())
+	return gid, false, a.IsGlobal != 0 && x.addrs[dev].Is6() && (gid.IsGlobalUnicast() || gid.IsLinkLocalUnicast())
 }
 
 // Pair returns the pair of a queue pair, or nil.

@@ -2,6 +2,7 @@ package qpconnect
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -115,22 +116,20 @@ func New(c Config) *Manager {
 		elsewhere: c.Elsewhere}
 }
 
-// Check returns an error unless Start would find a route to a peer's address.
+// Check returns an error unless there is a route to a peer's address: ETIMEDOUT, with which the kernel refuses a path
+// to such an address (RoCE), although that is known at once.
 func (m *Manager) Check(dev int, peer netip.Addr) error {
 	if slices.Contains(m.addrs, peer) {
 		return nil
 	}
 	if _, ok := m.net.NextHop(dev, peer); !ok {
-		return syscall.ENETUNREACH
+		return fmt.Errorf("no route leads to %v: %w", peer, syscall.ETIMEDOUT)
 	}
 	return nil
 }
 
-// Start starts looking for the peer of a queue pair that has entered RTR.
-func (m *Manager) Start(p Params) (*Pair, error) {
-	if err := m.Check(p.Dev, p.Peer.Addr); err != nil {
-		return nil, err
-	}
+// Start starts looking for the peer of a queue pair that has entered RTR, also while no route leads to it.
+func (m *Manager) Start(p Params) *Pair {
 	v := &Pair{Params: p, Local: End{m.addrs[p.Dev], p.QP.Number()}, Created: m.net.Now(),
 		sameHost: slices.Contains(m.addrs, p.Peer.Addr) && (m.elsewhere == nil || !m.elsewhere(p.Peer.QPN))}
 	v.timer = clock.NewTimer(func() { m.tick(v) })
@@ -138,7 +137,7 @@ func (m *Manager) Start(p Params) (*Pair, error) {
 	m.pairs[v.Local.QPN] = v
 	m.Stats.Started++
 	m.begin(v)
-	return v, nil
+	return v
 }
 
 // Stop removes a pair without a connection: its queue pair is in error, was reset or is being destroyed.

@@ -1,6 +1,7 @@
 package qpconnect_test
 
 import (
+	"errors"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -101,12 +102,19 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestNoRoute: a peer without a route is refused.
+// TestNoRoute: a check says that no route leads to a peer; a queue pair that is started all the same gives up when it
+// has something to send.
 func TestNoRoute(t *testing.T) {
 	w := newWorld(t, 1)
 	q := w.hosts[0].newQP(7)
-	_, err := q.h.m.Start(qpconnect.Params{QP: q, Peer: qpconnect.End{Addr: netip.MustParseAddr("192.0.2.1"), QPN: 5}})
-	if err != syscall.ENETUNREACH || q.h.m.Len() != 0 {
-		t.Errorf("%v, %d pairs", err, q.h.m.Len())
+	peer := qpconnect.End{Addr: netip.MustParseAddr("192.0.2.1"), QPN: 5}
+	if err := q.h.m.Check(0, peer.Addr); !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Error(err)
+	}
+	q.rtr(peer)
+	q.patience = sec
+	q.h.m.Waiting(q.pair)
+	if !w.until(20*sec, func() bool { return q.exhausted }) {
+		t.Error("it waits for ever")
 	}
 }

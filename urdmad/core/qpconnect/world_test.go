@@ -282,11 +282,7 @@ func (q *queuePair) rtr(peer qpconnect.End) {
 	if q.pair != nil {
 		return
 	}
-	v, err := q.h.m.Start(qpconnect.Params{QP: q, Peer: peer, IRD: 3, MinRNRTimer: 12})
-	if err != nil {
-		q.h.w.t.Fatal(err)
-	}
-	q.pair = v
+	q.pair = q.h.m.Start(qpconnect.Params{QP: q, Peer: peer, IRD: 3, MinRNRTimer: 12})
 }
 
 // reset is the move to RESET, or to ERR.

@@ -136,12 +136,11 @@ func (s *Stack) Changed(c *Conn, entered bool) {
 // resolve finds the path to the peer.
 func (c *Conn) resolve() {
 	n := c.port.If
-	hop, ok := n.NextHop(c.Peer.Addr())
-	if !ok || c.resolving || c.open {
+	if c.resolving || c.open {
 		return
 	}
 	c.resolving = true
-	n.Resolve(hop, func(l netif.Link, ok bool) {
+	resolved := func(l netif.Link, ok bool) {
 		c.resolving = false
 		switch {
 		case c.closed || c.open:
@@ -151,7 +150,12 @@ func (c *Conn) resolve() {
 			c.s.Stats.Unreachable++
 			c.fail(rc.Heard{Failure: rc.NoAnswer, Token: c.QP.SQ.Head()})
 		}
-	})
+	}
+	if hop, ok := n.NextHop(c.Peer.Addr()); ok {
+		n.Resolve(hop, resolved)
+	} else {
+		resolved(netif.Link{}, false)
+	}
 }
 
 // reach makes packets leave by a link.
