@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,27 @@ func TestDatagrams(t *testing.T) {
 			t.Run("ibv_ud_pingpong", n.datagramPingPong)
 			t.Run("perftest", func(t *testing.T) { n.datagramPerftest(t, w.NeedsNamespaces() || w.SeveralWorkers()) })
 			t.Run("rdma_cm", n.datagramCM)
+		})
+	}
+}
+
+// TestLongDatagrams: within a machine ports have the MTU of InfiniBand by default, so that datagrams of 4,096 bytes pass.
+func TestLongDatagrams(t *testing.T) {
+	need(t, "ibv_devinfo")
+	for _, w := range []lab.Wire{lab.Loopback, lab.Memif} {
+		w.MTU = lab.DefaultMTU
+		t.Run(w.Name, func(t *testing.T) {
+			a, b := labtest.Join(t, w, nil)
+			out, err := a.Urdma("exec", "--", "ibv_devinfo")
+			for _, name := range []string{"max_mtu", "active_mtu"} {
+				if !regexp.MustCompile(name + `:\s+4096 `).MatchString(out) {
+					t.Errorf("%s is not 4096: %v\n%s", name, err, out)
+				}
+			}
+			n := &byNumber{server: a, client: b, tcp: "127.0.0.1"}
+			if r := n.run(t, "ib", "ibv_ud_pingpong", "-s", "4096"); !strings.Contains(r.Client, " iters in ") {
+				t.Errorf("%s\n%s", r.Server, r.Client)
+			}
 		})
 	}
 }
