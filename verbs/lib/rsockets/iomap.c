@@ -10,6 +10,8 @@
 
 #include "rsockets.h"
 
+#define UNMAP_NS 10000000000ll /* ns: how long riounmap waits until the peer's host has the cleared entry */
+
 /* Returns an unused entry of the peer's table, or -1. */
 static int free_entry(const struct rs *rs)
 {
@@ -30,22 +32,33 @@ static bool has_slot(struct rs *rs)
 	return rs->broken || rs->state != RS_CONNECTED || (rs_credits(rs) && rs_local_room(rs));
 }
 
-/* Writes an entry of the peer's table; m is NULL to clear it. Returns 0 or an errno value. */
-static int tell(struct rs *rs, int index, const struct rs_mapping *m, uint64_t offset)
+/* Writes a mapping's entry of the peer's table; a mapping of no bytes clears it. Returns 0 or an errno value. */
+static int tell(struct rs *rs, const struct rs_mapping *m, uint64_t offset)
 {
 	struct rs_iomap entry = { 0 };
 	int error = rs_wait(rs, has_slot, -1);
 
 	if (error)
 		return error;
-	if (rs->broken)
+	if (rs->broken || rs->closed)
 		return ECONNRESET;
-	if (m)
+	if (m->length)
 		entry = (struct rs_iomap){ rs->swapped ? bswap_64(offset) : offset,
 					   rs_swap((struct rs_remote){ (uintptr_t)m->buf, m->mr->rkey, (uint32_t)m->length },
 						   rs->swapped) };
 	rs->tx.sent++;
-	return rs_post_entry(rs, &entry, sizeof(entry), &rs->io.peer, (uint32_t)index, RS_IOMAP, (uint32_t)index);
+	return rs_post_entry(rs, &entry, sizeof(entry), &rs->io.peer, (uint32_t)m->index, RS_IOMAP, (uint32_t)m->index);
+}
+
+static void remove_mapping(struct rs *rs, struct rs_mapping *m)
+{
+	struct rs_mapping **link = &rs->io.mappings;
+
+	while (*link != m)
+		link = &(*link)->next;
+	*link = m->next;
+	ibv_dereg_mr(m->mr);
+	free(m);
 }
 
 static int add_mapping(struct rs *rs, void *buf, size_t len, int prot, uint64_t offset)
@@ -67,7 +80,11 @@ static int add_mapping(struct rs *rs, void *buf, size_t len, int prot, uint64_t 
 		return error;
 	}
 	rs->io.mappings = m;
-	return index >= 0 ? tell(rs, index, m, offset) : 0;
+	if (index >= 0)
+		error = tell(rs, m, offset);
+	if (error)
+		remove_mapping(rs, m);
+	return error;
 }
 
 static off_t map(int socket, void *buf, size_t len, int prot, off_t offset)
@@ -102,23 +119,32 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags, o
 /* When the peer's host has the cleared entry, the memory is no longer used by it. A write that the peer
  * posted before and that is still under way is refused, which ends the connection; it is not placed. Only
  * the peer's program knows when its last write is complete. */
+static void withdraw(struct rs *rs, struct rs_mapping *m)
+{
+	int64_t until = rs_now_ns() + UNMAP_NS;
+	int error;
+
+	m->length = 0; /* found no more, but keeps its entry, which another riomap must not take before it is cleared */
+	do
+		error = rs->broken || m->index < 0 ? 0 : tell(rs, m, 0);
+	while (error == EINTR);
+	do
+		error = rs_wait(rs, rs_all_sent, until);
+	while (error == EINTR);
+	remove_mapping(rs, m);
+}
+
 static int unmap(int socket, void *buf, size_t len)
 {
 	struct rs *rs = rs_take(socket);
-	struct rs_mapping **link, *m = NULL;
+	struct rs_mapping *m;
 
 	if (!rs)
 		return -1;
-	for (link = &rs->io.mappings; (m = *link); link = &m->next)
-		if (m->buf == buf && m->length == len)
-			break;
-	if (m) {
-		*link = m->next;
-		if (m->index >= 0 && !rs->broken && tell(rs, m->index, NULL, 0) == 0)
-			rs_wait(rs, rs_all_sent, rs_now_ns() + 10000000000ll);
-		ibv_dereg_mr(m->mr);
-		free(m);
-	}
+	for (m = rs->io.mappings; m && (!len || m->buf != buf || m->length != len); m = m->next)
+		;
+	if (m)
+		withdraw(rs, m);
 	rs_drop(rs);
 	return m ? 0 : rs_fail(EINVAL);
 }

@@ -9,7 +9,9 @@
 
 #define TYPE_SHIFT 29
 #define VALUE_MASK ((1u << TYPE_SHIFT) - 1)
-#define SPARE_CREDITS 4u /* on iWARP: the peer has no further receives for our CREDITS and CONTROL */
+/* On iWARP, credits left unused, because the peer has no further receives for our CREDITS and CONTROL: while it processes
+ * none we may send it grants of three halves, CREDITS for twice half of its messages, and SHUTDOWN. */
+#define SPARE_CREDITS RS_SPARE_RECEIVES
 #define BATCH 32
 
 void rs_break(struct rs *rs, int error)
@@ -194,8 +196,8 @@ bool rs_progress(struct rs *rs)
 
 	if (rs->kind)
 		return rs->kind->progress(rs);
-	if (!rs->id || !rs->id->recv_cq)
-		return false;
+	if (!rs->id || !rs->id->recv_cq || !rs->rx.table.bytes)
+		return false; /* messages are read after the peer's private data, which says what they mean */
 	while ((n = ibv_poll_cq(rs->id->recv_cq, BATCH, wc)) > 0) {
 		news = true;
 		for (int i = 0; i < n && !rs->broken; i++)

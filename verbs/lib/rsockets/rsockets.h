@@ -217,6 +217,7 @@ struct rs {
 	bool swapped;        /* the peer has the other byte order */
 	bool reset_reported;     /* ECONNRESET was reported to the program */
 	bool no_receive;     /* rshutdown(SHUT_RD) */
+	bool disconnecting;  /* DISCONNECT was posted */
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct ibv_path_data *route; /* RDMA_ROUTE */

@@ -154,9 +154,9 @@ bool rs_hello_read(struct rs *rs, const struct rdma_conn_param *param)
 	if (param->private_data_len < sizeof(h))
 		return false;
 	memcpy(&h, param->private_data, sizeof(h));
-	rs->rx.table = net_order(h.table);
-	if (h.version != VERSION || rs->rx.table.bytes < RS_GRANTS)
+	if (h.version != VERSION || ntohl(h.table.bytes) < RS_GRANTS)
 		return false;
+	rs->rx.table = net_order(h.table);
 	rs->rx.next_grant = rs->tx.next_grant = 1; /* the private data is entry 0 */
 	rs->swapped = !!(h.flags & BIG_ENDIAN_HOST) != (__BYTE_ORDER == __BIG_ENDIAN);
 	rs->tx.permitted = ntohs(h.credits);

@@ -58,12 +58,22 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t length)
 	return result;
 }
 
-static void end_sending(struct rs *rs)
+/* A peer that sends to a socket that is shut down both ways must be told, or it waits for room for ever. */
+static void shut_down(struct rs *rs, int how)
 {
-	if (rs->tx.ended || rs->broken)
-		return;
-	rs->tx.ended = true;
-	rs_post_control(rs, rs->rx.ended ? RS_DISCONNECT : RS_SHUTDOWN);
+	bool sending = !rs->tx.ended, both;
+
+	if (how != SHUT_WR)
+		rs->no_receive = true;
+	if (how != SHUT_RD)
+		rs->tx.ended = true;
+	both = rs->tx.ended && (rs->rx.ended || rs->no_receive);
+	if (!rs->broken && both && !rs->disconnecting) {
+		rs->disconnecting = true;
+		rs_post_control(rs, RS_DISCONNECT);
+	} else if (!rs->broken && sending && rs->tx.ended) {
+		rs_post_control(rs, RS_SHUTDOWN);
+	}
 	rs_signal(rs);
 }
 
@@ -83,11 +93,7 @@ RS_EXPORT int rshutdown(int socket, int how)
 	} else if (rs->state != RS_CONNECTED) {
 		result = rs_fail(ENOTCONN);
 	} else {
-		if (how != SHUT_RD)
-			end_sending(rs);
-		if (how != SHUT_WR)
-			rs->no_receive = true;
-		rs_signal(rs);
+		shut_down(rs, how);
 	}
 	rs_drop(rs);
 	return result;
@@ -105,10 +111,7 @@ static void disconnect(struct rs *rs)
 	int64_t wait = linger->l_onoff ? linger->l_linger * 1000000000ll : CLOSE_NS;
 	int error = 0;
 
-	if (!rs->broken && !(rs->tx.ended && rs->rx.ended))
-		rs_post_control(rs, RS_DISCONNECT);
-	rs->tx.ended = true;
-	rs_signal(rs);
+	shut_down(rs, SHUT_RDWR);
 	if (wait)
 		wait += rs_now_ns();
 	do

@@ -65,7 +65,8 @@ func rsocketsCases(t *testing.T, d *daemon, name, at string, first int) {
 func TestRsocketsWire(t *testing.T) {
 	d, binary := startDaemon(t), rsocketsProgram(t, "streams")
 	for i := range 3 {
-		for _, name := range []string{"wire_words", "wire_swapped", "wire_refused", "wire_wrong", "wire_credits"} {
+		for _, name := range []string{"wire_words", "wire_swapped", "wire_refused", "wire_wrong", "wire_credits",
+			"wire_early", "wire_shutdown", "wire_iomap"} {
 			t.Run(transportOf(i)+" "+name, func(t *testing.T) {
 				d.start(t, transportOf(i), binary, name, address).succeed(t)
 			})

@@ -81,3 +81,18 @@ void case_iomap(void)
 	REFUSES((ssize_t)riowrite(b, "x", 1, 1010, 0), EINVAL);
 	CHECK(rclose(a) == 0 && rclose(b) == 0 && rclose(l) == 0);
 }
+
+/* Once a socket is shut down both ways its peer reads what was sent before, and its sends fail: they don't wait. */
+void case_closed_both_ways(void)
+{
+	static char text[1 << 16];
+	int a, b;
+
+	connected(&a, &b);
+	CHECK(rsend(a, "x", 1, 0) == 1 && rshutdown(a, SHUT_RDWR) == 0);
+	while (rsend(b, text, sizeof(text), 0) > 0)
+		;
+	CHECK(errno == EPIPE);
+	CHECK(rrecv(b, text, 2, MSG_WAITALL) == 1 && rrecv(b, text, 1, 0) == 0);
+	CHECK(rclose(a) == 0 && rclose(b) == 0);
+}

@@ -2,8 +2,14 @@
  * speaks it by hand, also wrongly. */
 #include <arpa/inet.h>
 #include <endian.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "streams.h"
 
@@ -336,18 +342,125 @@ void case_wire_wrong(void)
 	}
 }
 
-/* A peer that grants no credits is sent nothing; on iWARP four remain unused. */
+/* A peer that grants no credits is sent nothing; on iWARP eight remain unused. */
 void case_wire_credits(void)
 {
-	struct hello said = { .credits = htons(6) };
+	struct hello said = { .credits = htons(10) };
 	struct peer p;
 
 	CHECK(connect_with(&p, &said, sizeof(said)));
-	for (int i = 0; i < (p.iwarp ? 2 : 6); i++)
+	for (int i = 0; i < (p.iwarp ? 2 : 10); i++)
 		CHECK(rsend(p.socket, "x", 1, MSG_DONTWAIT) == 1);
 	REFUSES(rsend(p.socket, "x", 1, MSG_DONTWAIT), EAGAIN);
-	tell(&p, 0x80000000 | 7);
+	tell(&p, 0x80000000 | 11);
 	CHECK((polled(p.socket, POLLOUT, 10000) & POLLOUT) && rsend(p.socket, "x", 1, 0) == 1);
 	REFUSES(rsend(p.socket, "x", 1, MSG_DONTWAIT), EAGAIN);
+	gone(&p);
+}
+
+/* Has a socket connect to a listener that speaks by hand, accepts with that many credits, and grants more at once:
+ * they must count. */
+void case_wire_early(void)
+{
+	struct sockaddr_in name = place(0);
+	struct peer p = { 0 };
+	struct rdma_cm_id *listener;
+	struct rdma_conn_param param;
+	struct hello hello;
+	struct pollfd asked;
+
+	CHECK(rdma_create_id(NULL, &listener, NULL, RDMA_PS_TCP) == 0);
+	CHECK(rdma_bind_addr(listener, (struct sockaddr *)&name) == 0 && rdma_listen(listener, 1) == 0);
+	name.sin_port = rdma_get_src_port(listener);
+	p.socket = stream_socket();
+	CHECK(rfcntl(p.socket, F_SETFL, O_NONBLOCK) == 0);
+	REFUSES(rconnect(p.socket, (struct sockaddr *)&name, sizeof(name)), EINPROGRESS);
+	asked = (struct pollfd){ .fd = listener->channel->fd, .events = POLLIN };
+	while (poll(&asked, 1, 0) == 0)
+		polled(p.socket, POLLOUT, 1);
+	CHECK(rdma_get_request(listener, &p.id) == 0);
+	make_queues(&p);
+	take_hello(&p, p.id->event);
+	hello = hello_of(&p);
+	hello.credits = htons(10);
+	param = param_of(&hello, sizeof(hello));
+	CHECK(rdma_accept(p.id, &param) == 0);
+	tell(&p, 0x80000000 | 20);
+	CHECK(polled(p.socket, POLLOUT, 120000) & POLLOUT);
+	for (int i = 0; i < (p.iwarp ? 12 : 20); i++)
+		CHECK(rsend(p.socket, "x", 1, MSG_DONTWAIT) == 1);
+	REFUSES(rsend(p.socket, "x", 1, MSG_DONTWAIT), EAGAIN);
+	gone(&p);
+	CHECK(rdma_destroy_id(listener) == 0);
+}
+
+/* What a peer is told when a socket is shut down: in one direction after the other, or in both at once. */
+void case_wire_shutdown(void)
+{
+	struct peer p;
+
+	CHECK(connect_with(&p, NULL, sizeof(struct hello)) && heard(&p) == 0x80000180);
+	CHECK(rshutdown(p.socket, SHUT_WR) == 0 && heard(&p) == 0xe0000002);
+	CHECK(rshutdown(p.socket, SHUT_RD) == 0 && heard(&p) == 0xe0000000);
+	gone(&p);
+	CHECK(connect_with(&p, NULL, sizeof(struct hello)) && heard(&p) == 0x80000180);
+	CHECK(rshutdown(p.socket, SHUT_RDWR) == 0 && heard(&p) == 0xe0000000);
+	gone(&p);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* Waits for credits, until a signal comes: nothing is mapped. */
+static void map_in_vain(struct peer *p, void *buffer)
+{
+	const struct itimerval soon = { { 0, 20000 }, { 0, 20000 } }, never = { 0 };
+	struct sigaction act = { .sa_handler = ignore };
+
+	CHECK(sigaction(SIGALRM, &act, NULL) == 0);
+	CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+	REFUSES(riomap(p->socket, buffer, 64, PROT_WRITE, 0, 0), EINTR);
+	CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+	REFUSES(riounmap(p->socket, buffer, 64), EINVAL);
+}
+
+static char first[64], second[64];
+
+static void *unmap_first(void *socket)
+{
+	CHECK(riounmap(*(int *)socket, first, 64) == 0);
+	return NULL;
+}
+
+static void *map_second(void *socket)
+{
+	CHECK(riomap(*(int *)socket, second, 64, PROT_WRITE, 0, 0) == 0);
+	return NULL;
+}
+
+/* The peer's table when buffers are mapped while it has granted no credits. */
+void case_wire_iomap(void)
+{
+	struct hello said = { .credits = htons(9) };
+	struct peer p;
+	pthread_t threads[2];
+
+	CHECK(connect_with(&p, &said, sizeof(said)) && heard(&p) == 0x80000180);
+	for (uint32_t i = 0; i < (p.iwarp ? 1 : 9); i++)
+		CHECK(rsend(p.socket, "x", 1, MSG_DONTWAIT) == 1 && heard(&p) == 1);
+	map_in_vain(&p, first);
+	tell(&p, 0x80000000 | 10);
+	CHECK(riomap(p.socket, first, 64, PROT_WRITE, 0, 0) == 0 && heard(&p) == 0xc0000000);
+	CHECK(pthread_create(&threads[0], NULL, unmap_first, &p.socket) == 0);
+	usleep(100000); /* it waits for a credit */
+	CHECK(pthread_create(&threads[1], NULL, map_second, &p.socket) == 0);
+	usleep(100000);
+	REFUSES(riounmap(p.socket, first, 64), EINVAL);
+	tell(&p, 0x80000000 | 12);
+	CHECK((heard(&p) ^ heard(&p)) == 1);
+	CHECK(pthread_join(threads[0], NULL) == 0 && pthread_join(threads[1], NULL) == 0);
+	CHECK(!p.m->iomaps[0].buffer.length && p.m->iomaps[1].buffer.addr == (uintptr_t)second);
 	gone(&p);
 }
