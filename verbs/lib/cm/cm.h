@@ -206,6 +206,8 @@ int cm_address_bound(struct cm_id *id, const struct urdma_abi_cm_bound *bound);
 
 /* Whether the id's queue pairs are of type UD. */
 bool cm_is_datagram(const struct rdma_cm_id *id);
+/* Fills in the path to an address: by LID or by GID, depending on how the device is shown. */
+void cm_path_to(const struct rdma_cm_id *id, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr);
 
 /* Returns the states through which a new queue pair of the id is moved. */
 void cm_first_moves(const struct rdma_cm_id *id, struct urdma_queues *wanted);

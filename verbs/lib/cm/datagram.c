@@ -38,8 +38,7 @@ static bool is_loopback(const struct urdma_abi_addr *a)
 	return a->family == AF_INET ? a->addr[0] == 127 : !memcmp(a->addr, ipv6, sizeof(ipv6));
 }
 
-/* Fills in the path to an address: by LID or by GID, depending on how the device is shown. */
-static void path_to(const struct rdma_cm_id *id, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
+void cm_path_to(const struct rdma_cm_id *id, const struct urdma_abi_addr *peer, struct ibv_ah_attr *attr)
 {
 	const struct urdma_abi_device *port = urdma_port_info(id->verbs, id->port_num);
 	uint8_t gid[16];
@@ -65,5 +64,5 @@ void cm_datagram_param(const struct rdma_cm_id *id, const struct urdma_abi_cm_ev
 	to->qp_num = message->param.qp_num;
 	to->qkey = message->param.qkey;
 	if (message->event == RDMA_CM_EVENT_ESTABLISHED && id->verbs)
-		path_to(id, &message->peer, &to->ah_attr);
+		cm_path_to(id, &message->peer, &to->ah_attr);
 }

@@ -92,6 +92,10 @@ static void fill_path(const struct rdma_cm_id *id, struct ibv_qp_attr *attr)
 
 	attr->ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = id->port_num, .grh.hop_limit = 64 };
 	cm_address_read(&id->route.addr.dst_addr, &to);
+	if (cm_is_datagram(id)) {
+		cm_path_to(id, &to, &attr->ah_attr);
+		return;
+	}
 	cm_address_gid(&to, attr->ah_attr.grh.dgid.raw);
 }
 

@@ -44,12 +44,22 @@ __attribute__((constructor)) static void watch_forks(void)
 	pthread_atfork(NULL, NULL, after_fork_child);
 }
 
+static int watch_descriptor(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
+}
+
+/* Of a stream with a keepalive timer only the timer is served. */
 static int add(struct rs *rs)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = rs->fd };
+	int error = rs->second < 0 || rs->kind ? watch_descriptor(rs->fd) : 0;
 
-	if (epoll_ctl(poller, EPOLL_CTL_ADD, rs->fd, &event))
-		return errno;
+	if (!error && rs->second >= 0)
+		error = watch_descriptor(rs->second);
+	if (error)
+		return error;
 	rs->next_served = all;
 	all = rs;
 	return 0;
@@ -61,6 +71,8 @@ static void stop(const struct rs *rs)
 		if (*link == rs) {
 			if (has_poller())
 				epoll_ctl(poller, EPOLL_CTL_DEL, rs->fd, NULL);
+			if (has_poller() && rs->second >= 0)
+				epoll_ctl(poller, EPOLL_CTL_DEL, rs->second, NULL);
 			*link = rs->next_served;
 			return;
 		}
@@ -193,7 +205,7 @@ static void *serve(void *argument)
 			continue;
 		pthread_mutex_lock(&lock);
 		for (struct rs *rs = all; rs; rs = rs->next_served)
-			if (rs->fd == event.data.fd) {
+			if (rs->fd == event.data.fd || rs->second == event.data.fd) {
 				if (rs->state == RS_LISTENING)
 					serve_listener(rs);
 				else if (rs->state == RS_DATAGRAM)

@@ -205,6 +205,8 @@ struct rs {
 	pthread_mutex_t lock;
 	int fd;
 	struct rs_file file; /* identifies fd */
+	int second;          /* a descriptor for the service thread: a datagram socket's UDP socket, a stream's keepalive
+			      * timer; or -1 */
 	unsigned references; /* guarded by the table's lock */
 	int domain;
 	enum rs_state state;

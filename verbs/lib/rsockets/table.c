@@ -81,6 +81,7 @@ struct rs *rs_new(int domain, const struct rs_options *options)
 	pthread_mutex_init(&rs->lock, NULL);
 	rs->fd = rs->channel->fd;
 	rs->file = rs_file_of(rs->fd);
+	rs->second = -1;
 	rs->references = 1;
 	rs->domain = domain;
 	rs->options = *options;

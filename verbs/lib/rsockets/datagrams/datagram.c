@@ -7,6 +7,7 @@
 
 #include "datagram.h"
 
+#define TRIES 16 /* to find a port number that is free in the kernel and in urdmad */
 #define CLOSE_NS 2000000000ll /* ns: how long rclose waits for messages whose destination is not yet resolved */
 
 static void datagram_free(struct rs *rs)
@@ -22,8 +23,7 @@ static void datagram_free(struct rs *rs)
 		rs_pair_free(pair);
 	}
 	rs_messages_drop(&d->arrived);
-	for (uint32_t i = 0; i < RS_PARTIALS; i++)
-		free(d->partial[i]);
+	rs_udp_close(rs);
 	if (rs_is_open(&rs->file)) /* otherwise the program has closed all descriptors */
 		rs_raw_close(d->poller);
 	free(d);
@@ -55,32 +55,45 @@ static int renew(struct rs *rs)
 	return 0;
 }
 
-static int datagram_bind(struct rs *rs, struct sockaddr *to)
+/* Takes the port number in the kernel, then the same one in urdmad. */
+static int take_port(struct rs *rs, struct sockaddr *to)
 {
-	struct rs_datagrams *d = rs->datagrams;
+	struct sockaddr_storage at = { 0 };
 	int error;
 
-	if (d->listens)
-		return rs_fail(EINVAL);
-	if ((d->stale && renew(rs)) || rdma_bind_addr(rs->id, to))
+	memcpy(&at, to, to->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	if ((rs->datagrams->stale && renew(rs)) || rs_udp_open(rs, &at))
 		return -1;
-	if (rdma_listen(rs->id, 128) == 0) {
-		d->listens = true;
-		return rs_serve(rs);
-	}
+	if (rdma_bind_addr(rs->id, (struct sockaddr *)&at) == 0 && rdma_listen(rs->id, 128) == 0)
+		return 0;
 	error = errno;
-	d->stale = true;
+	rs_udp_close(rs);
+	rs->datagrams->stale = true;
 	renew(rs); /* frees the port number */
 	return rs_fail(error);
 }
 
+static int datagram_bind(struct rs *rs, struct sockaddr *to)
+{
+	bool any = !((struct sockaddr_in *)to)->sin_port; /* IPv6's port number is at the same offset */
+	int tries = any ? TRIES : 1;
+
+	if (rs->datagrams->listens)
+		return rs_fail(EINVAL);
+	while (take_port(rs, to))
+		if (errno != EADDRINUSE || --tries == 0)
+			return -1;
+	rs->datagrams->listens = true;
+	return rs_serve(rs);
+}
+
 static int bind_to_any(struct rs *rs)
 {
-	union rs_name any = { .any.sa_family = (sa_family_t)rs->domain };
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->domain };
 
 	if (rs->served)
 		return 0;
-	return rs->datagrams->listens ? rs_serve(rs) : datagram_bind(rs, &any.any);
+	return rs->datagrams->listens ? rs_serve(rs) : datagram_bind(rs, (struct sockaddr *)&any);
 }
 
 /* AF_UNSPEC dissolves the association, as in connect(2). */
@@ -147,6 +160,12 @@ static int take_error(struct rs *rs)
 	return error ? error : rs->broken ? ENETDOWN : 0;
 }
 
+/* The longest message that rdma-core's sockets forward; the port's MTU may permit less. */
+static size_t longest_to(const union rs_name *to)
+{
+	return RS_LARGEST - (to->any.sa_family == AF_INET6 ? 28 : 16);
+}
+
 /* Copies the bytes of all vectors into a message for that destination; NULL with errno set on failure. */
 static struct rs_message *gather(const struct iovec *iov, int count, const union rs_name *to)
 {
@@ -156,7 +175,7 @@ static struct rs_message *gather(const struct iovec *iov, int count, const union
 
 	if (total < 0)
 		return NULL;
-	if (total > (to->any.sa_family == AF_INET6 ? RS_LONGEST : RS_LONGEST_IPV4)) {
+	if (total > (ssize_t)longest_to(to)) {
 		errno = EMSGSIZE;
 		return NULL;
 	}
@@ -187,7 +206,11 @@ static int try_to_send(struct rs *rs, const union rs_name *to, struct rs_message
 	peer = rs_peer_of(rs, to);
 	if (!peer || rs_peer_ask(rs, peer))
 		return errno;
-	if (!peer->pair && (peer != rs->datagrams->connected || datagram_can_send(rs))) {
+	if (!peer->pair && peer->announced && !peer->id) {
+		rs_udp_send(rs, peer, *m);
+		free(*m);
+		*m = NULL;
+	} else if (!peer->pair && (peer != rs->datagrams->connected || datagram_can_send(rs))) {
 		keep(rs, peer, *m);
 		*m = NULL;
 	} else if (peer->pair && rs_pair_has_room(peer->pair)) {
@@ -348,6 +371,7 @@ int rs_datagram_make(struct rs *rs)
 		free(d);
 		return -1;
 	}
+	d->udp.fd = -1;
 	rs->datagrams = d;
 	rs->kind = &kind;
 	rs->state = RS_DATAGRAM;

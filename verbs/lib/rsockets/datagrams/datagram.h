@@ -1,17 +1,15 @@
 /*
  * datagram.h - declarations shared by the files for sockets of type SOCK_DGRAM.
  *
- * A bound socket is an rdma_cm id of RDMA_PS_UDP that listens. The service thread (listen.c) answers
- * requests for the queue pair that belongs to its port number. The socket has one queue pair of type UD
- * for each device it uses. Before a socket sends to an address for the first time it requests the peer's
- * queue pair, and keeps the messages until the response comes (peers.c). A message that arrives also shows
- * how to reply to its sender.
+ * The socket has one queue pair of type UD for each device it uses. Each datagram is a message, behind the header of
+ * rdma-core's sockets: the sender's address and port number. The address must be the one in the GRH, if there is a GRH;
+ * the port number is only as trustworthy as the library that sent it.
  *
- * Each datagram begins with a header. It contains the sender's port number, which the GRH in front of the
- * datagram lacks, and says which part of which message this is. The sender's address is in the GRH; on
- * InfiniBand without a GRH it is derived from the sender's LID. A message is sent in as many datagrams as
- * it needs. If parts arrive out of order the message is dropped, as a network or a slow receiver may drop
- * any datagram. The port number is only as trustworthy as the library that sent it.
+ * Before a socket sends to an address for the first time it requests the peer's queue pair, and keeps the messages until
+ * the response comes (peers.c). Sockets of this library are asked through rdma_cm: a bound socket is an id of RDMA_PS_UDP
+ * that listens, and the service thread (listen.c) answers. That works on every port, also if the kernel does not have
+ * its address. Sockets of rdma-core are asked by UDP messages of the kernel (udp.c), if rdma_cm finds nobody. A message
+ * that arrives also shows how to reply to its sender.
  */
 #ifndef URDMA_RSOCKETS_DATAGRAM_H
 #define URDMA_RSOCKETS_DATAGRAM_H
@@ -20,22 +18,15 @@
 
 #include "../rsockets.h"
 
-#define RS_LONGEST 65527u /* bytes: the longest message, as for UDP over IPv6 */
-#define RS_LONGEST_IPV4 65507u
-#define RS_SMALLEST 256u  /* bytes: a datagram that every port accepts; determines the number of sends */
+#define RS_LARGEST 2048u  /* bytes: the largest datagram that a socket of rdma-core receives */
 #define RS_GRH 40u        /* bytes before a received datagram */
 #define RS_BUCKETS 256u   /* hash buckets for peers */
-#define RS_PARTIALS 16u   /* messages of which parts are missing */
-#define RS_MAGIC 0x7275u  /* "ru" */
 #define RS_RECEIVE (1ull << 32) /* flag in the wr_id of a receive, whose other bits are its index */
 
 struct rs_header { /* network byte order */
-	uint16_t magic, port;
-	uint32_t number;          /* number of the message, counted by its sender */
-	uint16_t offset, length;  /* of this part; of the whole message */
-	uint32_t reserved;
-	uint16_t largest;         /* the largest datagram that the sender accepts, header included */
-	uint16_t unused;
+	uint8_t version, length; /* 4 and 8, or 6 and 24: of the header */
+	uint16_t port;
+	uint8_t address[20];     /* version 6: behind the flow information */
 };
 
 /* An address and a port number. IPv4 is a struct sockaddr_in, never mapped. For IPv6, sin6_flowinfo is 0,
@@ -49,7 +40,7 @@ union rs_name {
 struct rs_message {
 	struct rs_message *next;
 	union rs_name from;       /* not used for messages to be sent */
-	uint32_t number, length, got;
+	uint32_t length;
 	uint8_t data[];
 };
 
@@ -69,7 +60,7 @@ struct rs_pair {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	union rs_name own;        /* the address under which peers know it, without a port number; AF_UNSPEC until known */
-	uint32_t largest;         /* the largest datagram, header included */
+	uint32_t largest;         /* the largest datagram, header included; at most RS_LARGEST */
 	uint32_t receives, sends; /* number of buffers */
 	uint32_t *free;           /* a stack of send buffers that are not in use */
 	uint32_t free_count;
@@ -78,13 +69,16 @@ struct rs_pair {
 /* An address to which the socket has sent, or from which it has received. */
 struct rs_peer {
 	struct rs_peer *next;
-	union rs_name name, local; /* local: source address; AF_UNSPEC until there was a response */
+	union rs_name name, local; /* local: source address; AF_UNSPEC until known */
 	struct rdma_cm_id *id;    /* id of the request under way, or NULL */
 	struct rs_pair *pair;     /* queue pair to send from, with ah; NULL until there was a response */
 	struct ibv_ah *ah;
 	struct ibv_ah_attr path;  /* path of ah */
-	uint32_t qpn, largest;
+	uint32_t qpn;
 	int64_t sure_ns;          /* CLOCK_MONOTONIC: when the peer's queue pair was last confirmed */
+	struct rs_pair *announced; /* queue pair that UDP messages to the peer announce; NULL: rdma_cm finds the peer */
+	uint32_t told;            /* number of its queue pair by a UDP message, until the path to it is resolved; or 0 */
+	bool owed;                /* a UDP message in response, when the path is resolved */
 	struct rs_messages waiting;
 };
 
@@ -92,22 +86,20 @@ struct rs_datagrams {
 	int poller;               /* epoll descriptor for all completion channels */
 	bool listens;             /* the id is bound, and urdmad delivers requests for its port */
 	bool stale;               /* the id is bound but can't listen */
-	uint32_t number;          /* number of the last message sent */
+	struct rs_file udp;       /* the kernel's socket for UDP messages; fd is -1 if the kernel lacks the address */
 	struct rs_pair *pairs;
 	struct rs_peer *peers[RS_BUCKETS];
 	uint32_t peer_count;
 	struct rs_peer *connected;
 	struct rs_messages arrived;
-	struct rs_message *partial[RS_PARTIALS];
 };
 
 /* ---- names.c --------------------------------------------------------------------- */
 
 /* Converts an address of any family; AF_UNSPEC if it is neither IPv4 nor IPv6. */
 union rs_name rs_name_of(const struct sockaddr *from);
-/* Returns the host that a GID or a LID denotes, as seen by the host with the address own. */
+/* Returns the host that a GID denotes, as seen by the host with the address own. */
 union rs_name rs_name_of_gid(const union ibv_gid *gid, in_port_t port, const union rs_name *own);
-union rs_name rs_name_of_lid(uint16_t lid, in_port_t port, const union rs_name *own);
 bool rs_name_is_loopback(const union rs_name *name);
 bool rs_name_is_any(const union rs_name *name);
 bool rs_name_equal(const union rs_name *a, const union rs_name *b);
@@ -121,10 +113,8 @@ struct rs_message *rs_message_new(uint32_t length);
 void rs_message_append(struct rs_messages *list, struct rs_message *m);
 struct rs_message *rs_message_take(struct rs_messages *list);
 void rs_messages_drop(struct rs_messages *list);
-/* Processes a datagram that has arrived, once its sender's name is known; part is the data after its
- * header. */
-void rs_message_part(struct rs *rs, const union rs_name *from, const struct rs_header *h, const uint8_t *part,
-	uint32_t n);
+/* Queues a message that has arrived for the reader, if there is room. */
+void rs_message_arrived(struct rs *rs, const union rs_name *from, const uint8_t *data, uint32_t n);
 
 /* ---- pairs.c --------------------------------------------------------------------- */
 
@@ -136,24 +126,40 @@ void rs_pair_free(struct rs_pair *pair);
 uint8_t *rs_pair_receive_at(const struct rs_pair *pair, uint32_t i);
 /* Returns 0 or an errno value. */
 int rs_pair_post_receive(struct rs_pair *pair, uint32_t i);
-/* Returns whether a message of any length can be sent now. */
 bool rs_pair_has_room(const struct rs_pair *pair);
-/* Posts one message in all its parts, after rs_pair_has_room returned true. Returns 0 or an errno value. */
+/* Posts one message, after rs_pair_has_room returned true. Returns 0 or an errno value. */
 int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, uint32_t length);
 
 /* ---- peers.c --------------------------------------------------------------------- */
 
-/* Finds or creates a peer. NULL: ENOMEM. */
+/* Returns a peer, or NULL. */
+struct rs_peer *rs_peer_find(struct rs *rs, const union rs_name *name);
+/* Finds or creates a peer. NULL with ENOMEM or ENOBUFS: there are too many. */
 struct rs_peer *rs_peer_of(struct rs *rs, const union rs_name *name);
 /* Requests the peer's queue pair, unless it is known or already requested. Returns 0, or -1 with errno
  * set. */
 int rs_peer_ask(struct rs *rs, struct rs_peer *peer);
-/* Records the queue pair and path of a message from the peer. */
-void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest,
+/* Records the queue pair and path of a message from the peer to our address local. */
+void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, const union rs_name *local,
 	struct ibv_ah_attr *path);
+/* Takes the number of its queue pair from a UDP message of the peer; owed: it awaits ours. */
+void rs_peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed);
 void rs_peers_free(struct rs *rs);
-/* Handles rdma_cm events: requests of peers, and responses. */
+/* Handles rdma_cm events, requests of peers and responses, and UDP messages. */
 void rs_datagram_take_events(struct rs *rs);
+
+/* ---- udp.c ----------------------------------------------------------------------- */
+
+/* Makes the kernel's socket for UDP messages and binds it, if the kernel has the address; a port number 0 is replaced by
+ * the one that the kernel chooses. Returns 0, or -1 with errno set. */
+int rs_udp_open(struct rs *rs, struct sockaddr_storage *at);
+void rs_udp_close(struct rs *rs);
+/* Returns whether messages can go out from this address. */
+bool rs_udp_has(const struct rs *rs, const union rs_name *local);
+/* Sends a message and the number of our queue pair; without data, only that. Losses are not reported. */
+void rs_udp_send(struct rs *rs, const struct rs_peer *to, const struct rs_message *m);
+/* Processes messages that have arrived, at most one batch. */
+void rs_udp_take(struct rs *rs);
 
 /* ---- arrivals.c ------------------------------------------------------------------ */
 

@@ -46,19 +46,6 @@ union rs_name rs_name_of_gid(const union ibv_gid *gid, in_port_t port, const uni
 	return ipv6_name(&address, port, own->any.sa_family == AF_INET6 ? own->six.sin6_scope_id : 0);
 }
 
-union rs_name rs_name_of_lid(uint16_t lid, in_port_t port, const union rs_name *own)
-{
-	union rs_name name = *own;
-	uint8_t *end = own->any.sa_family == AF_INET6 ? name.six.sin6_addr.s6_addr + 14 : (uint8_t *)&name.four.sin_addr + 2;
-
-	name.four.sin_port = port; /* IPv6's port number is at the same offset */
-	if (!rs_name_is_loopback(own)) {
-		end[0] = (uint8_t)(lid >> 8);
-		end[1] = (uint8_t)lid;
-	}
-	return name;
-}
-
 bool rs_name_is_loopback(const union rs_name *name)
 {
 	if (name->any.sa_family == AF_INET6)

@@ -25,25 +25,18 @@ int rs_pair_post_receive(struct rs_pair *p, uint32_t i)
 	return ibv_post_recv(p->qp, &wr, &bad);
 }
 
-static uint32_t parts_of(uint32_t length, uint32_t largest)
-{
-	uint32_t each = largest - (uint32_t)sizeof(struct rs_header);
-
-	return length ? (length + each - 1) / each : 1;
-}
-
-/* Chooses the numbers of buffers and requests: half of the sends are enough for the longest message. */
+/* Chooses the numbers of buffers and requests. */
 static int choose_sizes(struct rs_pair *p, const struct rs_options *o)
 {
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
-	uint32_t longest;
 
 	if (ibv_query_device(p->verbs, &device) || ibv_query_port(p->verbs, p->port, &port))
 		return -1;
 	p->largest = 128u << port.active_mtu;
-	longest = parts_of(RS_LONGEST, RS_SMALLEST); /* a peer's port may accept no larger datagrams */
-	p->sends = o->sq_size > 2 * longest ? o->sq_size : 2 * longest;
+	if (p->largest > RS_LARGEST)
+		p->largest = RS_LARGEST;
+	p->sends = o->sq_size;
 	p->receives = o->rq_size;
 	if (p->sends > (uint32_t)device.max_qp_wr || p->receives > (uint32_t)device.max_qp_wr ||
 	    p->sends + p->receives > (uint32_t)device.max_cqe)
@@ -161,43 +154,43 @@ void rs_pair_free(struct rs_pair *p)
 
 bool rs_pair_has_room(const struct rs_pair *p)
 {
-	return p->free_count >= p->sends / 2;
+	return p->free_count > 0;
 }
 
-static int post_part(struct rs_pair *p, const struct rs_peer *to, const struct rs_header *h, const uint8_t *data,
-	uint32_t n)
+/* The header with our address, as the peer knows it. Returns its length. */
+static uint32_t put_header(const struct rs *rs, const union rs_name *own, uint8_t *at)
 {
-	uint32_t i = p->free[p->free_count - 1];
-	uint8_t *at = send_at(p, i);
-	struct ibv_sge sge = { (uintptr_t)at, (uint32_t)sizeof(*h) + n, p->mr->lkey };
-	struct ibv_send_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-					.wr.ud = { to->ah, to->qpn, RDMA_UDP_QKEY } };
-	int error;
+	struct rs_header h = { .version = 4, .length = 8, .port = rdma_get_src_port(rs->id) };
 
-	memcpy(at, h, sizeof(*h));
-	if (n)
-		memcpy(at + sizeof(*h), data, n);
-	error = ibv_post_send(p->qp, &wr, &bad);
-	if (!error)
-		p->free_count--;
-	return error;
+	if (own->any.sa_family == AF_INET6) {
+		h.version = 6;
+		h.length = 24;
+		memcpy(&h.address[4], &own->six.sin6_addr, 16);
+	} else {
+		memcpy(h.address, &own->four.sin_addr, 4);
+	}
+	memcpy(at, &h, h.length);
+	return h.length;
 }
 
 int rs_pair_send(struct rs *rs, const struct rs_peer *to, const uint8_t *data, uint32_t length)
 {
 	struct rs_pair *p = to->pair;
-	struct rs_header h = { .magic = htons(RS_MAGIC), .port = rdma_get_src_port(rs->id),
-		.number = htonl(++rs->datagrams->number),
-			       .length = htons((uint16_t)length), .largest = htons((uint16_t)p->largest) };
-	uint32_t largest = to->largest < p->largest ? to->largest : p->largest, each = largest - (uint32_t)sizeof(h), at = 0,
-		n;
+	uint32_t i = p->free[p->free_count - 1], header;
+	uint8_t *at = send_at(p, i);
+	struct ibv_sge sge = { (uintptr_t)at, 0, p->mr->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+					.wr.ud = { to->ah, to->qpn, RDMA_UDP_QKEY } };
 	int error;
 
-	do {
-		n = length - at < each ? length - at : each;
-		h.offset = htons((uint16_t)at);
-		error = post_part(p, to, &h, data + at, n);
-		at += n;
-	} while (!error && at < length);
+	header = put_header(rs, to->local.any.sa_family == AF_UNSPEC ? &p->own : &to->local, at);
+	if (length > p->largest - header)
+		return EMSGSIZE;
+	if (length)
+		memcpy(at + header, data, length);
+	sge.length = header + length;
+	error = ibv_post_send(p->qp, &wr, &bad);
+	if (!error)
+		p->free_count--;
 	return error;
 }

@@ -38,16 +38,32 @@ static void forget_idle(struct rs_datagrams *d)
 		}
 }
 
+static struct rs_peer **bucket_of(struct rs *rs, const union rs_name *name)
+{
+	return &rs->datagrams->peers[rs_name_hash(name) % RS_BUCKETS];
+}
+
+struct rs_peer *rs_peer_find(struct rs *rs, const union rs_name *name)
+{
+	for (struct rs_peer *p = *bucket_of(rs, name); p; p = p->next)
+		if (rs_name_equal(&p->name, name))
+			return p;
+	return NULL;
+}
+
 struct rs_peer *rs_peer_of(struct rs *rs, const union rs_name *name)
 {
 	struct rs_datagrams *d = rs->datagrams;
-	struct rs_peer *p, **bucket = &d->peers[rs_name_hash(name) % RS_BUCKETS];
+	struct rs_peer *p = rs_peer_find(rs, name), **bucket = bucket_of(rs, name);
 
-	for (p = *bucket; p; p = p->next)
-		if (rs_name_equal(&p->name, name))
-			return p;
+	if (p)
+		return p;
 	if (d->peer_count >= MOST_PEERS)
 		forget_idle(d);
+	if (d->peer_count >= MOST_PEERS) {
+		errno = ENOBUFS;
+		return NULL;
+	}
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
@@ -69,8 +85,7 @@ void rs_peers_free(struct rs *rs)
 		}
 }
 
-static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest,
-	struct ibv_ah_attr *path)
+static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, struct ibv_ah_attr *path)
 {
 	struct ibv_ah *ah = ibv_create_ah(pair->pd, path);
 
@@ -82,16 +97,18 @@ static void set_path(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, u
 	peer->path = *path;
 	peer->pair = pair;
 	peer->qpn = qpn;
-	peer->largest = largest;
 	peer->sure_ns = rs_now_ns();
 }
 
 /* A message from another queue pair than rdma_cm has named is trusted only after rdma_cm names that queue
  * pair. */
-void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, uint32_t largest, struct ibv_ah_attr *path)
+void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, const union rs_name *local,
+	struct ibv_ah_attr *path)
 {
+	if (peer->local.any.sa_family == AF_UNSPEC)
+		peer->local = *local;
 	if (!peer->pair)
-		set_path(peer, pair, qpn, largest, path);
+		set_path(peer, pair, qpn, path);
 	else if (peer->qpn == qpn)
 		peer->sure_ns = rs_now_ns();
 	else
@@ -110,12 +127,10 @@ static struct sockaddr *source_of(struct rs *rs, union rs_name *from)
 	return &from->any;
 }
 
-int rs_peer_ask(struct rs *rs, struct rs_peer *peer)
+static int resolve(struct rs *rs, struct rs_peer *peer)
 {
 	union rs_name from;
 
-	if (peer->id || (peer->pair && rs_now_ns() - peer->sure_ns < SURE_NS))
-		return 0;
 	if (rdma_create_id(rs->channel, &peer->id, peer, RDMA_PS_UDP))
 		return -1;
 	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), &peer->name.any, RESOLVE_MS))
@@ -125,10 +140,23 @@ int rs_peer_ask(struct rs *rs, struct rs_peer *peer)
 	return -1;
 }
 
+int rs_peer_ask(struct rs *rs, struct rs_peer *peer)
+{
+	if (peer->id || ((peer->pair || peer->announced) && rs_now_ns() - peer->sure_ns < SURE_NS))
+		return 0;
+	if (!peer->announced)
+		return resolve(rs, peer);
+	peer->pair = NULL; /* the next message is a UDP message */
+	peer->sure_ns = rs_now_ns();
+	return 0;
+}
+
 static void asked_in_vain(struct rs *rs, struct rs_peer *peer, int error)
 {
 	rs_messages_drop(&peer->waiting);
-	peer->pair = NULL;
+	peer->pair = peer->announced = NULL;
+	peer->told = 0;
+	peer->owed = false;
 	if (peer == rs->datagrams->connected)
 		rs->error = error;
 	rs_signal(rs);
@@ -139,42 +167,92 @@ static void send_waiting(struct rs *rs, struct rs_peer *peer)
 	struct rs_message *m;
 
 	while ((m = rs_message_take(&peer->waiting))) {
-		if (rs_pair_has_room(peer->pair))
+		if (!peer->pair)
+			rs_udp_send(rs, peer, m);
+		else if (rs_pair_has_room(peer->pair))
 			rs_pair_send(rs, peer, m->data, m->length); /* if this fails the message is lost, as datagrams may be */
 		free(m);
 		rs_progress(rs);
 	}
 }
 
-/* Handles the response to a request: to describes the peer's queue pair; largest is the largest datagram
- * it accepts. */
-static void answered(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *to, uint32_t said)
+/* Sends what waited, now that the peer's queue pair is known; error if it could not be used. */
+static void answered(struct rs *rs, struct rs_peer *peer, struct rs_pair *pair)
 {
-	struct rs_pair *pair = rs_pair_of(rs, peer->id);
-
-	if (pair)
-		set_path(peer, pair, to->qp_num, said, &to->ah_attr);
 	if (!pair || peer->pair != pair) {
 		asked_in_vain(rs, peer, errno);
 		return;
 	}
 	peer->local = rs_name_of(rdma_get_local_addr(peer->id));
+	if (peer->owed)
+		rs_udp_send(rs, peer, NULL);
+	peer->told = 0;
+	peer->owed = false;
 	send_waiting(rs, peer);
 	rs_signal(rs);
 }
 
-/* Reads the largest datagram from the first two bytes of the private data, in network byte order; without
- * private data the smallest size is assumed. */
-static uint32_t largest_said(const struct rdma_ud_param *param)
+/* rdma_cm has named the queue pair. */
+static void named(struct rs *rs, struct rs_peer *peer, struct rdma_ud_param *to)
 {
-	const uint8_t *data = param->private_data;
-	uint32_t n = param->private_data_len >= 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
+	struct rs_pair *pair = rs_pair_of(rs, peer->id);
 
-	return n > RS_SMALLEST ? n : RS_SMALLEST;
+	peer->announced = NULL;
+	if (pair)
+		set_path(peer, pair, to->qp_num, &to->ah_attr);
+	answered(rs, peer, pair);
+}
+
+/* A UDP message has named the queue pair; the path to its host is resolved. */
+static void found(struct rs *rs, struct rs_peer *peer)
+{
+	struct rs_pair *pair = rs_pair_of(rs, peer->id);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int mask;
+
+	peer->pair = NULL;
+	if (pair && rdma_init_qp_attr(peer->id, &attr, &mask) == 0) {
+		peer->announced = pair;
+		set_path(peer, pair, peer->told, &attr.ah_attr);
+	}
+	answered(rs, peer, pair);
+}
+
+/* rdma_cm finds nobody at the peer's host: a socket of rdma-core may be there. Returns whether it can be asked. */
+static bool ask_by_udp(struct rs *rs, struct rs_peer *peer)
+{
+	union rs_name local = rs_name_of(rdma_get_local_addr(peer->id));
+	struct rs_pair *pair = rs_udp_has(rs, &local) ? rs_pair_of(rs, peer->id) : NULL;
+
+	if (!pair)
+		return false;
+	peer->local = local;
+	peer->pair = NULL;
+	peer->announced = pair;
+	peer->sure_ns = rs_now_ns();
+	send_waiting(rs, peer);
+	rs_signal(rs);
+	return true;
+}
+
+void rs_peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed)
+{
+	if (peer->pair || (peer->announced && peer->ah && peer->qpn == qpn)) {
+		if (!peer->pair)
+			peer->pair = peer->announced;
+		peer->sure_ns = peer->qpn == qpn ? rs_now_ns() : 0;
+		if (owed)
+			rs_udp_send(rs, peer, NULL);
+		return;
+	}
+	peer->told = qpn;
+	peer->owed = peer->owed || owed;
+	if (!peer->id && resolve(rs, peer))
+		asked_in_vain(rs, peer, errno);
 }
 
 /* Handles one event of a request. Returns false when the request is complete. */
-static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *event, uint32_t said)
+static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *event)
 {
 	struct rdma_conn_param param = { 0 };
 
@@ -184,14 +262,28 @@ static bool step(struct rs *rs, struct rs_peer *peer, struct rdma_cm_event *even
 			return true;
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if (peer->told) {
+			found(rs, peer);
+			return false;
+		}
 		if (!rdma_connect(peer->id, &param))
 			return true;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		answered(rs, peer, &event->param.ud, said);
+		named(rs, peer, &event->param.ud);
 		return false;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		if (peer->told) {
+			found(rs, peer);
+			return false;
+		}
+		if (ask_by_udp(rs, peer))
+			return false;
+		errno = ECONNREFUSED;
+		break;
 	default:
-		errno = event->event == RDMA_CM_EVENT_UNREACHABLE ? ECONNREFUSED : rs_event_error(event);
+		errno = rs_event_error(event);
 	}
 	asked_in_vain(rs, peer, errno);
 	return false;
@@ -203,14 +295,9 @@ static void answer(struct rs *rs, struct rdma_cm_id *id)
 {
 	struct rs_pair *pair = rs_pair_of(rs, id);
 	struct rdma_conn_param param = { 0 };
-	uint8_t largest[2];
 
 	if (pair) {
-		largest[0] = (uint8_t)(pair->largest >> 8);
-		largest[1] = (uint8_t)pair->largest;
 		param.qp_num = pair->qp->qp_num;
-		param.private_data = largest;
-		param.private_data_len = sizeof(largest);
 		rdma_accept(id, &param);
 	} else {
 		rdma_reject(id, NULL, 0);
@@ -222,7 +309,6 @@ static void answer(struct rs *rs, struct rdma_cm_id *id)
 static void take_event(struct rs *rs, struct rdma_cm_event *event)
 {
 	struct rdma_cm_event copy = *event;
-	uint32_t said = event->event == RDMA_CM_EVENT_ESTABLISHED ? largest_said(&event->param.ud) : 0;
 	struct rs_peer *peer = event->id->context;
 
 	rdma_ack_cm_event(event);
@@ -231,7 +317,7 @@ static void take_event(struct rs *rs, struct rdma_cm_event *event)
 	} else if (copy.id == rs->id) {
 		if (copy.event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			rs_break(rs, ENETDOWN);
-	} else if (!step(rs, peer, &copy, said)) {
+	} else if (!step(rs, peer, &copy)) {
 		rdma_destroy_id(copy.id);
 		peer->id = NULL;
 	}
@@ -241,6 +327,7 @@ void rs_datagram_take_events(struct rs *rs)
 {
 	struct rdma_cm_event *event;
 
+	rs_udp_take(rs);
 	while (!rs->broken) {
 		if (rdma_get_cm_event(rs->channel, &event) == 0)
 			take_event(rs, event);

@@ -16,7 +16,7 @@ static bool is_mapped(void)
 
 size_t longest(void)
 {
-	return family == AF_INET6 && !is_mapped() ? LONGEST : LONGEST - 20;
+	return family == AF_INET6 && !is_mapped() ? LONGEST - 12 : LONGEST;
 }
 
 socklen_t size_of(const union place *p)

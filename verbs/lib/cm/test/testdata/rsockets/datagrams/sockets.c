@@ -82,9 +82,9 @@ void case_close(void)
 
 	for (int i = 0; i < 20; i++) {
 		a = datagram_socket(0);
-		send_to(a, &server, 3000);
+		send_to(a, &server, 900);
 		CHECK(rclose(a) == 0);
-		receive(b, 3000);
+		receive(b, 900);
 	}
 	CHECK(rclose(b) == 0);
 }
