@@ -19,6 +19,10 @@ const (
 	address  = "198.18.1.2" // of the machine
 	guestGID = "1"          // index of the machine's GID, with rxe
 	hostGID  = "3"          // index of the host's GID, with RoCEv2
+
+	preloaded      = "PRELOADED " // in front of a program's line: its sockets are rsockets
+	preloadLibrary = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
+	busybox        = "BUSYBOX" // in a line: the path of a file that both sides have
 )
 
 // machine is the virtual machine and the host with urdmad to which it is connected.
@@ -151,11 +155,16 @@ func (m *machine) run(seconds int, line string) {
 
 // line makes a command line for the machine, argv one for the host.
 func (m *machine) line(line, server string) string {
-	return strings.NewReplacer("@", server, "%", address, "#", guestGID).Replace(line)
+	return strings.NewReplacer("@", server, "%", address, "#", guestGID, preloaded, "LD_PRELOAD="+preloadLibrary+" ",
+		busybox, "/usr/bin/busybox").Replace(line)
 }
 
 func (m *machine) argv(line, server string) []string {
-	argv := strings.Fields(strings.NewReplacer("@", server, "%", m.host.Address, "#", hostGID).Replace(line))
+	argv := strings.Fields(strings.NewReplacer("@", server, "%", m.host.Address, "#", hostGID,
+		busybox, filepath.Join(m.dir, "busybox")).Replace(line))
+	if strings.HasPrefix(line, preloaded) {
+		argv = append([]string{"sh", "-c", `LD_PRELOAD=$LD_PRELOAD:` + preloadLibrary + ` exec "$@"`}, argv...)
+	}
 	if argv[0] == "wirevec" {
 		argv[0] = filepath.Join(m.dir, argv[0])
 	}
@@ -172,7 +181,11 @@ func (m *machine) startServer(seconds int, p *program) (*lab.Process, error) {
 	if p.ready != "" {
 		return s, awaits(s, p.ready)
 	}
-	if out, err := m.try(20, "until ss -Htln | grep -qv ':99 ' || rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"); err != nil {
+	listens := "until ss -Htln | grep -qv ':99 ' || rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"
+	if p.udp > 0 {
+		listens = fmt.Sprintf("until ss -Huln | grep -q ':%d '; do sleep 0.1; done", p.udp)
+	}
+	if out, err := m.try(20, listens); err != nil {
 		m.kill(line)
 		return nil, fmt.Errorf("%s does not listen: %w\n%s\n%s", line, err, out, s.Output())
 	}
@@ -205,7 +218,7 @@ func (m *machine) startHere(p *program) (*lab.Process, error) {
 
 // kill kills the programs of a name in the machine.
 func (m *machine) kill(line string) {
-	m.run(10, "pkill -9 -x "+strings.Fields(strings.TrimPrefix(line, unbuffered))[0]+"; true")
+	m.run(10, "pkill -9 -x "+strings.Fields(strings.TrimPrefix(strings.TrimPrefix(line, unbuffered), preloaded))[0]+"; true")
 }
 
 // kernelServes runs a server in the machine and a client on the host.
@@ -219,10 +232,16 @@ func (m *machine) kernelServes(seconds int, p *program) (string, error) {
 		return "", err
 	}
 	clientErr := c.Wait(time.Duration(seconds) * time.Second)
-	if clientErr != nil {
+	if clientErr == nil && p.after != "" {
+		_, clientErr = m.try(seconds, m.line(p.after, address))
+	}
+	if clientErr != nil || p.stays {
 		m.kill(p.server)
 	}
 	out, serverErr := ended(s, seconds)
+	if p.stays {
+		serverErr = nil
+	}
 	return both(c.Output(), clientErr, out, serverErr)
 }
 
@@ -233,10 +252,17 @@ func (m *machine) urdmaServes(seconds int, p *program) (string, error) {
 		return "", err
 	}
 	out, clientErr := m.try(seconds, m.line(p.client, m.host.Address))
-	if clientErr != nil {
+	if clientErr == nil && p.after != "" {
+		argv := m.argv(p.after, m.host.Address)
+		clientErr = exec.Command(argv[0], argv[1:]...).Run()
+	}
+	if clientErr != nil || p.stays {
 		s.Kill()
 	}
 	serverErr := s.Wait(time.Duration(seconds) * time.Second)
+	if p.stays {
+		serverErr = nil
+	}
 	return both(out, clientErr, s.Output(), serverErr)
 }
 

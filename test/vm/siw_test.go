@@ -21,12 +21,29 @@ func vectorOf(mode, name string, wants ...string) program {
 	return program{name: name, server: "wirevec -s " + mode, client: "wirevec -c @ " + mode, wants: wants}
 }
 
-// rsocketPrograms are those of rdma-core that use rsockets of type SOCK_STREAM.
+// rsocketPrograms use rsockets of type SOCK_STREAM: those of rdma-core, and programs for TCP with its librspreload.
 func rsocketPrograms() (all []program) {
 	for _, line := range []string{"rstream -S 1000 -I 50 -C 20 -T v", "rstream -S 65536 -I 5 -C 20 -T v",
 		"rstream -S 1000000 -I 2 -C 5 -T v", "rstream -S 100 -I 50 -C 10 -i 16 -k 10 -T n",
 		"riostream -S 65536 -I 5 -C 10 -T v"} {
 		all = append(all, program{name: line, server: line + " -b @", client: line + " -s @"})
+	}
+	return append(all,
+		program{name: "rcopy", server: "rcopy", client: "rcopy " + busybox + " @:/tmp/rcopied", stays: true,
+			after: "cmp /tmp/rcopied " + busybox},
+		program{name: "iperf3 -n 4M, by librspreload", server: preloaded + "iperf3 -s -1 -B @",
+			client: preloaded + "iperf3 -c @ -n 4M -l 64K", wants: []string{"receiver"}},
+		program{name: "iperf3 -R -n 4M, by librspreload", server: preloaded + "iperf3 -s -1 -B @",
+			client: preloaded + "iperf3 -c @ -R -n 4M -l 64K", wants: []string{"receiver"}},
+		program{name: "socat, a file, by librspreload", server: preloaded + "socat -u TCP-LISTEN:7600,bind=@ CREATE:/tmp/socat",
+			client: preloaded + "socat -u OPEN:" + busybox + " TCP:@:7600", after: "cmp /tmp/socat " + busybox})
+}
+
+// datagramPrograms use rsockets of type SOCK_DGRAM. Their server does not end.
+func datagramPrograms() (all []program) {
+	for _, line := range []string{"udpong -S 100 -C 20 -T e", "udpong -S 1000 -C 20 -T e", "udpong -S 1000 -C 100"} {
+		all = append(all, program{name: line, server: line + " -b @", client: line + " -s @", udp: 7174, stays: true,
+			wants: []string{"custom"}})
 	}
 	return all
 }

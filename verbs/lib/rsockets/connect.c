@@ -96,7 +96,7 @@ RS_EXPORT int rconnect(int socket, const struct sockaddr *addr, socklen_t length
 	else if (!rs_read_name(addr, length, &to))
 		result = rs_fail(EINVAL);
 	else
-		result = begin(rs, (struct sockaddr *)&to) ? -1 : finish(rs);
+		result = begin(rs, (struct sockaddr *)&to) || rs_set_keepalive(rs) ? -1 : finish(rs);
 	rs_drop(rs);
 	return result;
 }

@@ -10,7 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Sockets that the service thread serves, linked by next_served: listeners, sockets that are not yet
- * established, and sockets of type SOCK_DGRAM. */
+ * established, those that send keepalives, and sockets of type SOCK_DGRAM. */
 static struct rs *all;
 static int poller = -1;
 /* open as long as the epoll descriptor is; epoll descriptors share one inode and can't be told apart */
@@ -185,6 +185,13 @@ static void serve_datagrams(struct rs *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
+static void serve_keepalive(struct rs *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	rs_keep_alive(rs);
+	pthread_mutex_unlock(&rs->lock);
+}
+
 static bool is_poller(int fd)
 {
 	bool is;
@@ -206,7 +213,9 @@ static void *serve(void *argument)
 		pthread_mutex_lock(&lock);
 		for (struct rs *rs = all; rs; rs = rs->next_served)
 			if (rs->fd == event.data.fd || rs->second == event.data.fd) {
-				if (rs->state == RS_LISTENING)
+				if (rs->second == event.data.fd && !rs->kind)
+					serve_keepalive(rs);
+				else if (rs->state == RS_LISTENING)
 					serve_listener(rs);
 				else if (rs->state == RS_DATAGRAM)
 					serve_datagrams(rs);
@@ -372,6 +381,9 @@ RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *length)
 	made = next_socket(rs);
 	if (made) {
 		fd = made->fd;
+		pthread_mutex_lock(&made->lock);
+		rs_set_keepalive(made); /* if it fails the connection is as good without */
+		pthread_mutex_unlock(&made->lock);
 		if (addr && length)
 			rs_write_name(made, rdma_get_peer_addr(made->id), addr, length);
 	}

@@ -21,16 +21,17 @@ static const struct number {
 	uint32_t least, most; /* least 0 and most 1: a flag, which any value but 0 sets; other values are clamped, */
 	bool refuses;         /* or refused if this is set */
 	int id_option;        /* the rdma_cm option to set on the id as well; 0: none */
+	bool keepalive;
 } numbers[] = {
 #define KEEP(l, n, field, low, high) .level = l, .name = n, .at = offsetof(struct rs_options, field), .least = low, \
 	.most = high
 	{ KEEP(SOL_SOCKET, SO_REUSEADDR, reuse, 0, 1), .id_option = RDMA_OPTION_ID_REUSEADDR },
 	{ KEEP(SOL_SOCKET, SO_RCVBUF, recv_bytes, LEAST_RING, MOST_RING) },
 	{ KEEP(SOL_SOCKET, SO_SNDBUF, send_bytes, LEAST_RING, MOST_RING) },
-	{ KEEP(SOL_SOCKET, SO_KEEPALIVE, keepalive, 0, 1) }, /* no effect: urdmad detects dead peers anyway */
+	{ KEEP(SOL_SOCKET, SO_KEEPALIVE, keepalive, 0, 1), .keepalive = true },
 	{ KEEP(SOL_SOCKET, SO_OOBINLINE, oob_inline, 0, 1) },
 	{ KEEP(IPPROTO_TCP, TCP_NODELAY, nodelay, 0, 1) },   /* no effect: data is never delayed */
-	{ KEEP(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, 1, INT_MAX), .refuses = true },
+	{ KEEP(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, 1, INT_MAX), .refuses = true, .keepalive = true },
 	{ KEEP(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, 1, INT_MAX), .refuses = true },
 	{ KEEP(IPPROTO_TCP, TCP_KEEPCNT, keep_count, 1, INT_MAX), .refuses = true },
 	{ KEEP(IPPROTO_IPV6, IPV6_V6ONLY, v6only, 0, 1), .id_option = RDMA_OPTION_ID_AFONLY },
@@ -71,7 +72,7 @@ static int set_number(struct rs *rs, const struct number *n, int value)
 	if ((n->name == SO_RCVBUF || n->name == SO_SNDBUF) && n->level == SOL_SOCKET && value < 1 << 29)
 		value *= 2; /* as in socket(7) */
 	*kept(rs, n) = within(value, n);
-	return 0;
+	return n->keepalive ? rs_set_keepalive(rs) : 0;
 }
 
 /* Sets a path record for a connection that is not yet made. */
@@ -85,6 +86,16 @@ static int set_route(struct rs *rs, const void *value, socklen_t length)
 	free(rs->route);
 	rs->route = copy;
 	rs->route_bytes = length;
+	return 0;
+}
+
+static int set_tos(struct rs *rs, int value)
+{
+	uint8_t tos = (uint8_t)value;
+
+	if (rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
+		return -1;
+	rs->options.tos = tos;
 	return 0;
 }
 
@@ -109,6 +120,8 @@ static int set_option(struct rs *rs, int level, int optname, const void *optval,
 	memcpy(&value, optval, sizeof(value));
 	if (number_of(level, optname))
 		return set_number(rs, number_of(level, optname), value);
+	if (level == IPPROTO_IP && optname == IP_TOS)
+		return set_tos(rs, value);
 	return level == IPPROTO_TCP && optname == TCP_MAXSEG ? 0 : rs_fail(ENOPROTOOPT); /* the path determines it */
 }
 
@@ -149,6 +162,8 @@ static int get_other(struct rs *rs, int level, int optname, int *value)
 {
 	if (level == IPPROTO_TCP && optname == TCP_MAXSEG)
 		*value = max_segment(rs);
+	else if (level == IPPROTO_IP && optname == IP_TOS)
+		*value = (int)rs->options.tos;
 	else if (level != SOL_SOCKET)
 		return rs_fail(ENOPROTOOPT);
 	else if (optname == SO_ERROR)
@@ -166,6 +181,15 @@ static int get_other(struct rs *rs, int level, int optname, int *value)
 	return 0;
 }
 
+/* What programs that report TCP's state (iperf3) need: no segment is sent again or waits for an acknowledgement here. */
+static struct tcp_info info_of(const struct rs *rs)
+{
+	return (struct tcp_info){ .tcpi_state = rs->state == RS_LISTENING ? TCP_LISTEN :
+				  rs->state == RS_CONNECTED && !rs->broken ? TCP_ESTABLISHED : TCP_CLOSE,
+				  .tcpi_snd_mss = (uint32_t)max_segment(rs), .tcpi_rcv_mss = (uint32_t)max_segment(rs),
+				  .tcpi_snd_cwnd = rs->tx.slots };
+}
+
 /* A value longer than the caller's buffer is truncated, as by getsockopt(2). */
 static int give(void *optval, socklen_t *optlen, const void *value, socklen_t length)
 {
@@ -178,6 +202,7 @@ static int give(void *optval, socklen_t *optlen, const void *value, socklen_t le
 static int get_option(struct rs *rs, int level, int optname, void *optval, socklen_t *optlen)
 {
 	const struct number *n = number_of(level, optname);
+	struct tcp_info info;
 	int value;
 
 	if (n)
@@ -186,6 +211,10 @@ static int get_option(struct rs *rs, int level, int optname, void *optval, sockl
 		return give(optval, optlen, &rs->options.linger, sizeof(rs->options.linger));
 	if (level == SOL_RDMA && optname == RDMA_ROUTE)
 		return rs->route ? give(optval, optlen, rs->route, rs->route_bytes) : rs_fail(ENODATA);
+	if (level == IPPROTO_TCP && optname == TCP_INFO && !rs->kind) {
+		info = info_of(rs);
+		return give(optval, optlen, &info, sizeof(info));
+	}
 	return get_other(rs, level, optname, &value) ? -1 : give(optval, optlen, &value, sizeof(value));
 }
 

@@ -91,6 +91,14 @@ static bool control_slot(const struct rs *rs)
 	return rs->tx.outstanding + slots_of_message(rs) + 2 <= rs->tx.slots + RS_CONTROL_SLOTS;
 }
 
+void rs_post_keepalive(struct rs *rs)
+{
+	struct ibv_send_wr write = { .opcode = IBV_WR_RDMA_WRITE };
+
+	if (!rs->broken && !rs->silent && !rs->disconnecting && control_slot(rs))
+		rs_post(rs, &write);
+}
+
 void rs_grant(struct rs *rs)
 {
 	struct rs_rx *rx = &rs->rx;

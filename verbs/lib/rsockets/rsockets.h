@@ -84,6 +84,7 @@ struct rs_options {
 	uint32_t iomaps;                 /* entries of the table that the peer may fill */
 	struct linger linger;
 	uint32_t keep_idle, keep_interval, keep_count;
+	uint32_t tos;
 	uint32_t reuse, v6only, keepalive, nodelay, oob_inline; /* flags */
 	bool nonblock;
 };
@@ -305,7 +306,7 @@ int rs_event_error(const struct rdma_cm_event *event);
 /* ---- progress.c: the completion queue; the lock is held ---------------------------- */
 
 enum { RS_DATA, RS_CREDITS = 4, RS_IOMAP = 6, RS_CONTROL = 7 }; /* types of messages */
-enum { RS_DISCONNECT, RS_SHUTDOWN = 2 };                         /* of type CONTROL; 1 is a keepalive */
+enum { RS_DISCONNECT, RS_SHUTDOWN = 2 };                         /* of type CONTROL; 1 is a keepalive; rdma-core's are none */
 
 /* Processes completions; returns true if there were any. */
 bool rs_progress(struct rs *rs);
@@ -318,6 +319,8 @@ int rs_post_receive(struct rs *rs, uint64_t i);
 /* Posts a Write, which may be empty, and a message. */
 int rs_post_message(struct rs *rs, struct ibv_send_wr *write, unsigned type, uint32_t value);
 int rs_post_control(struct rs *rs, uint32_t value);
+/* Posts an empty Write without a message, unless it has to wait. */
+void rs_post_keepalive(struct rs *rs);
 /* Writes a grant or an iomap, of so many bytes, into the peer's table, and posts a message. */
 int rs_post_entry(struct rs *rs, void *entry, uint32_t bytes, const struct rs_remote *table, uint32_t index,
 	unsigned type, uint32_t value);
@@ -394,6 +397,13 @@ bool rs_all_sent(struct rs *rs); /* also true if nothing more can be sent */
  * lock must be taken first. Returns 0, or -1 with errno set. */
 int rs_serve(struct rs *rs);
 void rs_stop_serving(struct rs *listener);
+
+/* ---- keepalive.c --------------------------------------------------------------------- */
+
+/* Has the service thread send keepalives of a stream as its options say. The lock is released meanwhile (rs_serve).
+ * Returns 0, or -1 with errno set. */
+int rs_set_keepalive(struct rs *rs);
+void rs_keep_alive(struct rs *rs); /* the timer has expired */
 
 /* ---- names.c ------------------------------------------------------------------------- */
 

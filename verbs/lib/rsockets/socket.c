@@ -143,7 +143,7 @@ static int close_socket(int socket)
 	rs->closed = true;
 	rs_signal(rs);
 	pthread_mutex_unlock(&rs->lock);
-	if (rs->state == RS_LISTENING || rs->state == RS_DATAGRAM)
+	if (rs->served || rs->state == RS_LISTENING)
 		rs_stop_serving(rs);
 	rs_leave_table(rs);
 	rs_release(rs); /* the reference of rs_take */

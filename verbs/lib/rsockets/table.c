@@ -190,6 +190,8 @@ void rs_free(struct rs *rs)
 	rs_release_queues(rs);
 	if (rs->kind)
 		rs->kind->free(rs);
+	if (rs->second >= 0 && rs_is_open(&rs->file)) /* otherwise the program has closed all descriptors */
+		rs_raw_close(rs->second);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	rdma_destroy_event_channel(rs->channel);

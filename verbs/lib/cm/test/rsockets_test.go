@@ -178,6 +178,25 @@ func TestRsocketsPeerKilled(t *testing.T) {
 	})
 }
 
+// TestRsocketsKeepalive: idle sockets with SO_KEEPALIVE send messages, and the server's program sees none.
+func TestRsocketsKeepalive(t *testing.T) {
+	d, binary := startDaemon(t), rsocketsProgram(t, "wait")
+	for i := range 3 {
+		port := strconv.Itoa(7795 + i)
+		s := d.start(t, transportOf(i), binary, "s", address, port, "keepalive")
+		s.says(t, "listening")
+		c := d.start(t, transportOf(i), binary, "c", address, port, "keepalive")
+		s.says(t, "connected")
+		for n := d.sent(t) + 4; d.sent(t) < n; time.Sleep(50 * time.Millisecond) {
+		}
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		s.succeed(t)
+	}
+	d.holdsNothing(t)
+}
+
 // TestRsocketsDaemonKilled: the end of urdmad ends connections, too.
 func TestRsocketsDaemonKilled(t *testing.T) {
 	d, binary := startDaemon(t), rsocketsProgram(t, "wait")
@@ -344,6 +363,16 @@ func TestPreloadedDatagrams(t *testing.T) {
 func (d *daemon) messages(t *testing.T) float64 {
 	t.Helper()
 	return named(d.status(t), "messages_sent")
+}
+
+// sent returns the number of messages that the queue pairs which exist now have sent.
+func (d *daemon) sent(t *testing.T) (n float64) {
+	t.Helper()
+	pairs, _ := d.status(t)["queue_pairs"].([]any)
+	for _, pair := range pairs {
+		n += named(pair, "messages_sent")
+	}
+	return n
 }
 
 // named adds up all numbers with that name, at any depth.

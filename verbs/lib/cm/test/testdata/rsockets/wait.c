@@ -1,6 +1,8 @@
 /* wait.c - wait s|c ADDRESS PORT: the server prints how its connection ended, while it sleeps in rpoll and
- * in rrecv; the client does nothing until it is killed. */
+ * in rrecv; the client does nothing until it is killed. With a fourth argument both sockets have SO_KEEPALIVE: the
+ * server's is set before it listens, the client's when it is connected. */
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
 #include <unistd.h>
@@ -13,6 +15,12 @@ static void say(const char *what)
 	fflush(stdout);
 }
 
+static void keep_alive(int fd)
+{
+	CHECK(rsetsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int)) == 0);
+	CHECK(rsetsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){ 1 }, sizeof(int)) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -20,12 +28,16 @@ int main(int argc, char **argv)
 	struct pollfd p = { .events = POLLIN };
 	char byte;
 
-	CHECK(fd >= 0 && argc == 4 && inet_pton(AF_INET, argv[2], &at.sin_addr) == 1);
+	CHECK(fd >= 0 && argc >= 4 && inet_pton(AF_INET, argv[2], &at.sin_addr) == 1);
 	at.sin_port = htons((uint16_t)atoi(argv[3]));
 	if (argv[1][0] == 'c') {
 		CHECK(rconnect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 && rsend(fd, "x", 1, 0) == 1);
+		if (argc > 4)
+			keep_alive(fd);
 		pause();
 	}
+	if (argc > 4)
+		keep_alive(listener);
 	CHECK(rbind(listener, (struct sockaddr *)&at, sizeof(at)) == 0 && rlisten(listener, 1) == 0);
 	say("listening");
 	fd = raccept(listener, NULL, NULL);

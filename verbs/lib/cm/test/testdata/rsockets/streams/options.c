@@ -53,6 +53,8 @@ void case_options(void)
 				       { SOL_RDMA, RDMA_SQSIZE }, { SOL_RDMA, RDMA_RQSIZE }, { SOL_RDMA, RDMA_INLINE },
 				       { SOL_RDMA, RDMA_IOMAPSIZE } };
 	struct linger linger = { 1, 3 }, got;
+	struct tcp_info info;
+	socklen_t length = sizeof(info);
 	int fd = stream_socket(), x, y;
 	char route[24] = "route", back[24];
 
@@ -62,6 +64,8 @@ void case_options(void)
 		set(fd, ones[i][0], ones[i][1], value);
 		CHECK(option(fd, ones[i][0], ones[i][1]) == value);
 	}
+	set(fd, IPPROTO_IP, IP_TOS, 16);
+	CHECK(option(fd, IPPROTO_IP, IP_TOS) == 16);
 	set(fd, SOL_SOCKET, SO_SNDBUF, 50000);
 	set(fd, SOL_SOCKET, SO_RCVBUF, 60000);
 	CHECK(option(fd, SOL_SOCKET, SO_SNDBUF) == 100000 && option(fd, SOL_SOCKET, SO_RCVBUF) == 120000);
@@ -78,5 +82,6 @@ void case_options(void)
 	connected(&x, &y);
 	REFUSES(rsetsockopt(x, SOL_RDMA, RDMA_SQSIZE, &(int){ 4 }, sizeof(int)), EINVAL);
 	CHECK(option(x, IPPROTO_TCP, TCP_MAXSEG) >= 256);
+	CHECK(rgetsockopt(x, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_state == TCP_ESTABLISHED);
 	CHECK(rclose(x) == 0 && rclose(y) == 0);
 }
