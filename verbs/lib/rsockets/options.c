@@ -181,7 +181,7 @@ static int get_other(struct rs *rs, int level, int optname, int *value)
 	return 0;
 }
 
-/* What programs that report TCP's state (iperf3) need: no segment is sent again or waits for an acknowledgement here. */
+/* For programs that report TCP's state (iperf3): nothing is counted as sent again or as unacknowledged. */
 static struct tcp_info info_of(const struct rs *rs)
 {
 	return (struct tcp_info){ .tcpi_state = rs->state == RS_LISTENING ? TCP_LISTEN :

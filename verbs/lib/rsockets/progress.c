@@ -9,8 +9,8 @@
 
 #define TYPE_SHIFT 29
 #define VALUE_MASK ((1u << TYPE_SHIFT) - 1)
-/* On iWARP, credits left unused, because the peer has no further receives for our CREDITS and CONTROL: while it processes
- * none we may send it grants of three halves, CREDITS for twice half of its messages, and SHUTDOWN. */
+/* On iWARP, credits left unused, because the peer has no further receives for our CREDITS and CONTROL: while it
+ * processes none we may send it grants of three halves, CREDITS for twice half of its messages, and SHUTDOWN. */
 #define SPARE_CREDITS RS_SPARE_RECEIVES
 #define BATCH 32
 

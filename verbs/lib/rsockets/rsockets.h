@@ -306,7 +306,7 @@ int rs_event_error(const struct rdma_cm_event *event);
 /* ---- progress.c: the completion queue; the lock is held ---------------------------- */
 
 enum { RS_DATA, RS_CREDITS = 4, RS_IOMAP = 6, RS_CONTROL = 7 }; /* types of messages */
-enum { RS_DISCONNECT, RS_SHUTDOWN = 2 };                         /* of type CONTROL; 1 is a keepalive; rdma-core's are none */
+enum { RS_DISCONNECT, RS_SHUTDOWN = 2 };                         /* of type CONTROL; 1 is ignored */
 
 /* Processes completions; returns true if there were any. */
 bool rs_progress(struct rs *rs);

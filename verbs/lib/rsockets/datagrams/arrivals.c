@@ -30,7 +30,8 @@ static bool wanted(const struct rs_datagrams *d, union rs_name *from, uint32_t q
 }
 
 /* Reads the header; false if it is malformed. */
-static bool read_header(const uint8_t *at, uint32_t n, const struct rs_pair *p, struct rs_header *h, union rs_name *from)
+static bool read_header(const uint8_t *at, uint32_t n, const struct rs_pair *p, struct rs_header *h,
+	union rs_name *from)
 {
 	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
 

@@ -1,15 +1,15 @@
 /*
  * datagram.h - declarations shared by the files for sockets of type SOCK_DGRAM.
  *
- * The socket has one queue pair of type UD for each device it uses. Each datagram is a message, behind the header of
- * rdma-core's sockets: the sender's address and port number. The address must be the one in the GRH, if there is a GRH;
- * the port number is only as trustworthy as the library that sent it.
+ * The socket has one queue pair of type UD for each device it uses. Each datagram is a message, behind the
+ * header of rdma-core's sockets: the sender's address and port number. The address must be the one in the GRH,
+ * if there is a GRH; the port number is only as trustworthy as the library that sent it.
  *
- * Before a socket sends to an address for the first time it requests the peer's queue pair, and keeps the messages until
- * the response comes (peers.c). Sockets of this library are asked through rdma_cm: a bound socket is an id of RDMA_PS_UDP
- * that listens, and the service thread (listen.c) answers. That works on every port, also if the kernel does not have
- * its address. Sockets of rdma-core are asked by UDP messages of the kernel (udp.c), if rdma_cm finds nobody. A message
- * that arrives also shows how to reply to its sender.
+ * Before a socket sends to an address for the first time it requests the peer's queue pair, and keeps the
+ * messages until the response comes (peers.c). Sockets of this library are asked through rdma_cm: a bound
+ * socket is an id of RDMA_PS_UDP that listens, and the service thread (listen.c) answers. That works on every
+ * port, also if the kernel does not have its address. Sockets of rdma-core are asked by UDP messages of the
+ * kernel (udp.c), if rdma_cm finds nobody. A message that arrives also shows how to reply to its sender.
  */
 #ifndef URDMA_RSOCKETS_DATAGRAM_H
 #define URDMA_RSOCKETS_DATAGRAM_H
@@ -150,8 +150,8 @@ void rs_datagram_take_events(struct rs *rs);
 
 /* ---- udp.c ----------------------------------------------------------------------- */
 
-/* Makes the kernel's socket for UDP messages and binds it, if the kernel has the address; a port number 0 is replaced by
- * the one that the kernel chooses. Returns 0, or -1 with errno set. */
+/* Makes the kernel's socket for UDP messages and binds it, if the kernel has the address; a port number 0 is
+ * replaced by the one that the kernel chooses. Returns 0, or -1 with errno set. */
 int rs_udp_open(struct rs *rs, struct sockaddr_storage *at);
 void rs_udp_close(struct rs *rs);
 /* Returns whether messages can go out from this address. */

@@ -1,7 +1,8 @@
 /*
- * udp.c - UDP messages of the kernel by which sockets of rdma-core find each other's queue pairs. A message has a header
- * with the number of the sender's queue pair. DATA contains a message of the program, too, and asks for CONTROL, which
- * contains none. librspreload replaces the calls for sockets: here the kernel is called directly.
+ * udp.c - UDP messages of the kernel by which sockets of rdma-core find each other's queue pairs. A message
+ * has a header with the number of the sender's queue pair. DATA contains a message of the program, too, and
+ * asks for CONTROL, which contains none. librspreload replaces the calls for sockets: here the kernel is
+ * called directly.
  */
 #include <arpa/inet.h>
 #include <string.h>
