@@ -89,7 +89,7 @@ struct rs_datagrams {
 	struct rs_file udp;       /* the kernel's socket for UDP messages; fd is -1 if the kernel lacks the address */
 	struct rs_pair *pairs;
 	struct rs_peer *peers[RS_BUCKETS];
-	uint32_t peer_count;
+	uint32_t peer_count, resolving; /* resolving: peers that have an id */
 	struct rs_peer *connected;
 	struct rs_messages arrived;
 };

@@ -12,6 +12,8 @@
 /* ns: after that time without a message from the peer its queue pair is requested again */
 #define SURE_NS 10000000000ll
 #define MOST_PEERS 4096u
+/* Peers whose UDP messages have addresses resolved at a time: a stranger can claim any address. */
+#define MOST_STRANGERS 64u
 
 static void free_peer(struct rs_peer *peer)
 {
@@ -133,8 +135,10 @@ static int resolve(struct rs *rs, struct rs_peer *peer)
 
 	if (rdma_create_id(rs->channel, &peer->id, peer, RDMA_PS_UDP))
 		return -1;
-	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), &peer->name.any, RESOLVE_MS))
+	if (!rdma_resolve_addr(peer->id, source_of(rs, &from), &peer->name.any, RESOLVE_MS)) {
+		rs->datagrams->resolving++;
 		return 0;
+	}
 	rdma_destroy_id(peer->id); /* does not change errno */
 	peer->id = NULL;
 	return -1;
@@ -245,6 +249,8 @@ void rs_peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed)
 			rs_udp_send(rs, peer, NULL);
 		return;
 	}
+	if (!peer->id && rs->datagrams->resolving >= MOST_STRANGERS)
+		return;
 	peer->told = qpn;
 	peer->owed = peer->owed || owed;
 	if (!peer->id && resolve(rs, peer))
@@ -320,6 +326,7 @@ static void take_event(struct rs *rs, struct rdma_cm_event *event)
 	} else if (!step(rs, peer, &copy)) {
 		rdma_destroy_id(copy.id);
 		peer->id = NULL;
+		rs->datagrams->resolving--;
 	}
 }
 
