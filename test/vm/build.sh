@@ -11,7 +11,8 @@ dir=$(cd "$1" && pwd)
 mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
 exec 9>"$dir/lock"
 flock 9
-stamp=$(cat "$0" "$here"/guest/* | sha256sum)
+echo_c=$here/../../verbs/lib/cm/test/testdata/rsockets/echo.c # a program with ordinary sockets
+stamp=$(cat "$0" "$here"/guest/* "$echo_c" | sha256sum)
 [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
 
 programs='bash coreutils util-linux mount grep procps iproute2 socat busybox-static ibverbs-providers
@@ -73,7 +74,8 @@ printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 install -m755 "$here/guest/init" "$here/guest/agent" "$root/"
 install -m755 "$here/guest/use-siw" "$here/guest/use-rxe" "$root/usr/bin/"
 gcc-12 -O1 -o "$root/usr/bin/wirevec" "$here/guest/wirevec.c" -lrdmacm -libverbs
-cp "$root/usr/bin/wirevec" "$root/bin/busybox" "$dir/"
+gcc-12 -O1 -o "$root/usr/bin/socketecho" "$echo_c"
+cp "$root/usr/bin/wirevec" "$root/usr/bin/socketecho" "$root/bin/busybox" "$dir/"
 (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$dir/initrd"
 cp "$work/kernel/boot/vmlinuz-$release" "$dir/vmlinuz"
 rm -rf "$work"

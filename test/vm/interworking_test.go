@@ -27,7 +27,6 @@ type program struct {
 	tcp            int      // TCP port of the server; 0: that of rdma_cm
 	ready          string   // what a server prints when it is ready, if it does not listen
 	wants          []string // in the output of both
-	udp            int      // UDP port of a server with datagrams
 	stays          bool     // the server is ended, because it does not end by itself
 	after          string   // must succeed on the server's side when the client has ended
 }

@@ -156,17 +156,19 @@ func (m *machine) run(seconds int, line string) {
 // line makes a command line for the machine, argv one for the host.
 func (m *machine) line(line, server string) string {
 	return strings.NewReplacer("@", server, "%", address, "#", guestGID, preloaded, "LD_PRELOAD="+preloadLibrary+" ",
-		busybox, "/usr/bin/busybox").Replace(line)
+		busybox, "/bin/busybox").Replace(line)
 }
 
 func (m *machine) argv(line, server string) []string {
 	argv := strings.Fields(strings.NewReplacer("@", server, "%", m.host.Address, "#", hostGID,
 		busybox, filepath.Join(m.dir, "busybox")).Replace(line))
+	for i, arg := range argv {
+		if arg == "wirevec" || arg == "socketecho" {
+			argv[i] = filepath.Join(m.dir, arg)
+		}
+	}
 	if strings.HasPrefix(line, preloaded) {
 		argv = append([]string{"sh", "-c", `LD_PRELOAD=$LD_PRELOAD:` + preloadLibrary + ` exec "$@"`}, argv...)
-	}
-	if argv[0] == "wirevec" {
-		argv[0] = filepath.Join(m.dir, argv[0])
 	}
 	return argv
 }
@@ -181,11 +183,7 @@ func (m *machine) startServer(seconds int, p *program) (*lab.Process, error) {
 	if p.ready != "" {
 		return s, awaits(s, p.ready)
 	}
-	listens := "until ss -Htln | grep -qv ':99 ' || rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"
-	if p.udp > 0 {
-		listens = fmt.Sprintf("until ss -Huln | grep -q ':%d '; do sleep 0.1; done", p.udp)
-	}
-	if out, err := m.try(20, listens); err != nil {
+	if out, err := m.try(20, "until ss -Htln | grep -qv ':99 ' || rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"); err != nil {
 		m.kill(line)
 		return nil, fmt.Errorf("%s does not listen: %w\n%s\n%s", line, err, out, s.Output())
 	}

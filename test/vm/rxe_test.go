@@ -61,7 +61,7 @@ func rxePrograms() []program {
 			"mckey -m 239.1.2.3 -b % -C 10 -s", ready: "joined dgid",
 			wants: []string{"data transfers complete"}},
 	}
-	all = append(append(all, rsocketPrograms()...), datagramPrograms()...)
+	all = append(all, rsocketPrograms()...)
 	for _, line := range []string{"ibv_rc_pingpong", "ibv_rc_pingpong -e -c -s 65536 -n 20", "ibv_srq_pingpong -q 4",
 		"ibv_uc_pingpong", "ibv_ud_pingpong"} {
 		all = append(all, byNumber(line))

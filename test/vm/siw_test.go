@@ -30,22 +30,9 @@ func rsocketPrograms() (all []program) {
 	}
 	return append(all,
 		program{name: "rcopy", server: "rcopy", client: "rcopy " + busybox + " @:/tmp/rcopied", stays: true,
-			after: "cmp /tmp/rcopied " + busybox},
-		program{name: "iperf3 -n 4M, by librspreload", server: preloaded + "iperf3 -s -1 -B @",
-			client: preloaded + "iperf3 -c @ -n 4M -l 64K", wants: []string{"receiver"}},
-		program{name: "iperf3 -R -n 4M, by librspreload", server: preloaded + "iperf3 -s -1 -B @",
-			client: preloaded + "iperf3 -c @ -R -n 4M -l 64K", wants: []string{"receiver"}},
-		program{name: "socat, a file, by librspreload", server: preloaded + "socat -u TCP-LISTEN:7600,bind=@ CREATE:/tmp/socat",
-			client: preloaded + "socat -u OPEN:" + busybox + " TCP:@:7600", after: "cmp /tmp/socat " + busybox})
-}
-
-// datagramPrograms use rsockets of type SOCK_DGRAM. Their server does not end.
-func datagramPrograms() (all []program) {
-	for _, line := range []string{"udpong -S 100 -C 20 -T e", "udpong -S 1000 -C 20 -T e", "udpong -S 1000 -C 100"} {
-		all = append(all, program{name: line, server: line + " -b @", client: line + " -s @", udp: 7174, stays: true,
-			wants: []string{"custom"}})
-	}
-	return all
+			after: busybox + " cmp /tmp/rcopied " + busybox},
+		program{name: "a program with sockets, by librspreload", server: preloaded + "socketecho s @ 7600 0",
+			client: preloaded + "socketecho c @ 7600 400000", ready: "listening"})
 }
 
 func siwPrograms() []program {
