@@ -156,7 +156,8 @@ static void kinds(struct ibv_qp *from, struct ibv_qp *to)
 	selects(from, to, &rule, UDP4 | TCP4 | TAGGED);
 	rule = rule_of(IBV_FLOW_ATTR_NORMAL);
 	ADD(&rule, ipv4_ext, IPV4_EXT,
-		.val = { .src_ip = htobe32(0x01010101), .proto = 6, .tos = 0x28, .ttl = 64, .flags = 2 }, .mask = { 0xffffffff, 0, 0xff, 0xff, 0xff, 0xff });
+		.val = { .src_ip = htobe32(0x01010101), .proto = 6, .tos = 0x28, .ttl = 64, .flags = 2 },
+		.mask = { 0xffffffff, 0, 0xff, 0xff, 0xff, 0xff });
 	selects(from, to, &rule, TCP4);
 	rule = rule_of(IBV_FLOW_ATTR_NORMAL);
 	ADD(&rule, ipv6, IPV6, .val = { .flow_label = htobe32(0x12345), .next_hdr = 17, .traffic_class = 0x34, .hop_limit = 64,
