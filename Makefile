@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps build daemons relay core clock library demo test test-core test-long bench bench-go cost bench-programs lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-go cost bench-programs lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -22,6 +22,7 @@ help:
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
 	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
+	@echo 'make kubernetes build/urdma-kubelet, the device plugin and DRA driver for Kubernetes'
 	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of build/urdma-bench)'
 	@echo 'make cost       where the processor time of Writes goes, as tables (WIRE=udp: some wires); root, perf'
 	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
@@ -45,6 +46,11 @@ build: daemons library examples relay clock
 daemons:
 	@mkdir -p $(BUILD)
 	$(GO) build -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/ ./urdmad ./urdma
+
+# A static program, so that it runs in any image.
+kubernetes:
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=0 $(GO) build -C kubernetes -ldflags '-s -w -X main.version=$(VERSION)' -o $(abspath $(BUILD))/urdma-kubelet .
 
 # The lossy path of test/e2e and the benchmarks; it is not installed.
 relay:

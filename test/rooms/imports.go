@@ -25,9 +25,10 @@ type listed struct {
 // name returns the import path without the module.
 func (p *listed) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 
-// listPackages returns the packages of the modules at root and in bench.
+// listPackages returns the packages of the module at root and of the tools.
 func listPackages(root string) (list []listed, err error) {
-	for _, dir := range []string{root, filepath.Join(root, "bench")} {
+	for _, dir := range append([]string{"."}, tools...) {
+		dir = filepath.Join(root, dir)
 		cmd := exec.Command(goCommand(), "list", "-json=ImportPath,Imports", "./...")
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
 		out, err := cmd.Output()

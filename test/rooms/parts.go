@@ -3,13 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
-// The tree has three parts: tools (the Go module in bench), test kits (in or below a directory whose name ends in
+// The tree has three parts: tools (Go modules of their own), test kits (in or below a directory whose name ends in
 // "test"), and the product, which is everything else.
 
-func isTool(name string) bool { return name == "bench" || strings.HasPrefix(name, "bench/") }
+// tools are the directories of tools.
+var tools = []string{"bench", "kubernetes"}
+
+func isTool(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return slices.Contains(tools, first)
+}
 
 func isKit(name string) bool {
 	for dir := range strings.SplitSeq(name, "/") {
@@ -20,8 +27,13 @@ func isKit(name string) bool {
 	return false
 }
 
-// plots may be imported only by tools.
-const plots = "gonum.org"
+// heavy are foreign modules that only tools may import.
+var heavy = []string{"gonum.org", "k8s.io"}
+
+func isHeavy(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return slices.Contains(heavy, first)
+}
 
 // parts returns a complaint for each product package that reaches a test kit or a tool, and for each test kit that
 // reaches a tool.
@@ -36,7 +48,7 @@ func parts(list []listed) (complaints []string) {
 		for _, path := range sortedKeys(reached) {
 			name := strings.TrimPrefix(path, module)
 			switch {
-			case ours(path) && isTool(name), strings.HasPrefix(path, plots):
+			case ours(path) && isTool(name), isHeavy(path):
 				complaints = append(complaints, fmt.Sprintf("%s must not reach tools, and does: %s", from, reached[path]))
 			case ours(path) && isKit(name) && !isKit(from):
 				complaints = append(complaints, fmt.Sprintf("%s is of the product and reaches a test kit: %s", from, reached[path]))

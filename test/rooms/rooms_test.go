@@ -94,6 +94,9 @@ func TestParts(t *testing.T) {
 		{"a tool from a kit", []listed{pkg("test/lab", module+"bench/results")}, []string{"test/lab must not reach tools"}},
 		{"plots", []listed{pkg("qp", "gonum.org/v1/plot")},
 			[]string{"qp must not reach tools, and does: qp → gonum.org/v1/plot"}},
+		{"another tool", []listed{pkg("qp", module+"kubernetes/cdi"), pkg("kubernetes/cdi", module+"qp", "k8s.io/api")},
+			[]string{"qp must not reach tools, and does: qp → kubernetes/cdi",
+				"qp must not reach tools, and does: qp → kubernetes/cdi → k8s.io/api"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { compare(t, parts(append(slices.Clone(good), c.extra...)), c.want...) })
 	}

@@ -177,6 +177,14 @@ var rules = ruleBook{
 			"urdma/doctor", "urdma/measure", "urdma/private", "urdma/report", "urdma/top", "urdma/trace", "verbs/abi",
 			"verbs/personality"},
 
+		// Kubernetes.
+		"kubernetes":              {"kubernetes/cdi", "kubernetes/daemon", "kubernetes/deviceplugin", "kubernetes/dra"},
+		"kubernetes/cdi":          {},
+		"kubernetes/daemon":       {"inspect"},
+		"kubernetes/deviceplugin": {"kubernetes/daemon"},
+		"kubernetes/dra":          {"kubernetes/daemon"},
+		"kubernetes/kubelettest":  {},
+
 		// Measuring, testing, showing.
 		"bench":                {"bench/report", "bench/results", "bench/suite"},
 		"examples/faults/go":   {},
@@ -254,6 +262,8 @@ var rules = ruleBook{
 		"urdmad/control":        {"urdma", "config"},
 		"urdmad/attach/metrics": {"urdma", "config", "urdmad/core/engine", "urdmad/control"},
 		"inspect":               {"urdma", "urdmad"},
+		"kubernetes/daemon":     {"k8s.io", "google.golang.org"},
+		"kubernetes/cdi":        {"k8s.io", "google.golang.org", "inspect"},
 		"config":                {"urdmad"},
 		"counters":              {"inspect", "urdmad", "verbs"},
 		"verbs":                 {"urdmad", "dpdk", "wire"},
