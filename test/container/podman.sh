@@ -127,4 +127,12 @@ chmod 644 "$work/urdma-c.json"
 contain -d --name c --read-only --network none -v rdma-c:/run/rdma -v "$work/urdma-c.json:/etc/urdma/urdma.json:ro" localhost/urdmad >/dev/null
 await c
 program c ibv_devices
+echo "== Kubernetes"
+make -C "$here" kubernetes >"$work/make.log" 2>&1 </dev/null || { tail -20 "$work/make.log"; echo "make kubernetes"; exit 1; }
+mkdir -p "$work/program/src/build"
+cp "$here/build/urdma-kubelet" "$work/program/src/build/"
+printf 'FROM scratch\nCOPY src /src\n' >"$work/program/Containerfile"
+build -t localhost/urdma-kubelet "$work/program"
+build -t localhost/urdmad-kubernetes --build-arg BASE=localhost/debian --build-arg PROGRAM=localhost/urdma-kubelet -f "$here/packaging/container/Containerfile.kubernetes" "$here"
+contain --rm --network none --read-only --entrypoint urdma-kubelet localhost/urdmad-kubernetes --version
 echo "== done"

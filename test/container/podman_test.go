@@ -24,7 +24,7 @@ func TestPodman(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 reads, 3 answered", "the data was compared", "ping data: rdma-ping-9", "== done"} {
+	for _, want := range []string{"3 reads, 3 answered", "the data was compared", "ping data: rdma-ping-9", "urdma-kubelet version", "== done"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q", want)
 		}
@@ -34,16 +34,7 @@ func TestPodman(t *testing.T) {
 // TestManifests checks the files for other tools against those tools' schemas, and checks that a wrong name in each
 // would be found.
 func TestManifests(t *testing.T) {
-	check := filepath.Join(t.TempDir(), "manifests")
-	build := exec.Command("../../../.ci/go", "build", "-o", check, ".")
-	build.Dir = "manifests"
-	if out, err := build.CombinedOutput(); err != nil {
-		if strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "lookup") ||
-			strings.Contains(string(out), "GOPROXY") {
-			t.Skipf("SKIPPED: the schemas' modules can't be fetched: %s", out)
-		}
-		t.Fatalf("%v\n%s", err, out)
-	}
+	check := buildCheck(t)
 	for file, wrongs := range manifests {
 		if out, err := exec.Command(check, file).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -58,6 +49,22 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// buildCheck builds the command manifests, and returns its path.
+func buildCheck(t *testing.T) string {
+	t.Helper()
+	check := filepath.Join(t.TempDir(), "manifests")
+	build := exec.Command("../../../.ci/go", "build", "-o", check, ".")
+	build.Dir = "manifests"
+	if out, err := build.CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "lookup") ||
+			strings.Contains(string(out), "GOPROXY") {
+			t.Skipf("SKIPPED: the schemas' modules can't be fetched: %s", out)
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return check
+}
+
 // wrong is a mistake in a manifest, and a word of the expected error.
 type wrong struct{ right, wrong, said string }
 
@@ -67,6 +74,11 @@ var manifests = map[string][]wrong{
 		{"kind: DaemonSet", "kind: DeamonSet", "DeamonSet"}, {"runAsUser: 4001", "runAsUser: soon", "runAsUser"}},
 	"../../packaging/kubernetes/sidecar.yaml": {{"startupProbe:", "startupProbes:", "startupProbes"},
 		{"runAsUser: 4002", "runAsUser: soon", "runAsUser"}},
+	"../../packaging/kubernetes/server.yaml": {{"resources:", "resource:", "resource"},
+		{"runAsUser: 65532", "runAsUser: soon", "runAsUser"}},
+	"../../packaging/kubernetes/client.yaml": {{"command:", "commands:", "commands"}, {"kind: Pod", "kind: Pods", "Pods"}},
+	"../../packaging/kubernetes/claim.yaml": {{"exactly:", "exact:", "exact"},
+		{"resourceClaims:", "resourceClaim:", "resourceClaim"}},
 	"../../packaging/container/compose.yaml": {{"cap_drop:", "cap_drops:", "cap_drops"},
 		{"services:", "service:", "service"}},
 	"../../examples/ci/github-actions.yml": {{"runs-on:", "runs-ons:", "runs-on"}, {"timeout-minutes: 30",

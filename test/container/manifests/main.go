@@ -1,7 +1,7 @@
-// Command manifests checks files against the schemas of the tools that read them: Kubernetes' own types, strictly;
-// the Compose specification; GitHub's workflows (actionlint); and for GitLab, whose schema is in no package, the
-// rules for jobs in its reference (gitlab-ci.schema.json). It is a module of its own, so that urdma does not depend
-// on these packages.
+// Command manifests checks files against the schemas of the tools that read them: Kubernetes' own types, strictly; a
+// chart, rendered by Helm's library with each file of values in its directory ci; the Compose specification; GitHub's
+// workflows (actionlint); and for GitLab, whose schema is in no package, the rules for jobs in its reference
+// (gitlab-ci.schema.json). It is a module of its own, so that urdma does not depend on these packages.
 package main
 
 import (
@@ -18,12 +18,20 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/rhysd/actionlint"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
+// main checks the files and charts that it is given. With -render CHART VALUES... it prints the chart's manifests.
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == "-render" {
+		text, err := render(os.Args[2], os.Args[3:]...)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Print(text)
+		return
+	}
 	failed := false
 	for _, file := range os.Args[1:] {
 		if err := check(file); err != nil {
@@ -37,6 +45,9 @@ func main() {
 }
 
 func check(file string) error {
+	if isChart(file) {
+		return checkChart(file)
+	}
 	text, err := os.ReadFile(file)
 	switch {
 	case err != nil:
@@ -49,25 +60,6 @@ func check(file string) error {
 		return gitlab(text)
 	}
 	return kubernetes(text)
-}
-
-func kubernetes(text []byte) error {
-	var all []error
-	for i, document := range bytes.Split(text, []byte("\n---\n")) {
-		var head struct{ APIVersion, Kind string }
-		if err := yaml.Unmarshal(document, &head); err != nil {
-			return err
-		}
-		object, ok := map[string]any{"v1 ConfigMap": &corev1.ConfigMap{}, "v1 Pod": &corev1.Pod{},
-			"apps/v1 DaemonSet": &appsv1.DaemonSet{}}[head.APIVersion+" "+head.Kind]
-		if !ok {
-			return fmt.Errorf("document %d is %q of %q, which nothing here checks", i+1, head.Kind, head.APIVersion)
-		}
-		if err := yaml.UnmarshalStrict(document, object); err != nil {
-			all = append(all, fmt.Errorf("document %d, %s: %w", i+1, head.Kind, err))
-		}
-	}
-	return errors.Join(all...)
 }
 
 func compose(file string) error {
