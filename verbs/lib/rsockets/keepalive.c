@@ -1,10 +1,9 @@
 /*
- * keepalive.c - SO_KEEPALIVE: after each TCP_KEEPIDLE seconds the service thread (listen.c) sends the peer an empty
+ * keepalive.c - SO_KEEPALIVE: after each TCP_KEEPIDLE seconds the service thread (service.c) sends the peer an empty
  * Write, as rdma-core's rsockets do. The peer's program does not see it. If the peer's host does not acknowledge it the
  * connection ends; the device decides how often it is sent again, so TCP_KEEPINTVL and TCP_KEEPCNT have no effect.
  */
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "rsockets.h"
 
@@ -21,14 +20,4 @@ int rs_set_keepalive(struct rs *rs)
 	if (rs->second < 0 || timerfd_settime(rs->second, 0, &every, NULL))
 		return -1;
 	return rs->served ? 0 : rs_serve(rs);
-}
-
-void rs_keep_alive(struct rs *rs)
-{
-	uint64_t times;
-
-	if (read(rs->second, &times, sizeof(times)) != sizeof(times) || rs->state != RS_CONNECTED)
-		return;
-	rs_progress(rs);
-	rs_post_keepalive(rs);
 }

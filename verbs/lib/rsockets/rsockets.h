@@ -4,7 +4,7 @@
  * other header of this library.
  *
  * An rsocket's number is the descriptor of its rdma_cm event channel, so no other file can have that
- * number; table.c finds the socket for it. A service thread (listen.c) serves listening sockets, because
+ * number; table.c finds the socket for it. A service thread (service.c) serves listening sockets, because
  * connections are established, as TCP's are, whether or not the program is in raccept.
  *
  * A stream speaks the protocol of rdma-core's rsockets, so its peer may use any RDMA device. Each end has a
@@ -184,7 +184,7 @@ struct rs_kind {
 	int (*descriptor)(const struct rs *rs); /* becomes readable when there are completions */
 	bool (*progress)(struct rs *rs);
 	void (*arm)(struct rs *rs);
-	void (*take_events)(struct rs *rs);     /* handles rdma_cm events, on the service thread (listen.c) */
+	void (*take_events)(struct rs *rs);     /* handles rdma_cm events, on the service thread (service.c) */
 	bool (*can_send)(struct rs *rs);
 	bool (*can_receive)(struct rs *rs);
 	int (*bind)(struct rs *rs, struct sockaddr *to);
@@ -233,7 +233,7 @@ struct rs {
 	struct rs_datagrams *datagrams; /* type SOCK_DGRAM; else NULL */
 	struct rs_backlog backlog;
 	struct rs *listener, *next; /* while it is in its listener's backlog */
-	struct rs *next_served;     /* while the service thread (listen.c) serves the socket, */
+	struct rs *next_served;     /* while the service thread (service.c) serves the socket, */
 	bool served;                /* or is about to */
 };
 
@@ -391,19 +391,20 @@ void *rs_stage(struct rs *rs, const void *from, uint32_t n);
 
 bool rs_all_sent(struct rs *rs); /* also true if nothing more can be sent */
 
-/* ---- listen.c ------------------------------------------------------------------------- */
+/* ---- service.c ------------------------------------------------------------------------ */
 
 /* Lets the service thread serve a socket. The socket's lock is released meanwhile, because the thread's
  * lock must be taken first. Returns 0, or -1 with errno set. */
 int rs_serve(struct rs *rs);
 void rs_stop_serving(struct rs *listener);
+/* Has the thread answer requests for a listener as long as its backlog has room. */
+void rs_watch_backlog(struct rs *listener);
 
 /* ---- keepalive.c --------------------------------------------------------------------- */
 
 /* Has the service thread send keepalives of a stream as its options say. The lock is released meanwhile (rs_serve).
  * Returns 0, or -1 with errno set. */
 int rs_set_keepalive(struct rs *rs);
-void rs_keep_alive(struct rs *rs); /* the timer has expired */
 
 /* ---- names.c ------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  *
  * Before a socket sends to an address for the first time it requests the peer's queue pair, and keeps the
  * messages until the response comes (peers.c). Sockets of this library are asked through rdma_cm: a bound
- * socket is an id of RDMA_PS_UDP that listens, and the service thread (listen.c) answers. That works on every
+ * socket is an id of RDMA_PS_UDP that listens, and the service thread (service.c) answers. That works on every
  * port, also if the kernel does not have its address. Sockets of rdma-core are asked by UDP messages of the
  * kernel (udp.c), if rdma_cm finds nobody. A message that arrives also shows how to reply to its sender.
  */
@@ -142,8 +142,6 @@ int rs_peer_ask(struct rs *rs, struct rs_peer *peer);
 /* Records the queue pair and path of a message from the peer to our address local. */
 void rs_peer_heard(struct rs_peer *peer, struct rs_pair *pair, uint32_t qpn, const union rs_name *local,
 	struct ibv_ah_attr *path);
-/* Takes the number of its queue pair from a UDP message of the peer; owed: it awaits ours. */
-void rs_peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed);
 void rs_peers_free(struct rs *rs);
 /* Handles rdma_cm events, requests of peers and responses, and UDP messages. */
 void rs_datagram_take_events(struct rs *rs);
@@ -158,8 +156,18 @@ void rs_udp_close(struct rs *rs);
 bool rs_udp_has(const struct rs *rs, const union rs_name *local);
 /* Sends a message and the number of our queue pair; without data, only that. Losses are not reported. */
 void rs_udp_send(struct rs *rs, const struct rs_peer *to, const struct rs_message *m);
-/* Processes messages that have arrived, at most one batch. */
-void rs_udp_take(struct rs *rs);
+
+struct rs_udp_message {
+	union rs_name from;
+	uint32_t qpn; /* the sender's queue pair */
+	bool is_data; /* the sender awaits ours; data has a message of the program */
+	uint32_t length;
+	const uint8_t *data;
+	uint8_t buffer[RS_LARGEST + 1];
+};
+
+/* Receives a message. Returns 1; 0 if it is malformed; -1 if none waits. */
+int rs_udp_receive(struct rs *rs, struct rs_udp_message *m);
 
 /* ---- arrivals.c ------------------------------------------------------------------ */
 

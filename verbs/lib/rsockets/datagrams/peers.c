@@ -1,6 +1,6 @@
 /*
  * peers.c - peers of datagram sockets: finds the queue pair for an address, through rdma_cm or from
- * messages that arrive. The service thread (listen.c) reads the responses, and the requests of peers.
+ * messages that arrive. The service thread (service.c) reads the responses, and the requests of peers.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -14,6 +14,8 @@
 #define MOST_PEERS 4096u
 /* Peers whose UDP messages have addresses resolved at a time: a stranger can claim any address. */
 #define MOST_STRANGERS 64u
+/* UDP messages that are processed at a time */
+#define BATCH 32
 
 static void free_peer(struct rs_peer *peer)
 {
@@ -239,7 +241,8 @@ static bool ask_by_udp(struct rs *rs, struct rs_peer *peer)
 	return true;
 }
 
-void rs_peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed)
+/* Takes the number of its queue pair from a UDP message of the peer; owed: it awaits ours. */
+static void peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed)
 {
 	if (peer->pair || (peer->announced && peer->ah && peer->qpn == qpn)) {
 		if (!peer->pair)
@@ -255,6 +258,23 @@ void rs_peer_told(struct rs *rs, struct rs_peer *peer, uint32_t qpn, bool owed)
 	peer->owed = peer->owed || owed;
 	if (!peer->id && resolve(rs, peer))
 		asked_in_vain(rs, peer, errno);
+}
+
+/* A connected socket has only its peer. */
+static void take_udp(struct rs *rs, const struct rs_udp_message *m)
+{
+	const struct rs_peer *c = rs->datagrams->connected;
+	struct rs_peer *peer;
+
+	if (c && !rs_name_equal(&c->name, &m->from))
+		return;
+	peer = m->is_data ? rs_peer_of(rs, &m->from) : rs_peer_find(rs, &m->from);
+	if (peer)
+		peer_told(rs, peer, m->qpn, m->is_data);
+	if (m->is_data && !rs->no_receive) {
+		rs_message_arrived(rs, &m->from, m->data, m->length);
+		rs_signal(rs);
+	}
 }
 
 /* Handles one event of a request. Returns false when the request is complete. */
@@ -333,8 +353,11 @@ static void take_event(struct rs *rs, struct rdma_cm_event *event)
 void rs_datagram_take_events(struct rs *rs)
 {
 	struct rdma_cm_event *event;
+	struct rs_udp_message m;
 
-	rs_udp_take(rs);
+	for (int i = 0, n = 0; i < BATCH && (n = rs_udp_receive(rs, &m)) >= 0; i++)
+		if (n)
+			take_udp(rs, &m);
 	while (!rs->broken) {
 		if (rdma_get_cm_event(rs->channel, &event) == 0)
 			take_event(rs, event);

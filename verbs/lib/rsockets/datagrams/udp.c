@@ -14,7 +14,6 @@
 
 #define TAG 0x55555555u
 #define QPN_MASK 0xffffffu
-#define BATCH 32
 
 enum { DATA = 0, CONTROL = 7 };
 
@@ -114,43 +113,26 @@ void rs_udp_send(struct rs *rs, const struct rs_peer *to, const struct rs_messag
 	syscall(SYS_sendmsg, rs->datagrams->udp.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Processes one message of n bytes. A connected socket has only its peer. */
-static void take(struct rs *rs, const union rs_name *from, const uint8_t *bytes, size_t n)
+int rs_udp_receive(struct rs *rs, struct rs_udp_message *m)
 {
-	const struct rs_peer *c = rs->datagrams->connected;
 	struct announcement a = { 0 };
-	struct rs_peer *peer;
-
-	memcpy(&a, bytes, n < sizeof(a) ? n : sizeof(a));
-	if (a.length > n || ntohl(a.tag) != TAG || !(ntohl(a.qpn) & QPN_MASK) || (a.op != DATA && a.op != CONTROL) ||
-	    !((a.version == 4 && a.length == 16) || (a.version == 6 && a.length == 28)))
-		return;
-	if (c && !rs_name_equal(&c->name, from))
-		return;
-	peer = a.op == DATA ? rs_peer_of(rs, from) : rs_peer_find(rs, from);
-	if (peer)
-		rs_peer_told(rs, peer, ntohl(a.qpn) & QPN_MASK, a.op == DATA);
-	if (a.op == DATA && !rs->no_receive) {
-		rs_message_arrived(rs, from, bytes + a.length, (uint32_t)n - a.length);
-		rs_signal(rs);
-	}
-}
-
-void rs_udp_take(struct rs *rs)
-{
-	uint8_t bytes[RS_LARGEST + 1];
 	struct sockaddr_storage at;
-	union rs_name from;
-	socklen_t length;
+	socklen_t length = sizeof(at);
 	long n;
 
-	for (int i = 0; i < BATCH && rs->datagrams->udp.fd >= 0; i++) {
-		length = sizeof(at);
-		n = syscall(SYS_recvfrom, rs->datagrams->udp.fd, bytes, sizeof(bytes), MSG_DONTWAIT, &at, &length);
-		if (n < 0)
-			return;
-		from = rs_name_of((struct sockaddr *)&at);
-		if (n <= (long)RS_LARGEST && from.any.sa_family != AF_UNSPEC)
-			take(rs, &from, bytes, (size_t)n);
-	}
+	if (rs->datagrams->udp.fd < 0)
+		return -1;
+	n = syscall(SYS_recvfrom, rs->datagrams->udp.fd, m->buffer, sizeof(m->buffer), MSG_DONTWAIT, &at, &length);
+	if (n < 0)
+		return -1;
+	memcpy(&a, m->buffer, n < (long)sizeof(a) ? (size_t)n : sizeof(a));
+	m->from = rs_name_of((struct sockaddr *)&at);
+	m->qpn = ntohl(a.qpn) & QPN_MASK;
+	m->is_data = a.op == DATA;
+	if (n > (long)RS_LARGEST || a.length > n || m->from.any.sa_family == AF_UNSPEC || ntohl(a.tag) != TAG || !m->qpn ||
+	    (a.op != DATA && a.op != CONTROL) || !((a.version == 4 && a.length == 16) || (a.version == 6 && a.length == 28)))
+		return 0;
+	m->data = m->buffer + a.length;
+	m->length = (uint32_t)n - a.length;
+	return 1;
 }
