@@ -138,7 +138,7 @@ var unmistakable = []string{"rdma_destroy_event_channel", "rdma_destroy_id", "rd
 
 // TestEveryCall: each function fails with the requested errno value.
 func TestEveryCall(t *testing.T) {
-	r, binary := startWhole(t), faultsProgram(t)
+	r, raw, binary := startWhole(t), startRaw(t), faultsProgram(t)
 	const unusual = "EL2NSYNC" // a value that no function returns otherwise
 	_, err := inject.Parse("call none errno=EIO")
 	_, list, ok := strings.Cut(fmt.Sprint(err), "expected one of ")
@@ -153,9 +153,12 @@ func TestEveryCall(t *testing.T) {
 			rows = append(rows, fmt.Sprintf("| `%s` | has no error to give |", f))
 			continue
 		}
-		mode, says, errno := "calls", f, unusual
+		on, mode, says, errno := r, "calls", f, unusual
 		if strings.HasPrefix(f, "rdma_") {
 			mode = "managed"
+		}
+		if strings.HasSuffix(f, "_flow") {
+			on, mode = raw, "flows"
 		}
 		if own[f] != "" {
 			says = own[f]
@@ -163,7 +166,7 @@ func TestEveryCall(t *testing.T) {
 		if f == "ibv_query_device" { // earlier calls are made while devices are listed and opened
 			errno, says = errno+" nth=3", "ibv_query_port"
 		}
-		said := strings.TrimSpace(r.run(t, injected("call "+f+" errno="+errno), binary, mode))
+		said := strings.TrimSpace(on.run(t, injected("call "+f+" errno="+errno), binary, mode))
 		how := said[strings.LastIndex(said, ": ")+1:]
 		how, ok = strings.CutSuffix(strings.TrimSpace(how), " "+unusual)
 		if !ok || !strings.HasPrefix(said, says+"(") {
@@ -171,8 +174,8 @@ func TestEveryCall(t *testing.T) {
 		}
 		rows = append(rows, fmt.Sprintf("| `%s` | %s ERRNO |", f, how))
 	}
-	for _, mode := range []string{"calls", "managed"} {
-		if said := r.run(t, nil, binary, mode); !strings.Contains(said, "nothing failed") {
+	for mode, on := range map[string]*real{"calls": r, "managed": r, "flows": raw} {
+		if said := on.run(t, nil, binary, mode); !strings.Contains(said, "nothing failed") {
 			t.Errorf("%s without a fault: %q", mode, said)
 		}
 	}

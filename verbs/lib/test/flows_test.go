@@ -9,8 +9,9 @@ import (
 	"urdma/test/programtest"
 )
 
-// TestFlows runs a program that checks what flows select, on a port of frames without a peer.
-func TestFlows(t *testing.T) {
+// startRaw starts a urdmad with a port of frames without a peer, on which raw packets are allowed.
+func startRaw(t *testing.T) *real {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "urdma-flows-") // short enough for a socket's name
 	if err != nil {
 		t.Fatal(err)
@@ -22,6 +23,11 @@ func TestFlows(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary := programtest.Compile(t, filepath.Join(dir, "flows"), "testdata/alone/flows.c", "-libverbs")
-	startReal(t, "--config", config).run(t, nil, binary)
+	return startReal(t, "--config", config)
+}
+
+// TestFlows runs a program that checks what flows select.
+func TestFlows(t *testing.T) {
+	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "flows"), "testdata/alone/flows.c", "-libverbs")
+	startRaw(t).run(t, nil, binary)
 }

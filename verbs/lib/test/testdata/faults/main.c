@@ -252,6 +252,23 @@ static void calls(void)
 	puts("nothing failed");
 }
 
+static void flows(void)
+{
+	struct ibv_flow_attr all = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(all), .port = 1 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RAW_PACKET, .cap = { 4, 4, 1, 1, 0 } };
+	struct ibv_flow *flow;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	open_all();
+	POINTER(cq, ibv_create_cq(context, 8, NULL, NULL, 0));
+	init.send_cq = init.recv_cq = cq;
+	POINTER(qp, ibv_create_qp(pd, &init));
+	POINTER(flow, ibv_create_flow(qp, &all));
+	STATUS(ibv_destroy_flow(flow));
+	puts("nothing failed");
+}
+
 /* ---- events ---- */
 
 /* Returns the number of the object of an event. */
@@ -324,7 +341,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "calls", calls }, { "managed", managed }, { "events", events }, { "notified", notified } };
+	} modes[] = { { "calls", calls }, { "flows", flows }, { "managed", managed }, { "events", events }, { "notified", notified } };
 
 	CHECK(argc > 1);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
