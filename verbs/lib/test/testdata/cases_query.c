@@ -167,7 +167,7 @@ void case_refuse_objects(void)
 	refuse_cqs(&s);
 	struct ibv_qp_init_attr good = { .recv_cq = s.cq, .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } }, bad;
 
-	refuse_qp(&s, (bad = good, bad.qp_type = IBV_QPT_RAW_PACKET, bad), EOPNOTSUPP);
+	refuse_qp(&s, (bad = good, bad.qp_type = (enum ibv_qp_type)7, bad), EOPNOTSUPP);
 	refuse_qp(&s, (bad = good, bad.cap.max_send_wr = 257, bad), EINVAL);
 	refuse_qp(&s, (bad = good, bad.cap.max_recv_wr = 257, bad), EINVAL);
 	refuse_qp(&s, (bad = good, bad.cap.max_send_sge = 9, bad), EINVAL);
@@ -213,7 +213,8 @@ void case_memory(void)
 	CHECK_RETURNS(registers(&s, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND), on_demand);
 	CHECK_RETURNS(registers(&s, (void *)4096, 8192, IBV_ACCESS_ON_DEMAND), on_demand);
 	CHECK_RETURNS(registers(&s, s.memory, 100, IBV_ACCESS_HUGETLB), 0);
-	CHECK_RETURNS(registers(&s, s.memory, 0, 0), 0);
+	CHECK_RETURNS(registers(&s, s.memory + 1, 0, 0), 0);
+	CHECK_RETURNS(registers(&s, s.memory, 0, 0), EINVAL); /* of no page */
 	CHECK_RETURNS(registers(&s, (void *)-4096, 8192, 0), EINVAL);
 	CHECK_RETURNS(registers(&s, (void *)4096, 8192, 0), EFAULT);
 	CHECK((mr = ibv_reg_mr(s.pd, s.memory, 100, IBV_ACCESS_LOCAL_WRITE)));

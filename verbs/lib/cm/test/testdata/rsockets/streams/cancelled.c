@@ -67,17 +67,24 @@ static void *in_receive_datagram(void *arg)
 	return arg;
 }
 
-static bool sleeps(void)
+static bool sleeps(pid_t *thread)
 {
 	char path[64], text[256] = "", *end;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", __atomic_load_n(&waiter, __ATOMIC_ACQUIRE));
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", __atomic_load_n(thread, __ATOMIC_ACQUIRE));
 	f = fopen(path, "r");
 	end = f && fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
 	if (f)
 		fclose(f);
 	return end && end[2] == 'S';
+}
+
+void until_asleep(pid_t *thread)
+{
+	do
+		usleep(1000);
+	while (!sleeps(thread));
 }
 
 static void cancel(void *(*run)(void *))
@@ -87,9 +94,7 @@ static void cancel(void *(*run)(void *))
 
 	waiter = 0;
 	CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
-	do
-		usleep(1000);
-	while (!sleeps());
+	until_asleep(&waiter);
 	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
 }
 

@@ -18,6 +18,8 @@ int listener_of(int backlog);
 void connected(int *a, int *b);
 short polled(int fd, short events, int timeout);
 void set(int fd, int level, int name, int value);
+/* Waits until the thread that stores its number there, atomically, sleeps. */
+void until_asleep(pid_t *thread);
 
 #define CASES(X)                                                                                               \
 	X(refused_arguments) X(nobody_listens) X(nonblocking) X(connects_in_calls) X(cancelled) X(names) X(options) \

@@ -428,14 +428,18 @@ static void map_in_vain(struct peer *p, void *buffer)
 
 static char first[64], second[64];
 
+static pid_t unmapping, mapping;
+
 static void *unmap_first(void *socket)
 {
+	__atomic_store_n(&unmapping, gettid(), __ATOMIC_RELEASE);
 	CHECK(riounmap(*(int *)socket, first, 64) == 0);
 	return NULL;
 }
 
 static void *map_second(void *socket)
 {
+	__atomic_store_n(&mapping, gettid(), __ATOMIC_RELEASE);
 	CHECK(riomap(*(int *)socket, second, 64, PROT_WRITE, 0, 0) == 0);
 	return NULL;
 }
@@ -454,9 +458,9 @@ void case_wire_iomap(void)
 	tell(&p, 0x80000000 | 10);
 	CHECK(riomap(p.socket, first, 64, PROT_WRITE, 0, 0) == 0 && heard(&p) == 0xc0000000);
 	CHECK(pthread_create(&threads[0], NULL, unmap_first, &p.socket) == 0);
-	usleep(100000); /* it waits for a credit */
+	until_asleep(&unmapping); /* it waits for a credit */
 	CHECK(pthread_create(&threads[1], NULL, map_second, &p.socket) == 0);
-	usleep(100000);
+	until_asleep(&mapping);
 	tell(&p, 0x80000000 | 12);
 	CHECK((heard(&p) ^ heard(&p)) == 1);
 	CHECK(pthread_join(threads[0], NULL) == 0 && pthread_join(threads[1], NULL) == 0);
