@@ -67,6 +67,7 @@ type Engine struct {
 	ports   []*ifPort
 	clients []*Client
 	calls   mailbox.Box[func()] // from Do
+	taken   []func()            // out of calls, and still to be made
 	core    uint32              // CPU the worker runs on
 	blocked int                 // consecutive turns in which nothing of the waiting work could be sent
 	single  []*qp.QP            // buffer of sendBetween

@@ -100,3 +100,20 @@ func TestFaultEndsOneClient(t *testing.T) {
 		}
 	})
 }
+
+// TestFaultInCall: calls of Do that wait behind one that meets a fault are made all the same.
+func TestFaultInCall(t *testing.T) {
+	w := enginetest.New(t, enginetest.Options{Seed: 98})
+	bad := w.A.NewClient().Register(4096, enginetest.ReadWrite)
+	forbid(t, bad)
+	called := 0
+	w.A.Engine.Do(func() { called++ })
+	w.A.Engine.Do(func() { bad.Region.Bytes(bad.Base(), 1)[0] = 1 })
+	w.A.Engine.Do(func() { called++ })
+	for range 2 {
+		w.A.Engine.Turn(w.Now())
+	}
+	if n := len(bad.Client.Faults); n != 1 || called != 2 {
+		t.Errorf("%d faults, and %d of 2 calls were made", n, called)
+	}
+}

@@ -32,9 +32,10 @@ func (e *Engine) Turn(now clock.Time) (busy bool, deadline clock.Time) {
 }
 
 func (e *Engine) runStages() (n int) {
-	for _, call := range e.calls.Take() {
+	for e.taken = append(e.taken, e.calls.Take()...); len(e.taken) > 0; n++ {
+		call := e.taken[0]
+		e.taken = e.taken[1:] // before the call, because a fault in it ends the turn
 		call()
-		n++
 	}
 	n += e.Datagrams.Serve()
 	e.MPA.Look()
