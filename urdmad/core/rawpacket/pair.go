@@ -72,6 +72,7 @@ func (f *Flow) receive(frame []byte) {
 		return
 	}
 	s := f.stack
+	s.table.Spend(frameCost)
 	s.table.Serving = f.qp
 	v := f.qp.BeginReceive(0, uint32(len(frame)))
 	if v.Is == qp.Done {

@@ -250,6 +250,39 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestTurn: many flows for many frames keep a worker's turn short; what does not fit follows or is dropped.
+func TestTurn(t *testing.T) {
+	const flows, frames, most = 1000, 64, 20000
+	w := enginetest.New(t, enginetest.Options{Seed: 9, NoCapture: true})
+	w.OpenRaw(abi.RawNonIP)
+	a, b := newEnd(w.A), newEnd(w.B)
+	for range flows {
+		b.Flow(abi.CreateFlowRequest{})
+	}
+	at := 64 * roomEach
+	f := frame(w.A, w.B, "x")
+	copy(a.memory.Bytes[at:], f)
+	for range frames {
+		a.Post(enginetest.Send(7), a.memory.SGE(at, len(f)))
+	}
+	for range 20 { // the other host looks elsewhere
+		w.A.Engine.Turn(w.Now())
+		w.Net.Advance(int64(w.Now()) + 500)
+	}
+	now := func() uint64 { return w.B.Engine.Raw.Counts().NoReceive }
+	for last := uint64(0); ; last = now() {
+		w.B.Engine.Turn(w.Now())
+		if n := now() - last; n > most {
+			t.Fatalf("a turn has looked for %d receives", n)
+		} else if n == 0 {
+			break
+		}
+	}
+	if s := w.B.Engine.Raw.Counts(); s.NoReceive < most/2 || s.NoReceive+s.Overrun != flows*frames {
+		t.Errorf("counts %+v", s)
+	}
+}
+
 // TestNoAllocation: frames that pass, with flows and without, cost no memory.
 func TestNoAllocation(t *testing.T) {
 	w := enginetest.New(t, enginetest.Options{Seed: 8, NoCapture: true, Pipe: true})

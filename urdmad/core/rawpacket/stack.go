@@ -53,6 +53,9 @@ type handed struct {
 // mostHanded bounds the frames that wait for a worker.
 const mostHanded = 256
 
+// frameCost is the cost of giving a frame to a flow, as the number of bytes that could be copied meanwhile.
+const frameCost = 512
+
 // NewStack returns a Stack without ports. do runs a function on the worker's thread soon; any goroutine may call
 // it.
 func NewStack(t *qp.Table, do func(fn func())) *Stack {
@@ -132,9 +135,9 @@ func (p *Port) returns(frame []byte) {
 	steer(f.steering, head, func(one *Flow) { one.stack.hand(one, frame) })
 }
 
-// give gives a received frame to a flow.
+// give gives a received frame to a flow, in a later turn if this one's budget is used up.
 func (p *Port) give(to *Flow, frame []byte) {
-	if to.stack != p.s {
+	if to.stack != p.s || p.s.table.Overspent(0) {
 		to.stack.hand(to, frame)
 		return
 	}
@@ -163,7 +166,8 @@ func (s *Stack) hand(to *Flow, frame []byte) {
 	}
 }
 
-// takeHanded receives the frames that wait now. The others follow, also if a fault in a client's memory ends it.
+// takeHanded receives the frames that wait now, within a turn's budget. The others follow, also if a fault in a
+// client's memory ends it.
 func (s *Stack) takeHanded() {
 	s.pending.Store(false)
 	defer func() {
@@ -171,7 +175,7 @@ func (s *Stack) takeHanded() {
 			s.do(s.take)
 		}
 	}()
-	for range len(s.handed) {
+	for n := len(s.handed); n > 0 && !s.table.Overspent(0); n-- {
 		h := <-s.handed
 		h.to.receive(*h.frame)
 		s.table.Serving = nil
