@@ -94,7 +94,11 @@ func (q *QP) PlaceWrite(stag mem.STag, va uint64, data []byte, rest uint64) Verd
 			r = q.t.Regions.Lookup(stag)
 			q.written = r
 		}
-		if v := q.checkRemote(r, va, rest, mem.RemoteWrite); v != mem.Allowed {
+		v := q.checkRemote(r, va, rest, mem.RemoteWrite)
+		if v == mem.Allowed && r.Missing(va, uint64(len(data)), true) {
+			v = mem.Unmapped
+		}
+		if v != mem.Allowed {
 			return q.deny(v, stag, va, rest, mem.RemoteWrite)
 		}
 		if q.backlogged(q.Owner(r)) {

@@ -87,3 +87,23 @@ func TestOnDemandLocal(t *testing.T) {
 		})
 	}
 }
+
+// TestOnDemandPieces: the check is asked about a long message piece by piece, not in each packet about all that is
+// still to come: that would cost the worker much if the memory has many mappings.
+func TestOnDemandPieces(t *testing.T) {
+	for name, op := range map[string]func(uint64, *enginetest.Region, int) abi.SQE{
+		"Write": enginetest.Write, "Read": enginetest.Read} {
+		for _, roce := range []bool{false, true} {
+			w := enginetest.New(t, enginetest.Options{Seed: 66, RoCE: roce})
+			a, b := w.Pair(false, nil)
+			here, there := a.Client.Register(sparse, enginetest.ReadWrite), b.Client.RegisterDirect(sparse, enginetest.ReadWrite)
+			longest := 0
+			there.Check = func(_ uint64, n int, _ bool) error { longest = max(longest, n); return nil }
+			a.Post(op(1, there, 0), here.SGE(0, sparse))
+			enginetest.Expect(t, "sender", a.Send.Completions(1), []uint64{1}, abi.StatusSuccess)
+			if longest == 0 || longest > 64<<10 {
+				t.Errorf("%s, RoCE %t: the check was asked about %d bytes", name, roce, longest)
+			}
+		}
+	}
+}

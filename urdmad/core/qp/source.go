@@ -26,7 +26,11 @@ func (q *QP) BeginRead(stag mem.STag, va uint64, length uint32, to *QP) (s Sourc
 		return Source{}, Verdict{}
 	}
 	r := q.t.Regions.Lookup(stag)
-	if why := q.checkRemote(r, va, uint64(length), mem.RemoteRead); why != mem.Allowed {
+	why := q.checkRemote(r, va, uint64(length), mem.RemoteRead)
+	if why == mem.Allowed && r.Missing(va, uint64(min(length, readAheadChunk)), false) {
+		why = mem.Unmapped
+	}
+	if why != mem.Allowed {
 		return Source{}, q.deny(why, stag, va, uint64(length), mem.RemoteRead)
 	}
 	r.Hold()
