@@ -103,6 +103,12 @@ WITH_PLACE(ssize_t, readlink, (const char *path, char *buffer, size_t size), (pl
 WITH_PLACE_AT(dir, ssize_t, readlinkat, (int dir, const char *path, char *buffer, size_t size),
 	(dir, place.path, buffer, size))
 
+/* With _FORTIFY_SOURCE, calls with a size that the compiler does not know become these. */
+WITH_PLACE(ssize_t, __readlink_chk, (const char *path, char *buffer, size_t size, size_t room),
+	(place.path, buffer, size, room))
+WITH_PLACE_AT(dir, ssize_t, __readlinkat_chk, (int dir, const char *path, char *buffer, size_t size, size_t room),
+	(dir, place.path, buffer, size, room))
+
 /* The path of a device file has no symbolic links to resolve. */
 static const char *to_resolve(const struct urdma_place *place, const char *path)
 {

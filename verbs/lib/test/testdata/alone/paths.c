@@ -25,6 +25,7 @@
 #define NONE "/dev/infiniband/uverbs7"
 
 static volatile int read_only = O_RDONLY, read_write = O_RDWR; /* so that the compiler does not know the value */
+static volatile size_t length = 100;
 
 #define EXPECT(condition)                                                        \
 	do {                                                                     \
@@ -140,6 +141,8 @@ static void listing(void)
 	EXPECT(realpath(GUID, real) && strcmp(real, GUID) == 0);
 	EXPECT(strcmp(realpath("/usr", NULL), "/usr") == 0);
 	EXPECT(readlink("/sys/class/infiniband/urdma0/link", link, sizeof(link)) == 9 && memcmp(link, "node_guid", 9) == 0);
+	EXPECT(readlink("/sys/class/infiniband/urdma0/link", link, length) == 9);
+	EXPECT(readlinkat(AT_FDCWD, "/sys/class/infiniband/urdma0/link", link, length) == 9);
 	EXPECT(chdir("/sys/class/infiniband/urdma0") == 0 && access("node_guid", R_OK) == 0);
 }
 
