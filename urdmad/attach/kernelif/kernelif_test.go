@@ -54,6 +54,7 @@ func TestInterface(t *testing.T) {
 		t.Errorf("%+v %v %v", dev, addresses, err)
 	}
 	i.SetLink(true)
+	running(t, c.Name)
 	const private = 0x88b5 // an EtherType
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC,
 		int(binary.NativeEndian.Uint16([]byte{private >> 8, private & 0xff})))
@@ -105,6 +106,20 @@ func TestInterface(t *testing.T) {
 	i.Close()
 	if _, err := net.InterfaceByName(c.Name); err == nil {
 		t.Error("the interface is left")
+	}
+}
+
+// running waits until the kernel has noticed that the link is up. Before, it drops what programs send.
+func running(t *testing.T, name string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		dev, err := net.InterfaceByName(name)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%s is not running: %v", name, err)
+		}
+		if dev.Flags&net.FlagRunning != 0 {
+			return
+		}
 	}
 }
 
