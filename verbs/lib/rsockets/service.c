@@ -1,7 +1,7 @@
 /*
  * service.c - the service thread, which answers connection requests, reads the events of datagram sockets, and sends
- * keepalives. Order of locks: the thread's, a listener's, then the one of a socket that is about to enter the listener's
- * backlog.
+ * keepalives. Order of locks: the thread's, a listener's, then the one of a socket that is about to enter the
+ * listener's backlog.
  */
 #include <signal.h>
 #include <sys/epoll.h>
