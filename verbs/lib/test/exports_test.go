@@ -64,7 +64,7 @@ func TestNothingElseIsExported(t *testing.T) {
 		`madvise|pthread_attr_setstack|` +
 		`clone|_Fork|fork|vfork|ioctl|urdma_mark|urdma_inject|urdma_alloc|urdma_free|urdma_malloc(_\w+)?|` +
 		`dlopen|(f?open|openat|scandir|(__)?[fl]?x?stat(at)?|__fxstatat)(64)?|__open(at)?(64)?_2|statx|` +
-		`opendir|chdir|faccessat|e?(uid)?access|readlink(at)?|` +
+		`opendir|chdir|faccessat|e?(uid)?access|readlink(at)?|__readlink(at)?_chk|` +
 		`(__)?realpath(_chk)?|canonicalize_file_name|l?(get|list)xattr|(get|free)ifaddrs|` +
 		`connect|socket|bind|getsockname|setsockopt|` +
 		`\w+@@IBVERBS_PRIVATE_\d+|IBVERBS_\S+|RDMACM_\S+)(@.*)?$`)
