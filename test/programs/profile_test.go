@@ -72,7 +72,12 @@ func TestProfiles(t *testing.T) {
 		{"e810", []string{"rdma", "link"}, []string{"link irdma0/1 state ACTIVE"}},
 		{"t6", []string{"ibv_devinfo"}, []string{"cxgb4_0", "iWARP (1)", "0x1425", "25608", "1425.6408", "cxgb4_1"}},
 	} {
-		t.Run(c.profile+" "+c.argv[0], func(t *testing.T) { shows(t, n, c.profile, c.argv, c.want...) })
+		t.Run(c.profile+" "+c.argv[0], func(t *testing.T) {
+			if c.argv[0] == "rdma" && lab.Core() {
+				t.Skip("rdma asks what is attached to urdmad; URDMA_DAEMON names one without")
+			}
+			shows(t, n, c.profile, c.argv, c.want...)
+		})
 	}
 }
 
@@ -152,6 +157,9 @@ func TestConfiguredProfile(t *testing.T) {
 		if out, err := n.Urdma(argv...); err != nil || strings.TrimSpace(out) != c.want {
 			t.Errorf("%v: %v\n%s", c.flags, err, out)
 		}
+	}
+	if lab.Core() {
+		return // without what answers rdma
 	}
 	need(t, "rdma")
 	if out, err := n.Run(lab.Patience, "rdma", "link"); err != nil || !strings.Contains(out, "mlx5_0/1") {

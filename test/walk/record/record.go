@@ -2,6 +2,12 @@
 // it.
 package record
 
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+)
+
 // Step is the call of a function, or its return.
 type Step struct {
 	Package, File, Function string
@@ -9,13 +15,13 @@ type Step struct {
 }
 
 var (
-	on    bool
-	steps []Step
+	thread atomic.Int64 // its calls are recorded; 0: none
+	steps  []Step
 )
 
 // In records a call, and returns a function that records the return.
 func In(pkg, file, function string) func() {
-	if !on {
+	if on := thread.Load(); on == 0 || on != int64(syscall.Gettid()) {
 		return func() {}
 	}
 	steps = append(steps, Step{Package: pkg, File: file, Function: function})
@@ -24,8 +30,11 @@ func In(pkg, file, function string) func() {
 
 // During returns the steps of fn, on this goroutine only.
 func During(fn func()) []Step {
-	on, steps = true, nil
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	steps = nil
+	thread.Store(int64(syscall.Gettid()))
 	fn()
-	on = false
+	thread.Store(0)
 	return steps
 }
