@@ -83,15 +83,10 @@ func (p *Pair) begin(a *arrival) qp.Verdict {
 	return v
 }
 
-// place writes the next bytes of a message. If its client's backlog is full, the message is dropped, and
-// the next is placed in the same receive.
+// place writes the next bytes of a message.
 func (p *Pair) place(data []byte) qp.Verdict {
-	v := p.QP.PlaceSend(data, uint64(len(data)))
-	switch v.Is {
-	case qp.Busy:
-		p.QP.Recv.Interrupt()
-	case qp.Revoked:
-		p.QP.FailReceive(v, 0)
+	v := p.QP.PlaceDatagram(data)
+	if v.Is == qp.Revoked {
 		p.fail()
 	}
 	return v

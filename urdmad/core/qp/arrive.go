@@ -40,6 +40,19 @@ func (q *QP) PlaceSend(data []byte, rest uint64) Verdict {
 	}
 }
 
+// PlaceDatagram is PlaceSend for a message that its sender does not repeat. If its client's backlog is full, the
+// message is dropped, and the next is placed in the same receive.
+func (q *QP) PlaceDatagram(data []byte) Verdict {
+	v := q.PlaceSend(data, uint64(len(data)))
+	switch v.Is {
+	case Busy:
+		q.Recv.Interrupt()
+	case Revoked:
+		q.FailReceive(v, 0)
+	}
+	return v
+}
+
 // EndSend completes the receive of a Send.
 func (q *QP) EndSend(e Ending) Verdict {
 	w := q.Recv.completion(abi.StatusSuccess)

@@ -76,7 +76,7 @@ func (f *Flow) receive(frame []byte) {
 	s.table.Serving = f.qp
 	v := f.qp.BeginReceive(0, uint32(len(frame)))
 	if v.Is == qp.Done {
-		v = p.place(frame)
+		v = p.QP.PlaceDatagram(frame)
 	}
 	switch v.Is {
 	case qp.Done:
@@ -89,19 +89,6 @@ func (f *Flow) receive(frame []byte) {
 	case qp.BadReceive, qp.Revoked:
 		p.QP.FlushForReceive()
 	}
-}
-
-// place writes a frame into the receive. If its client's backlog is full, the frame is dropped, and the next is
-// placed in the same receive.
-func (p *Pair) place(frame []byte) qp.Verdict {
-	v := p.QP.PlaceSend(frame, uint64(len(frame)))
-	switch v.Is {
-	case qp.Busy:
-		p.QP.Recv.Interrupt()
-	case qp.Revoked:
-		p.QP.FailReceive(v, 0)
-	}
-	return v
 }
 
 // Failed implements qp.Carrier. If only a send failed, sending stops, but frames still arrive, as with type UD.
