@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -75,36 +74,24 @@ static double timed_dereg(struct ibv_mr *mr)
 	return now_us() - start;
 }
 
-// fail_lock explains the failure of mlock(2) for so many bytes.
-static void fail_lock(size_t bytes)
-{
-	int error = errno;
-	struct rlimit limit;
-	if ((error == ENOMEM || error == EPERM || error == EAGAIN) && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
-	    limit.rlim_cur < bytes) {
-		fprintf(stderr,
-			"mlock of %zu KiB: %s: RLIMIT_MEMLOCK is %llu KiB; raise it (ulimit -l %zu, or memlock in limits.conf), "
-			"measure fewer BYTES, or run as root\n",
-			bytes >> 10, strerror(error), (unsigned long long)limit.rlim_cur >> 10, bytes >> 10);
-		exit(1);
-	}
-	errno = error;
-	fail("mlock");
-}
-
 // timed_lock returns the duration of mlock(2) for untouched memory in µs, and sets *unlock to the duration of
-// munlock(2).
+// munlock(2). It locks 4 MiB at a time, which RLIMIT_MEMLOCK usually allows an ordinary user.
 static double timed_lock(size_t bytes, double *unlock)
 {
+	const size_t most = 4 << 20;
 	char *memory = untouched(bytes);
-	double start = now_us();
-	if (mlock(memory, bytes))
-		fail_lock(bytes);
-	double lock = now_us() - start;
-	start = now_us();
-	if (munlock(memory, bytes))
-		fail("munlock");
-	*unlock = now_us() - start;
+	double lock = *unlock = 0;
+	for (size_t at = 0, n; at < bytes; at += n) {
+		n = bytes - at < most ? bytes - at : most;
+		double start = now_us();
+		if (mlock(memory + at, n))
+			fail("mlock (RLIMIT_MEMLOCK must be 4 MiB at least)");
+		double locked = now_us();
+		if (munlock(memory + at, n))
+			fail("munlock");
+		lock += locked - start;
+		*unlock += now_us() - locked;
+	}
 	munmap(memory, bytes);
 	return lock;
 }

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"urdma/bench/results"
 	"urdma/test/lab"
@@ -74,11 +71,6 @@ func registration(b *bench) ([]float64, error) {
 		err = os.WriteFile(own, text, 0o755)
 	}
 	if err != nil {
-		return nil, err
-	}
-	// The program locks that memory, too, to compare. The host's user has no right to, but takes over our limit.
-	all := unix.Rlimit{Cur: math.MaxUint64, Max: math.MaxUint64}
-	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &all); err != nil && !errors.Is(err, unix.EPERM) {
 		return nil, err
 	}
 	out, err := hosts.a.Run(time.Minute, own, strconv.Itoa(registered))
