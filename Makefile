@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-go cost bench-programs lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-against bench-go cost bench-programs lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -24,6 +24,7 @@ help:
 	@echo 'make build      build/urdmad, build/urdma, build/liburdma.so, build/examples/*'
 	@echo 'make kubernetes build/urdma-kubelet, the device plugin and DRA driver for Kubernetes'
 	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of build/urdma-bench)'
+	@echo 'make bench-against  urdma beside urdma of another commit, REV=…, in one run (BENCH='"'"'--only memif'"'"')'
 	@echo 'make cost       where the processor time of Writes goes, as tables (WIRE=udp: some wires); root, perf'
 	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
@@ -105,6 +106,10 @@ test-long:
 
 bench: bench-programs
 	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
+
+REV ?= HEAD
+bench-against: bench-programs
+	@.ci/bench-against $(REV) $(BENCH)
 
 # The tables of docs/design/cost.md; as root, for perf. WIRE selects some.
 cost: bench-programs

@@ -40,11 +40,11 @@ func main() {
 
 // options are the flags.
 type options struct {
-	build, out, only, markdown string
-	rounds                     int
-	seconds                    float64
-	sweeps, list               bool
-	limit                      time.Duration
+	build, before, out, only, markdown string
+	rounds                             int
+	seconds                            float64
+	sweeps, list                       bool
+	limit                              time.Duration
 }
 
 func newCommand() *cobra.Command {
@@ -75,6 +75,8 @@ func newCommand() *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&o.build, "build", "build", "`directory` with urdmad, urdma and liburdma.so")
+	f.StringVar(&o.before, "before", "",
+		"also measure the build in `DIRECTORY`, in the same rounds; the ratio of each figure takes the place of the targets")
 	f.StringVarP(&o.out, "out", "o", "build/bench", "`directory` for the output")
 	f.StringVar(&o.only, "only", "", "measure only names that `REGEXP` matches (--list)")
 	f.StringVar(&o.markdown, "markdown", "",
@@ -105,8 +107,8 @@ func (o *options) run(out, progress io.Writer) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	r, err := suite.Run(suite.Options{Build: o.build, Rounds: o.rounds, Seconds: o.seconds, Only: only, Sweeps: o.sweeps &&
-		only == nil, Limit: o.limit, Log: progress})
+	r, err := suite.Run(suite.Options{Build: o.build, Before: o.before, Rounds: o.rounds, Seconds: o.seconds, Only: only,
+		Sweeps: o.sweeps && only == nil && o.before == "", Limit: o.limit, Log: progress})
 	if err != nil {
 		return err
 	}

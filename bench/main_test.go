@@ -39,6 +39,23 @@ func TestBenchWritesRuns(t *testing.T) {
 	}
 }
 
+// Another build is measured in the same rounds, and each figure compared with its own.
+func TestBenchBefore(t *testing.T) {
+	build, before := t.TempDir(), t.TempDir()
+	for _, dir := range []string{build, before} {
+		script := "#!/bin/sh\necho urdmad version 0.1.0-gtest\n"
+		if err := os.WriteFile(filepath.Join(dir, "urdmad"), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := runBench("--build", build, "--before", before, "--out", t.TempDir(), "--only", "copying 64",
+		"--rounds", "2", "--seconds", "0.01")
+	if err != nil || !strings.Contains(out, "copying 64 KiB, before") || strings.Count(out, "copying 64 KiB ") < 2 ||
+		!strings.Contains(out, "≥ 1") || strings.Contains(out, "≥ 0.7") {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+}
+
 func TestBenchRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--only (", "--only"},

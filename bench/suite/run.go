@@ -15,6 +15,7 @@ import (
 // Options say what to measure.
 type Options struct {
 	Build   string         // directory with urdmad, urdma and liburdma.so
+	Before  string         // that of another build, which is measured in the same rounds to compare with; "": none
 	Rounds  int            // how often each figure is measured
 	Seconds float64        // length of one measurement, if its program has an option for it
 	Only    *regexp.Regexp // names of measures to select; nil: all
@@ -27,6 +28,7 @@ type Options struct {
 type bench struct {
 	Options
 	places *places
+	before *bench // measures Options.Before; nil: none
 	result results.Run
 	done   int
 	total  int
@@ -39,6 +41,11 @@ type bench struct {
 func Run(o Options) (*results.Run, error) {
 	b := &bench{Options: o, places: newPlaces(o.Build), left: map[string]bool{}, start: time.Now()}
 	defer b.places.close()
+	if o.Before != "" {
+		b.before = &bench{Options: o, places: newPlaces(o.Before)}
+		b.before.Build = o.Before
+		defer b.before.places.close()
+	}
 	version, err := exec.Command(filepath.Join(o.Build, "urdmad"), "--version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(o.Build, "urdmad"), err)
@@ -46,6 +53,9 @@ func Run(o Options) (*results.Run, error) {
 	words := strings.Fields(string(version))
 	b.result = results.Run{Started: b.start.UTC().Truncate(time.Second), Commit: words[len(words)-1],
 		Machine: machine(), Rounds: o.Rounds, Seconds: o.Seconds, Targets: targets()}
+	if o.Before != "" {
+		b.result.Targets = notSlower()
+	}
 	chosen := b.chosen()
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("no measure is named %q", o.Only)
@@ -126,18 +136,37 @@ func (b *bench) measure(round int, m measure) {
 	if b.left[m.name] {
 		return
 	}
-	values, err := m.run(b)
+	values, err := b.both(round, m)
 	if err != nil {
 		// In the first round the measure can't be made at all; in a later one the failure may be an accident.
 		b.left[m.name] = round == 0
 		b.omit(fmt.Sprintf("%s, round %d", m.name, round+1), err)
 		return
 	}
-	for i, f := range m.figures {
+	for i, f := range m.withBefore(b.before != nil) {
 		b.figure(f).Values = append(b.figure(f).Values, results.Value{Round: round, Value: values[i]})
 	}
 	b.progress(fmt.Sprintf("round %d of %d", round+1, b.Rounds),
 		fmt.Sprintf("%s: %.4g %s", m.name, values[0], m.figures[0].Unit))
+}
+
+// both returns the values of a measure, and then those of the other build, if there is one. Every second round begins
+// with the other build.
+func (b *bench) both(round int, m measure) (values []float64, err error) {
+	if b.before == nil {
+		return m.run(b)
+	}
+	var before []float64
+	if round%2 == 1 {
+		before, err = m.run(b.before)
+	}
+	if err == nil {
+		values, err = m.run(b)
+	}
+	if err == nil && round%2 == 0 {
+		before, err = m.run(b.before)
+	}
+	return append(values, before...), err
 }
 
 // figure is the figure to which f's values are added.
