@@ -232,11 +232,19 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 			return
 		}
 	}
-	ev.early, ev.hasAgain = true, false
+	ev.early = true
+	ev.hasAgain = c.tailArrived()
 	c.stats.Needless++
 	if !c.tmr.tailProbed { // probes and timeouts say nothing about reordering
 		c.loss.needless(c.cc.top)
 	}
+}
+
+// tailArrived reports whether the segment of a tail loss probe has arrived, but not all before it. It is the last that
+// was sent: whichever of its transmissions arrived, the others in flight are older.
+func (c *Conn) tailArrived() bool {
+	t := &c.tx
+	return c.tmr.tailProbed && c.tmr.timeouts == 0 && t.holds(t.probe) && t.sacked.has(t.probe)
 }
 
 // endRound ends a round: the last transmission before it, or a later one, has arrived. So the round took

@@ -217,6 +217,23 @@ func TestTailProbeWithinCredits(t *testing.T) {
 	s.wantResent(first)
 }
 
+// TestTailProbeAnsweredEarly: a tail loss probe is answered sooner than the path seemed to allow. Whether the original or
+// the probe arrived, all segments before it were sent earlier and are lost.
+func TestTailProbeAnsweredEarly(t *testing.T) {
+	s := newSender(t, reliable.Config{})
+	first := s.send(8)
+	s.now += 100 * us
+	s.ack(first.Add(4), 64)
+	s.now = s.Deadline()
+	if err := s.Tick(s.now); err != nil {
+		t.Fatal(err)
+	}
+	s.wantResent(first.Add(7))
+	s.now += 20 * us
+	s.ack(first.Add(4), 64, first.Add(7), first.Add(8))
+	s.wantResent(first.Add(4), first.Add(5), first.Add(6))
+}
+
 // TestResendingRestartsTimeout: the head's time-out counts from its last transmission.
 func TestResendingRestartsTimeout(t *testing.T) {
 	s := newSender(t, reliable.Config{})
