@@ -226,25 +226,20 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 		return
 	}
 	if ev.n == 1 && c.tmr.tailProbed {
+		if c.tx.flight+c.tx.nLost > 0 {
+			return // had the original arrived, so had segments next to it
+		}
 		if c.loss.doubts++; c.loss.doubts > maxDoubts {
 			c.loss.doubts = 0
 			c.rtt.sampleLeast(ev.now, ev.againAge)
 			return
 		}
 	}
-	ev.early = true
-	ev.hasAgain = c.tailArrived()
+	ev.early, ev.hasAgain = true, false
 	c.stats.Needless++
 	if !c.tmr.tailProbed { // probes and timeouts say nothing about reordering
 		c.loss.needless(c.cc.top)
 	}
-}
-
-// tailArrived reports whether the segment of a tail loss probe has arrived, but not all before it. It is the last that
-// was sent: whichever of its transmissions arrived, the others in flight are older.
-func (c *Conn) tailArrived() bool {
-	t := &c.tx
-	return c.tmr.tailProbed && c.tmr.timeouts == 0 && t.holds(t.probe) && t.sacked.has(t.probe)
 }
 
 // endRound ends a round: the last transmission before it, or a later one, has arrived. So the round took

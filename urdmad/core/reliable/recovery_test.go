@@ -217,8 +217,8 @@ func TestTailProbeWithinCredits(t *testing.T) {
 	s.wantResent(first)
 }
 
-// TestTailProbeAnsweredEarly: a tail loss probe is answered sooner than the path seemed to allow. Whether the original or
-// the probe arrived, all segments before it were sent earlier and are lost.
+// TestTailProbeAnsweredEarly: only the segment of a tail loss probe is acknowledged, sooner than the path seemed to
+// allow. The segments before it are lost.
 func TestTailProbeAnsweredEarly(t *testing.T) {
 	s := newSender(t, reliable.Config{})
 	first := s.send(8)
@@ -232,6 +232,18 @@ func TestTailProbeAnsweredEarly(t *testing.T) {
 	s.now += 20 * us
 	s.ack(first.Add(4), 64, first.Add(7), first.Add(8))
 	s.wantResent(first.Add(4), first.Add(5), first.Add(6))
+}
+
+// TestTimeoutAnsweredEarly: only the segment that a timeout resent is acknowledged, sooner than the path seemed to
+// allow. Had its original arrived, so had those behind it.
+func TestTimeoutAnsweredEarly(t *testing.T) {
+	s := newSender(t, reliable.Config{})
+	first := s.send(4)
+	s.timeOut()
+	s.wantResent(first)
+	s.now += 20 * us
+	s.ack(first.Add(1), 64)
+	s.wantResent(first.Add(1), first.Add(2), first.Add(3))
 }
 
 // TestResendingRestartsTimeout: the head's time-out counts from its last transmission.
