@@ -14,6 +14,8 @@ package reliable
 // round. The limit is twice as high if there is no queue, or if the path loses as much without a queue
 // (losses). The loss of a whole window, detected by a timeout, collapses the window.
 //
+// If much of a round is lost, the window becomes what arrived in it.
+//
 // If many connections share a queue that holds a few segments of each, a window is too small to lose
 // manyLost in a round, so losses of the last rounds count too. Such a window shrinks by up to half and
 // grows by an eighth, but at least by one: with faster growth all connections together would fill the queue
@@ -167,7 +169,7 @@ func (g *congestion) endRound(base Time) {
 	}
 	switch {
 	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
-		g.shrink(max(g.window/5, min(g.window/2, leastShrink)), minCwnd)
+		g.shrink(max(g.window/5, min(g.window/2, leastShrink), g.overshoot()), minCwnd)
 	case queue > target:
 		g.longQueue(queue, target, base)
 	case g.window < g.thresh:
@@ -220,6 +222,14 @@ func (g *congestion) lossIsHeavy(queued bool) bool {
 		return false
 	}
 	return g.lost*stormLoss > max(g.nAcked, g.window) || g.recentLost*heavy > g.recentAcked
+}
+
+// overshoot returns by how much the window exceeds what has arrived in a round that lost much of it.
+func (g *congestion) overshoot() int {
+	if g.lost*stormLoss <= max(g.nAcked, g.window) {
+		return 0
+	}
+	return g.window - g.nAcked
 }
 
 func (g *congestion) targetFor(base Time) Time {
