@@ -1,7 +1,9 @@
 package reliabletest
 
 import (
+	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"urdma/urdmad/core/reliable"
@@ -26,23 +28,37 @@ func crowd(n int, link Link, seed uint64) (all []*stream) {
 	return all
 }
 
-// until runs streams that share a link until time end, event by event.
+// until runs streams that share links until time end, event by event.
 func until(all []*stream, end reliable.Time) error {
-	for {
-		var next *stream
-		for _, s := range all {
-			if len(s.events) > 0 && (next == nil || s.events[0].at < next.events[0].at) {
-				next = s
-			}
-		}
-		if next == nil || next.events[0].at > end {
+	h := slices.Clone(streamHeap(all))
+	for heap.Init(&h); len(h) > 0; {
+		next := h[0]
+		if len(next.events) == 0 || next.events[0].at > end {
 			return nil
 		}
 		before := next.Events
 		if err := next.Run(reliable.Never, func() bool { return next.Events > before }); err != nil {
 			return err
 		}
+		heap.Fix(&h, 0)
 	}
+	return nil
+}
+
+// streamHeap is a heap of streams, the one with the earliest event first.
+type streamHeap []*stream
+
+func (h streamHeap) Len() int           { return len(h) }
+func (h streamHeap) Less(i, j int) bool { return h[i].next() < h[j].next() }
+func (h streamHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *streamHeap) Push(x any)        { *h = append(*h, x.(*stream)) }
+func (h *streamHeap) Pop() any          { panic("no stream ends") }
+
+func (s *stream) next() reliable.Time {
+	if len(s.events) == 0 {
+		return reliable.Never
+	}
+	return s.events[0].at
 }
 
 // shares has the results of streams that share a link.

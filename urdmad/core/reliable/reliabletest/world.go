@@ -13,6 +13,7 @@ import (
 type World struct {
 	Peers [2]*Peer
 	Links [2]*Link // Links[i] leads away from Peers[i]
+	Hops  [2]*Link // what follows behind Links[i], such as a switch's queue; nil: the other peer
 	Now   reliable.Time
 
 	// Trace, if set, takes a line for each event.
@@ -121,17 +122,31 @@ func (w *World) Wake(i int, at reliable.Time) {
 
 // transmit sends a packet of peer i.
 func (w *World) transmit(i int, pkt *Packet) {
-	at, n := w.Links[i].arrivals(w.Now, w.rng, pkt)
+	w.enter(i, w.Links[i], pkt, func(at reliable.Time, p *Packet) {
+		if w.Hops[i] == nil {
+			w.push(event{at: at, peer: 1 - i, pkt: p})
+			return
+		}
+		w.At(at, func() {
+			w.enter(i, w.Hops[i], p, func(at reliable.Time, p *Packet) { w.push(event{at: at, peer: 1 - i, pkt: p}) })
+			w.free = append(w.free, p)
+		})
+	})
+}
+
+// enter lets a packet of peer i pass a link, and calls then for each copy that comes out, with the time when it does.
+func (w *World) enter(i int, l *Link, pkt *Packet, then func(at reliable.Time, p *Packet)) {
+	at, n := l.arrivals(w.Now, w.rng, pkt)
 	if w.Trace != nil {
 		w.trace("%s> %v%s", w.Peers[i].Name, pkt, [3]string{" LOST", "", " TWICE"}[n])
 	}
 	for _, t := range at[:n] {
 		p := w.packet()
 		p.copyFrom(pkt)
-		if w.rng.Float64() < w.Links[i].Corrupt {
+		if w.rng.Float64() < l.Corrupt {
 			w.corrupt(p)
 		}
-		w.push(event{at: t, peer: 1 - i, pkt: p})
+		then(t, p)
 	}
 }
 
