@@ -86,6 +86,8 @@ var commandSections = []manualtest.Section{
 		{"URDMA_LOG", "1: the library logs on standard error what it does. Set by urdma exec --log."},
 		{"URDMA_NAMES", "1: the library's lines on standard error name the program and its process. Set by urdma run " +
 			"--hosts 2."},
+		{"URDMA_LOCAL_ADDRESSES", "IPv4 addresses of other urdmads of this machine, separated by commas: the program's TCP " +
+			"connections to them go to the local host. Set by urdma run --hosts 2."},
 		{"URDMA_WARN", "1: warn on standard error of mistakes that have not failed yet; error: end the process at the " +
 			"first. Set by urdma exec --warn."},
 		{"URDMA_INJECT", "Statements of urdma inject for this process only; they end with it. Set by urdma exec --inject. " +

@@ -41,8 +41,9 @@ func newRun() *cobra.Command {
 			"128 + N after signal N. If urdma run is killed, urdmad ends, too. Nothing remains afterwards, and " +
 			"several may run at once; with --udp and --tcp each needs its own port number (--udp=PORT).\n\n--hosts " +
 			"2 runs two programs on two urdmads joined by memif: SERVER on the host 198.18.0.1, and, once it " +
-			"listens, CLIENT on the host 198.18.0.2. When the client ends, the server has 10 seconds to end before " +
-			"it is stopped. The exit status is the client's, or if that is 0 the server's.",
+			"listens, CLIENT on the host 198.18.0.2. The programs' own TCP connections to these addresses work, too. " +
+			"When the client ends, the server has 10 seconds to end before it is stopped. The exit status is the " +
+			"client's, or if that is 0 the server's.",
 		Example: "  urdma run -- make check\n" +
 			"  urdma run -- ibv_devinfo\n" +
 			"  urdma run --hosts 2 -- rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v",
@@ -202,11 +203,13 @@ func (o *runOptions) daemonArgs(dir string, host int) ([]string, error) {
 		return nil, nil
 	}
 	file := filepath.Join(dir, fmt.Sprintf("host%d.json", host+1))
-	text := fmt.Sprintf(`{ "ports": [ { "vdev": "memif,role=%s,socket=%s/wire.sock", "ipv4_address": "198.18.0.%d/24", `+
+	text := fmt.Sprintf(`{ "ports": [ { "vdev": "memif,role=%s,socket=%s/wire.sock", "ipv4_address": "%s/24", `+
 		`"mtu": 9000 } ] }`,
-		[]string{"server", "client"}[host], dir, host+1)
+		[]string{"server", "client"}[host], dir, hostAddress(host))
 	return []string{"--config", file}, os.WriteFile(file, []byte(text), 0o600)
 }
+
+func hostAddress(host int) string { return fmt.Sprintf("198.18.0.%d", host+1) }
 
 // programs runs each command on its urdmad.
 func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string, paths []string,
@@ -220,7 +223,7 @@ func (o *runOptions) programs(s *signals, daemons []*private.Daemon, lib string,
 			return err
 		}
 		if o.hosts > 1 {
-			env = setenv(env, "URDMA_NAMES", "1")
+			env = setenv(setenv(env, "URDMA_NAMES", "1"), "URDMA_LOCAL_ADDRESSES", hostAddress(0)+","+hostAddress(1))
 		}
 		p, err := private.StartProgram(paths[host], commands[host], env, stdin)
 		if err != nil {
