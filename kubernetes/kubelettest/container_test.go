@@ -50,7 +50,7 @@ func newEngine(t *testing.T, l *lab.Lab, programs ...string) *engine {
 		e.copy(path, "/bin/"+filepath.Base(path))
 		e.libraries(path)
 	}
-	e.libraries(l.Program("liburdma.so")) // libc and libgcc_s
+	e.libraries(l.Program("liburdma.so")) // libc
 	return e
 }
 

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"debug/elf"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +72,24 @@ func TestNothingElseIsExported(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); !allowed.MatchString(f[len(f)-1]) {
 			t.Errorf("exported: %s", f[len(f)-1])
+		}
+	}
+}
+
+// TestNeedsOnlyLibc: small images have no other library, such as libgcc_s.
+func TestNeedsOnlyLibc(t *testing.T) {
+	f, err := elf.Open(preload(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	needed, err := f.ImportedLibraries()
+	if err != nil || len(needed) == 0 {
+		t.Errorf("needs %v, %v", needed, err)
+	}
+	for _, library := range needed {
+		if library != "libc.so.6" && !strings.HasPrefix(library, "ld-linux-") {
+			t.Errorf("needs %s", library)
 		}
 	}
 }
