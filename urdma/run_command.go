@@ -170,10 +170,8 @@ func (o *runOptions) within(s *signals, urdmad string,
 		defer d.Stop()
 		daemons = append(daemons, d)
 	}
-	for _, d := range daemons {
-		if err := d.Ready(o.hosts > 1, s.any); err != nil {
-			return 0, err
-		}
+	if err := ready(daemons, s); err != nil {
+		return 0, err
 	}
 	if s.any() { // before there was a program to receive it
 		return syscall.WaitStatus(s.first()), nil
@@ -188,6 +186,24 @@ func (o *runOptions) within(s *signals, urdmad string,
 		}
 	}
 	return status, err
+}
+
+// ready waits until all urdmads are ready, one of them has ended, or a signal comes.
+func ready(daemons []*private.Daemon, s *signals) error {
+	over := func() bool {
+		return s.any() || slices.ContainsFunc(daemons, func(d *private.Daemon) bool { return !d.Running() })
+	}
+	for _, d := range daemons {
+		if err := d.Ready(len(daemons) > 1, over); err != nil {
+			return err
+		}
+	}
+	for _, d := range daemons {
+		if err := d.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // daemonArgs writes the configuration of a host, if it needs one.

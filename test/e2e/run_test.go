@@ -150,6 +150,35 @@ func TestRunHosts(t *testing.T) {
 	}
 }
 
+// TestRunHostFails: if the second urdmad can't start, urdma run says why at once, though the first waits for its link.
+func TestRunHostFails(t *testing.T) {
+	whole(t)
+	l, temp := privateGround(t)
+	urdma, err := os.ReadFile(l.Program("urdma"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(l.Dir, "elsewhere") // urdma starts the urdmad next to itself
+	urdmad := "#!/bin/sh\ncase $* in *host2*) echo 'no memory at all' >&2; kill -9 $$ ;; esac\nexec " +
+		l.Program("urdmad") + ` "$@"`
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "urdma"), urdma, 0o755),
+		os.WriteFile(filepath.Join(bin, "urdmad"), []byte(urdmad), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	o := lab.Options{UID: lab.OrdinaryUID, Dir: temp, Env: []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + temp}}
+	p, err := l.Start(o,
+		filepath.Join(bin, "urdma"), "run", "--lib", l.Program("liburdma.so"), "--hosts", "2", "--", "true", "::", "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := status(t, p)
+	for _, says := range []string{"urdmad has ended: signal: killed, perhaps by the kernel", "no memory at all"} {
+		if s.ExitStatus() != 125 || !strings.Contains(p.Output(), says) {
+			t.Errorf("status %v, expected 125 and %q:\n%s", s, says, p.Output())
+		}
+	}
+}
+
 // sleeping starts a command that ends only by a signal, and waits until it runs.
 func sleeping(t *testing.T, l *lab.Lab, temp string) *lab.Process {
 	t.Helper()

@@ -111,6 +111,33 @@ func fill(c *verbs.Conn, m *verbs.MR) {
 	}
 }
 
+// TestRunInSmallGroup: urdma run works in a container of 64 MiB. If the memory does not suffice, it says so.
+func TestRunInSmallGroup(t *testing.T) {
+	for _, c := range []struct {
+		limit  int
+		args   []string
+		status string
+		says   string
+	}{
+		{64 << 20, []string{"--", "sh", "-c", "rping -s -a 127.0.0.1 -C 5 & until urdma show listener | grep -q rping; " +
+			"do :; done; rping -c -a 127.0.0.1 -C 5 -v"}, "<nil>", "ping data: rdma-ping-4"},
+		{24 << 20, []string{"--hosts", "2", "--", "true", "::", "true"}, "exit status 125", "memory of the container"},
+	} {
+		l := labtest.New(t)
+		path := filepath.Dir(l.Program("urdma")) + ":" + os.Getenv("PATH")
+		var p *lab.Process
+		within(t, memoryGroup(t, c.limit), func() (err error) {
+			run := append([]string{l.Program("urdma"), "run"}, c.args...)
+			p, err = l.Start(lab.Options{Env: []string{"PATH=" + path}}, run...)
+			return err
+		})
+		err := p.Wait(2 * patience)
+		if !strings.HasSuffix(fmt.Sprint(err), c.status) || !strings.Contains(p.Output(), c.says) {
+			t.Errorf("%d MiB: %v, expected %s and %q\n%s", c.limit>>20, err, c.status, c.says, p.Output())
+		}
+	}
+}
+
 // TestProgramInSmallGroup: if the kernel kills a program for its memory, urdmad continues without any of its objects.
 func TestProgramInSmallGroup(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)

@@ -86,7 +86,7 @@ func (d *Daemon) Ready(joined bool, interrupted func() bool) error {
 	for end := time.Now().Add(startTime); !interrupted(); time.Sleep(pause) {
 		s, err := d.snapshot()
 		switch {
-		case !d.running():
+		case !d.Running():
 			return d.Err()
 		case err == nil && (!joined || linksUp(s)):
 			return nil
@@ -115,7 +115,8 @@ func (d *Daemon) snapshot() (*inspect.Snapshot, error) {
 	return s.Fetch()
 }
 
-func (d *Daemon) running() bool {
+// Running reports whether urdmad still runs.
+func (d *Daemon) Running() bool {
 	select {
 	case <-d.ended:
 		return false
@@ -126,10 +127,18 @@ func (d *Daemon) running() bool {
 
 // Err is nil while urdmad runs. Afterwards it says how urdmad ended, with the end of its log.
 func (d *Daemon) Err() error {
-	if d.running() {
+	if d.Running() {
 		return nil
 	}
-	return fmt.Errorf("urdmad has ended: %v%s", d.cmd.ProcessState, d.tail())
+	return fmt.Errorf("urdmad has ended: %v%s%s", d.cmd.ProcessState, d.killer(), d.tail())
+}
+
+// killer says who may have killed urdmad.
+func (d *Daemon) killer() string {
+	if d.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+		return ""
+	}
+	return ", perhaps by the kernel, because the memory of the container or machine was used up"
 }
 
 // tail is the end of the log, beginning with a whole line.
