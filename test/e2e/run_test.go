@@ -179,6 +179,25 @@ func TestRunHostFails(t *testing.T) {
 	}
 }
 
+// TestRunUnderLimits: docs/container.md says with how little urdma run works.
+func TestRunUnderLimits(t *testing.T) {
+	whole(t)
+	need(t, "rping")
+	need(t, "prlimit")
+	l, temp := privateGround(t)
+	for _, limit := range []string{"--nofile=64", "--memlock=0", "--as=2147483648"} {
+		o := lab.Options{UID: lab.OrdinaryUID, Dir: temp,
+			Env: []string{"PATH=" + filepath.Dir(l.Program("urdma")) + ":" + os.Getenv("PATH"), "TMPDIR=" + temp}}
+		p, err := l.Start(o, "prlimit", limit, "urdma", "run", "--", "sh", "-c", rpingPair)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := status(t, p); s != 0 || strings.Count(p.Output(), "ping data: ") != 5 {
+			t.Errorf("%s: status %v:\n%s", limit, s, p.Output())
+		}
+	}
+}
+
 // sleeping starts a command that ends only by a signal, and waits until it runs.
 func sleeping(t *testing.T, l *lab.Lab, temp string) *lab.Process {
 	t.Helper()
