@@ -79,6 +79,12 @@ func (j *Judge) sendCommand(c Call) string {
 		case "SEND_INV":
 			imm = key
 		}
+		if own.peer != nil {
+			at, key = 0xfffff0, qkey+uint32(w.QKey)
+			if w.To != nowhere {
+				at = uint64(peer.qpn[w.To])
+			}
+		}
 		fmt.Fprintf(&b, " %d %d %d %d %d %#x %d %d %d %d %d%s", w.ID, opcodes[w.Opcode].request, w.Flags, imm, key, at, compare,
 			w.Swap, w.Window, w.Length, w.Access, own.elements(w.Elements))
 	}

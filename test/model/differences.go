@@ -1,5 +1,7 @@
 package model
 
+import "syscall"
+
 // This file lists what providers may do differently, each with its source. A difference gives several states;
 // docs/VERBS.md has the same list for readers.
 
@@ -129,6 +131,28 @@ func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
 		}
 	}
 	return next
+}
+
+// mayArrive returns how many of the oldest datagrams that a queue pair has sent may arrive next. The order is left open;
+// the kernel passes several to one worker's socket, and those for another worker come later.
+func (s *state) mayArrive(p *pair) int {
+	if s.overtake {
+		return len(p.flying)
+	}
+	return min(len(p.flying), 1)
+}
+
+// tooLong: a datagram that is longer than its receive is lost and the receive stays, or the receive fails.
+func (s state) tooLong(side, qp int) []state { return []state{s, s.badDatagram(side, qp, locLength)} }
+
+// postTooLong: a datagram that is longer than a packet of the port is refused when it is posted, or fails in its turn.
+// s has the requests in front of it.
+func (s state) postTooLong(side, qp int, w *Send) []result {
+	if !s.p.UD || length(w.Elements) <= maxMessage {
+		return nil
+	}
+	s.posted(side, qp)
+	return []result{{s, syscall.EINVAL}}
 }
 
 // forgetReceive makes the bytes unknown that a message wrote before it was refused.

@@ -13,8 +13,13 @@ type generator struct {
 	windows [2][2]Send // the last bind of each window
 }
 
-// Generate makes a program from a seed.
-func Generate(seed uint64) Program {
+// Generate makes a program of connected queue pairs from a seed.
+func Generate(seed uint64) Program { return generate(seed, false) }
+
+// GenerateDatagrams makes a program of queue pairs of type UD from a seed.
+func GenerateDatagrams(seed uint64) Program { return generate(seed, true) }
+
+func generate(seed uint64, ud bool) Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	g.p = Program{Shared: g.one(2), SRQ: g.one(3), SigAll: g.one(5), Windows: g.one(3), RNRRetry: 7,
 		Access: localWrite | allRemote}
@@ -23,6 +28,9 @@ func Generate(seed uint64) Program {
 	}
 	if g.one(6) {
 		g.p.Access = localWrite | g.IntN(8)<<1
+	}
+	if ud {
+		g.p.UD, g.p.Windows = true, false
 	}
 	for qp := range 2 {
 		g.connect(qp)
@@ -128,11 +136,17 @@ func (g *generator) send(side, qp int) Call {
 	if len(c.Sends) == 0 {
 		return g.receive(side, qp)
 	}
+	if g.p.UD { // its completion says that all have left
+		c.Sends[len(c.Sends)-1].Flags |= signaled
+	}
 	return c
 }
 
 func (g *generator) request(side, qp int) Send {
 	g.sends++
+	if g.p.UD {
+		return g.datagram()
+	}
 	w := Send{ID: g.sends, Flags: g.IntN(2) * signaled}
 	names := []string{"SEND", "SEND", "SEND_IMM", "WRITE", "WRITE", "WRITE_IMM", "READ", "READ", "CAS", "ADD"}
 	if g.p.Windows {
@@ -159,6 +173,31 @@ func (g *generator) request(side, qp int) Send {
 	}
 	g.target(side, qp, &w)
 	g.fault(&w)
+	return w
+}
+
+func (g *generator) datagram() Send {
+	w := Send{ID: g.sends, Flags: g.IntN(2) * signaled, Opcode: "SEND", To: g.IntN(2)}
+	if g.one(3) {
+		w.Opcode, w.Imm = "SEND_IMM", g.IntN(1<<30)
+	}
+	size := min(g.size(), maxMessage)
+	switch g.IntN(24) {
+	case 0:
+		w.To = nowhere
+	case 1:
+		w.QKey = 1
+	case 2:
+		size = 5000 // longer than a packet of any wire here
+	}
+	w.Elements = g.split("out", g.IntN(outBytes-size+1), size)
+	switch {
+	case size <= 64 && g.one(3):
+		w.Flags |= inline
+	case size > 0 && size <= maxMessage && g.one(20):
+		g.ended = true
+		w.Elements[g.IntN(len(w.Elements))].Key.Of = []string{"foreign", "gone", "nonsense"}[g.IntN(3)]
+	}
 	return w
 }
 

@@ -49,6 +49,7 @@ func newJudge(t *testing.T, w lab.Wire, env ...string) *Judge {
 		return err
 	})
 	j.Stream = slices.Contains(inStreams, w)
+	j.Overtake = w.Kernel && w.SeveralWorkers()
 	return j
 }
 
@@ -73,15 +74,15 @@ func judge(t *testing.T, directory string, start func(side int, socket string) e
 }
 
 // check runs the program of a seed; if it fails, check shortens and prints it.
-func check(t *testing.T, j *Judge, seed uint64) {
+func check(t *testing.T, j *Judge, generate func(uint64) Program, seed uint64) {
 	t.Helper()
-	err := j.Run(Generate(seed))
+	err := j.Run(generate(seed))
 	var failure *Failure
 	if err == nil {
 		return
 	}
 	if !errors.As(err, &failure) {
-		t.Fatalf("URDMA_SEED=%d: %v\n%s", seed, err, Generate(seed))
+		t.Fatalf("URDMA_SEED=%d: %v\n%s", seed, err, generate(seed))
 	}
 	t.Logf("URDMA_SEED=%d fails:\n%s", seed, failure.Text)
 	j.Patience = 3 * time.Second // a program that fails takes this long
@@ -98,7 +99,7 @@ func check(t *testing.T, j *Judge, seed uint64) {
 
 // programs runs the programs of URDMA_SEED, n or n-m. Otherwise it runs those of the fixed seeds, and in make
 // test-long those of new seeds for a while.
-func programs(t *testing.T, j *Judge) {
+func programs(t *testing.T, j *Judge, generate func(uint64) Program) {
 	t.Helper()
 	if of := os.Getenv("URDMA_SEED"); of != "" {
 		var from, to uint64
@@ -106,12 +107,12 @@ func programs(t *testing.T, j *Judge) {
 			to = from
 		}
 		for ; from <= to; from++ {
-			check(t, j, from)
+			check(t, j, generate, from)
 		}
 		return
 	}
 	for seed := range uint64(fixedSeeds) {
-		check(t, j, seed)
+		check(t, j, generate, seed)
 	}
 	if os.Getenv("URDMA_LONG") == "" {
 		return
@@ -121,7 +122,7 @@ func programs(t *testing.T, j *Judge) {
 	first := uint64(begin.Unix()) * 1000
 	seed := first
 	for ; time.Since(begin) < limit; seed++ {
-		check(t, j, seed)
+		check(t, j, generate, seed)
 	}
 	t.Logf("programs of seeds 0 to %d, and URDMA_SEED=%d-%d", fixedSeeds-1, first, seed-1)
 }
@@ -130,7 +131,17 @@ func TestPrograms(t *testing.T) {
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel() // it waits most of the time
-			programs(t, newJudge(t, w))
+			programs(t, newJudge(t, w), Generate)
+		})
+	}
+}
+
+// TestDatagramPrograms runs programs of queue pairs of type UD, whose packets are the same on ports udp and tcp.
+func TestDatagramPrograms(t *testing.T) {
+	for _, w := range wires[:4] {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			programs(t, newJudge(t, w), GenerateDatagrams)
 		})
 	}
 }
@@ -144,7 +155,7 @@ func TestOnDemandPrograms(t *testing.T) {
 	for _, w := range []lab.Wire{lab.Loopback, lab.RoCE, lab.UDP} {
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			programs(t, newJudge(t, w, "INTERPRETER_ON_DEMAND=1"))
+			programs(t, newJudge(t, w, "INTERPRETER_ON_DEMAND=1"), Generate)
 		})
 	}
 }
@@ -190,5 +201,5 @@ func TestProvider(t *testing.T) {
 		return c.Start()
 	})
 	j.RXE = true
-	programs(t, j)
+	programs(t, j, Generate)
 }

@@ -9,6 +9,11 @@ import (
 func (s *state) steps() (next []state, must bool) {
 	for side := range 2 {
 		for qp := range 2 {
+			if s.p.UD {
+				states, has := s.datagramSteps(side, qp)
+				next, must = append(next, states...), must || has
+				continue
+			}
 			p := &s.pairs[side][qp]
 			if !p.sending() || len(p.sends) == 0 {
 				continue
@@ -305,19 +310,25 @@ func (s *state) receives(side, qp int) *[]Receive {
 	return &s.pairs[side][qp].receives
 }
 
+// takeReceive takes the oldest receive of a queue pair.
+func (s *state) takeReceive(side, qp int) Receive {
+	queue := s.receives(side, qp)
+	r := (*queue)[0]
+	*queue = (*queue)[1:]
+	if s.p.SRQ && len(*queue) < s.limits[side] {
+		s.limits[side] = 0
+		s.see(side, ofShared, "event %d", eventLimit)
+	}
+	return r
+}
+
 // intoReceive takes the oldest receive of the peer.
 func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	to := 1 - side
-	queue := s.receives(to, qp)
-	if len(*queue) == 0 {
+	if len(*s.receives(to, qp)) == 0 {
 		return s.notReady(side, qp, w)
 	}
-	r := (*queue)[0]
-	*queue = (*queue)[1:]
-	if s.p.SRQ && len(*queue) < s.limits[to] {
-		s.limits[to] = 0
-		s.see(to, ofShared, "event %d", eventLimit)
-	}
+	r := s.takeReceive(to, qp)
 	waited := s.pairs[side][qp].waits()
 	bad, unused := s.wrongElements(to, r, length(w.Elements))
 	if w.Opcode == "WRITE_IMM" {

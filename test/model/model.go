@@ -22,10 +22,13 @@ type pair struct {
 	// refusal is the status of the first send that was not carried out, before the refusal arrives; 0: none.
 	refusal  int
 	receives []Receive
+	// flying are datagrams that have left and not arrived, the first old of them for long.
+	flying []Send
+	old    int
 }
 
 func (p *pair) receiving() bool {
-	return !p.destroyed && (p.state == stateRTR || p.state == stateRTS || p.state == stateSQD)
+	return !p.destroyed && (p.state == stateRTR || p.state == stateRTS || p.state == stateSQD || p.state == stateSQE)
 }
 
 func (p *pair) sending() bool { return !p.destroyed && (p.state == stateRTS || p.state == stateSQD) }
@@ -43,11 +46,13 @@ type state struct {
 	// stream: the messages of a side, answers included, are one stream (differences.go). rxe: the provider is
 	// Linux's rxe (differences.go).
 	stream, rxe bool
-	pairs       [2][2]pair // by side and number
-	shared      [2][]Receive
-	limits      [2]int
-	gone        [2][5]bool // regions that were deregistered
-	windows     [2][2]window
+	// overtake: datagrams may overtake each other (differences.go).
+	overtake bool
+	pairs    [2][2]pair // by side and number
+	shared   [2][]Receive
+	limits   [2]int
+	gone     [2][5]bool // regions that were deregistered
+	windows  [2][2]window
 	// stale: one side of the connection was reset without the other.
 	stale  [2]bool
 	memory [2]memory
@@ -64,8 +69,8 @@ const (
 	streams                               = 9
 )
 
-func newState(p *Program, stream, rxe bool) state {
-	s := state{p: p, stream: stream, rxe: rxe, memory: [2]memory{newMemory(), newMemory()}}
+func (j *Judge) newState(p *Program) state {
+	s := state{p: p, stream: j.Stream, rxe: j.RXE, overtake: j.Overtake, memory: [2]memory{newMemory(), newMemory()}}
 	s.gone[0][regionGone], s.gone[1][regionGone] = true, true
 	return s
 }
@@ -107,7 +112,8 @@ func (s state) call(c Call) []result {
 	case "deregister":
 		return s.deregister(c)
 	case "destroy":
-		s.pairs[c.Side][c.QP] = pair{destroyed: true, state: stateErr}
+		p := &s.pairs[c.Side][c.QP]
+		*p = pair{destroyed: true, state: stateErr, flying: p.flying, old: p.old}
 		return []result{{s, 0}}
 	}
 	return []result{{s, syscall.EBUSY}} // busy
@@ -131,8 +137,8 @@ func (s *state) leftOut(c *Call) bool {
 // connect resets both sides and connects them.
 func (s state) connect(qp int) state {
 	for side := range 2 {
-		if !s.pairs[side][qp].destroyed {
-			s.pairs[side][qp] = pair{state: stateRTS}
+		if p := &s.pairs[side][qp]; !p.destroyed {
+			*p = pair{state: stateRTS, flying: p.flying, old: p.old}
 		}
 	}
 	s.stale[qp] = false
@@ -142,14 +148,14 @@ func (s state) connect(qp int) state {
 // allowed are the transitions that ibv_modify_qp(3) and the table of states allow, in addition to those to RESET and
 // ERR.
 var allowed = [...][2]int{{stateReset, stateInit}, {stateInit, stateInit}, {stateInit, stateRTR}, {stateRTR, stateRTS},
-	{stateRTS, stateRTS}, {stateRTS, stateSQD}, {stateSQD, stateRTS}, {stateSQD, stateSQD}}
+	{stateRTS, stateRTS}, {stateRTS, stateSQD}, {stateSQD, stateRTS}, {stateSQD, stateSQD}, {stateSQE, stateRTS}}
 
 func (s state) modify(c Call) (results []result) {
 	p := &s.pairs[c.Side][c.QP]
 	from := p.state
 	switch {
 	case c.Number == stateReset:
-		*p = pair{}
+		*p = pair{flying: p.flying, old: p.old}
 		s.stale[c.QP] = true
 	case c.Number == stateErr && from == stateReset: // Linux refuses it
 		refused := result{s, syscall.EINVAL}
@@ -179,17 +185,24 @@ func (s state) send(c Call) []result {
 	if len(p.sends)+len(c.Sends) > depth {
 		panic("a program that fills its send queue")
 	}
+	var results []result
 	for _, w := range c.Sends {
+		results = append(results, s.postTooLong(c.Side, c.QP, &w)...)
 		if w.Flags&inline != 0 {
 			data := s.gather(c.Side, &w)
 			w.data = &data
 		}
 		p.sends = slices.Concat(p.sends, []Send{w})
 	}
-	if p.state == stateErr {
-		s.flush(c.Side, c.QP)
+	s.posted(c.Side, c.QP)
+	return append(results, result{s, 0})
+}
+
+// posted follows ibv_post_send.
+func (s *state) posted(side, qp int) {
+	if p := &s.pairs[side][qp]; p.state == stateErr || p.state == stateSQE {
+		s.flushSends(side, qp)
 	}
-	return []result{{s, 0}}
 }
 
 func (s state) receive(c Call) []result {
@@ -262,6 +275,15 @@ func (s *state) fail(side, qp int) {
 }
 
 func (s *state) flush(side, qp int) {
+	s.flushSends(side, qp)
+	p := &s.pairs[side][qp]
+	for _, r := range p.receives {
+		s.see(side, ofReceives+qp, "%d status %d", r.ID, flushed)
+	}
+	p.receives = nil
+}
+
+func (s *state) flushSends(side, qp int) {
 	p := &s.pairs[side][qp]
 	for i := range p.sends {
 		w := &p.sends[i]
@@ -270,10 +292,7 @@ func (s *state) flush(side, qp int) {
 		}
 		s.completeSend(side, qp, w, flushed)
 	}
-	for _, r := range p.receives {
-		s.see(side, ofReceives+qp, "%d status %d", r.ID, flushed)
-	}
-	p.sends, p.receives, p.done, p.begun, p.refusal = nil, nil, 0, 0, 0
+	p.sends, p.done, p.begun, p.refusal = nil, 0, 0, 0
 }
 
 // forgetResults makes the bytes unknown that a Read or an atomic may have written to the side's own memory.

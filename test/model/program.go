@@ -11,7 +11,8 @@ import (
 type Program struct {
 	// Shared: urdmad can map the memory. SRQ: receives are posted to a shared queue. SigAll: sq_sig_all. Windows:
 	// there are two memory windows of type 2.
-	Shared, SRQ, SigAll, Windows bool `json:",omitempty"`
+	// UD: the queue pairs are of type UD instead of RC, and not connected.
+	Shared, SRQ, SigAll, Windows, UD bool `json:",omitempty"`
 	// RNRRetry is rnr_retry, and Access qp_access_flags, of all queue pairs.
 	RNRRetry, Access int
 	Calls            []Call
@@ -35,6 +36,16 @@ type Call struct {
 // purges reports whether completions that the program has not polled yet may disappear.
 func (c *Call) purges() bool {
 	return c.What == "connect" || c.What == "destroy" || c.What == "state" && c.Number == stateReset
+}
+
+// followedAtOnce reports whether the call after call i follows before the program looks at results. SQD does not follow
+// datagrams: it would stay unknown which have left, and whether they arrive before later calls.
+func (p *Program) followedAtOnce(i int) bool {
+	if !p.Calls[i].Next || i+1 == len(p.Calls) {
+		return false
+	}
+	next := &p.Calls[i+1]
+	return !next.purges() && !(p.UD && next.What == "state" && next.Number == stateSQD)
 }
 
 // Key is the key of the named region or window; Variant is the low byte of a window's key.
@@ -65,6 +76,9 @@ type Send struct {
 	Region        int    `json:",omitempty"`
 	Length        int    `json:",omitempty"`
 	Access        int    `json:",omitempty"`
+	// To is the peer's queue pair to which a datagram goes; QKey is added to its Q_Key.
+	To   int `json:",omitempty"`
+	QKey int `json:",omitempty"`
 
 	// data is what an inline request has copied. result is the peer's answer to a Read or an atomic; it is
 	// written when the answer arrives.
@@ -105,7 +119,9 @@ const (
 
 	fence, signaled, inline = 1, 2, 8
 
-	stateReset, stateInit, stateRTR, stateRTS, stateSQD, stateErr = 0, 1, 2, 3, 4, 6
+	withImm = 2
+
+	stateReset, stateInit, stateRTR, stateRTS, stateSQD, stateSQE, stateErr = 0, 1, 2, 3, 4, 5, 6
 
 	eventRequest, eventAccess, eventLimit, eventLast = 2, 3, 15, 16
 )

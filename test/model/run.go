@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,8 @@ type Judge struct {
 	// RXE: the provider is Linux's rxe. Errors of queue pairs raise no events, and a message may have to wait for
 	// a receive before its key is refused.
 	RXE bool
+	// Overtake: datagrams of one queue pair may overtake each other.
+	Overtake bool
 
 	sides [2]*interpreter
 }
@@ -35,6 +38,7 @@ type interpreter struct {
 	lid    int
 	global int
 	qpn    [2]uint32
+	peer   *interpreter         // of datagrams; else nil
 	keys   map[string][2]uint32 // lkey and rkey by name
 	state  [2]int               // of the queue pairs, at the last poll
 	memory []byte
@@ -91,8 +95,8 @@ func (i *interpreter) errno(command string) (syscall.Errno, error) {
 }
 
 func (i *interpreter) setup(p *Program) error {
-	answer, err := i.ask("setup %d %d %d %d %d %d %d %d", bit(p.Shared), outBytes, inBytes, receiveBytes, depth, bit(p.SRQ),
-		bit(p.SigAll), bit(p.Windows))
+	answer, err := i.ask("setup %d %d %d %d %d %d %d %d %d", bit(p.Shared), outBytes, inBytes, receiveBytes, depth,
+		bit(p.SRQ), bit(p.SigAll), bit(p.Windows), bit(p.UD))
 	if err != nil {
 		return err
 	}
@@ -154,11 +158,11 @@ func (i *interpreter) poll() error {
 
 func (i *interpreter) heard(line string) error {
 	var what string
-	var a [7]int
-	n, _ := fmt.Sscan(line, &what, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6]) // fewer numbers are fine
+	var a [8]int
+	n, _ := fmt.Sscan(line, &what, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7]) // fewer numbers are fine
 	const communicationEstablished = 4
 	switch {
-	case what == "completion" && n == 8:
+	case what == "completion" && n == 9:
 		i.complete(uint32(a[0]), a[1:])
 	case what == "event" && a[1] == communicationEstablished: // may be raised in RTR, or not
 	case what == "event" && a[0] < 0:
@@ -178,7 +182,7 @@ func (i *interpreter) heard(line string) error {
 // firstReceive is the lowest ID of a receive; IDs of sends are lower.
 const firstReceive = 1000
 
-// complete is a completion: wr_id, status, opcode, byte_len, wc_flags, imm_data.
+// complete is a completion: wr_id, status, opcode, byte_len, wc_flags, imm_data, src_qp.
 func (i *interpreter) complete(qpn uint32, c []int) {
 	qp, stream := 0, ofSends
 	if qpn == i.qpn[1] {
@@ -196,8 +200,11 @@ func (i *interpreter) complete(qpn uint32, c []int) {
 		if c[4] != 0 {
 			text += fmt.Sprintf(" flags %d", c[4])
 		}
-		if c[4] == 2 {
+		if c[4]&withImm != 0 {
 			text += fmt.Sprintf(" %d", c[5])
+		}
+		if i.peer != nil {
+			text += fmt.Sprint(" from ", slices.Index(i.peer.qpn[:], uint32(c[6])))
 		}
 	}
 	i.seen[stream+qp] += text + "\n"
@@ -213,15 +220,18 @@ func (f *Failure) Error() string { return f.Text + "\n" + f.Program.String() }
 
 // Run runs a program and returns nil, a *Failure, or an error of the interpreters.
 func (j *Judge) Run(p Program) error {
-	for _, i := range j.sides {
+	for side, i := range j.sides {
+		if i.peer = nil; p.UD {
+			i.peer = j.sides[1-side]
+		}
 		if err := i.setup(&p); err != nil {
 			return err
 		}
 	}
-	states := []state{newState(&p, j.Stream, j.RXE)}
+	states := []state{j.newState(&p)}
 	for first := 0; first < len(p.Calls); {
 		last := first
-		for p.Calls[last].Next && last+1 < len(p.Calls) && !p.Calls[last+1].purges() {
+		for p.followedAtOnce(last) {
 			last++
 		}
 		var errnos []syscall.Errno
@@ -241,6 +251,9 @@ func (j *Judge) Run(p Program) error {
 			j.end()
 			p.Calls = p.Calls[:last+1]
 			return &Failure{p, fmt.Sprintf("calls %d to %d return %d:\n%s", first+1, last+1, errnos, text)}
+		}
+		for i := range remaining {
+			remaining[i].age()
 		}
 		states, first = remaining, last+1
 	}

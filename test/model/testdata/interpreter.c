@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 enum { OUT, IN, RECEIVE, FOREIGN, GONE, REGIONS }; /* as in memory.go */
+enum { QKEY = 0x11111111 }; /* as in datagrams.go */
 enum { PAIRS = 2, WINDOWS = 2, ELEMENTS = 2, LIST = 8 };
 
 static FILE *from, *to;
@@ -25,6 +26,7 @@ static struct ibv_srq *srq;
 static struct ibv_qp *qps[PAIRS];
 static struct ibv_mr *regions[REGIONS];
 static struct ibv_mw *windows[WINDOWS];
+static struct ibv_ah *ah; /* of the peer, once a queue pair of type UD is in RTR */
 static uint8_t *memory;
 static size_t size;
 static int gid_index;
@@ -92,7 +94,7 @@ static union ibv_gid choose_gid(int entries)
 	return gid;
 }
 
-/* setup SHARED OUT IN RECEIVE DEPTH SRQ SIGALL WINDOWS */
+/* setup SHARED OUT IN RECEIVE DEPTH SRQ SIGALL WINDOWS UD */
 static void setup(void)
 {
 	int shared = (int)number();
@@ -113,6 +115,8 @@ static void setup(void)
 	if (number())
 		for (int i = 0; i < WINDOWS; i++)
 			must((windows[i] = ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != NULL, "ibv_alloc_mw");
+	if (number())
+		init.qp_type = IBV_QPT_UD;
 	init.send_cq = init.recv_cq = cq;
 	init.srq = srq;
 	for (int i = 0; i < PAIRS; i++)
@@ -131,6 +135,20 @@ static void setup(void)
 	fputc('\n', to);
 	must(!ibv_dereg_mr(regions[GONE]), "ibv_dereg_mr");
 	regions[GONE] = NULL;
+}
+
+static int datagram_state(struct ibv_qp *qp, struct ibv_qp_attr *a, int only_state)
+{
+	int mask = IBV_QP_STATE;
+
+	a->qkey = QKEY;
+	if (a->qp_state == IBV_QPS_INIT)
+		mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	if (a->qp_state == IBV_QPS_RTS && !only_state)
+		mask |= IBV_QP_SQ_PSN;
+	if (a->qp_state == IBV_QPS_RTR && !ah)
+		must((ah = ibv_create_ah(pd, &a->ah_attr)) != NULL, "ibv_create_ah");
+	return ibv_modify_qp(qp, a, mask);
 }
 
 /* state QP TARGET SHORT PEER LID GLOBAL PREFIX ID ACCESS RNR_RETRY */
@@ -152,6 +170,8 @@ static int state(void)
 	a.ah_attr.grh.dgid.global.interface_id = number();
 	a.qp_access_flags = (unsigned int)number();
 	a.rnr_retry = (uint8_t)number();
+	if (qp->qp_type == IBV_QPT_UD)
+		return datagram_state(qp, &a, only_state);
 	if (a.qp_state == IBV_QPS_INIT)
 		mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 	if (a.qp_state == IBV_QPS_RTR)
@@ -175,7 +195,8 @@ static int elements(struct ibv_sge *sges)
 }
 
 /* send QP COUNT, then for each: WR_ID OPCODE FLAGS IMM KEY ADDRESS COMPARE SWAP WINDOW LENGTH ACCESS N (ADDRESS LENGTH
- * LKEY)...; of a bind KEY, ADDRESS, LENGTH and ACCESS are the window's, and of an invalidation IMM is the key */
+ * LKEY)...; of a bind KEY, ADDRESS, LENGTH and ACCESS are the window's, of an invalidation IMM is the key, and of
+ * a datagram KEY is the Q_Key and ADDRESS the peer's queue pair */
 static int post_send(void)
 {
 	static struct ibv_send_wr wrs[LIST], *bad;
@@ -201,6 +222,10 @@ static int post_send(void)
 			w->bind_mw.mw = windows[window];
 			w->bind_mw.rkey = (uint32_t)key;
 			w->bind_mw.bind_info = (struct ibv_mw_bind_info){ regions[compare], address, length, (unsigned int)access };
+		} else if (qp->qp_type == IBV_QPT_UD) {
+			w->wr.ud.ah = ah;
+			w->wr.ud.remote_qpn = (uint32_t)address;
+			w->wr.ud.remote_qkey = (uint32_t)key;
 		} else if (w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 			w->wr.atomic.rkey = (uint32_t)key;
 			w->wr.atomic.remote_addr = address;
@@ -285,8 +310,8 @@ static void poll_all(void)
 	struct ibv_wc wc;
 
 	while (ibv_poll_cq(cq, 1, &wc) > 0)
-		fprintf(to, "completion %u %llu %d %d %u %u %u\n", wc.qp_num, (unsigned long long)wc.wr_id, wc.status, wc.opcode,
-			wc.byte_len, wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV), wc.imm_data);
+		fprintf(to, "completion %u %llu %d %d %u %u %u %u\n", wc.qp_num, (unsigned long long)wc.wr_id, wc.status, wc.opcode,
+			wc.byte_len, wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_GRH), wc.imm_data, wc.src_qp);
 	events();
 	for (int i = 0; i < PAIRS; i++) {
 		struct ibv_qp_attr a;
@@ -311,11 +336,13 @@ static int end(void)
 	for (int i = 0; i < REGIONS; i++)
 		rc |= regions[i] ? ibv_dereg_mr(regions[i]) : 0;
 	rc |= srq ? ibv_destroy_srq(srq) : 0;
+	rc |= ah ? ibv_destroy_ah(ah) : 0;
 	rc |= ibv_destroy_cq(cq) | ibv_dealloc_pd(pd) | ibv_dealloc_pd(foreign);
 	memset(qps, 0, sizeof qps);
 	memset(windows, 0, sizeof windows);
 	memset(regions, 0, sizeof regions);
 	srq = NULL;
+	ah = NULL;
 	free(memory);
 	return rc;
 }
