@@ -48,10 +48,11 @@ func JoinIn(t *testing.T, l *lab.Lab, w lab.Wire, settings lab.Config) (a, b *la
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if t.Failed() {
-			return
-		}
 		for _, n := range Nodes(a, b) {
+			if t.Failed() {
+				t.Logf("urdmad of %s:\n%s", n.Name, lab.Tail(n.Daemon.Output(), 20))
+				continue
+			}
 			if err := n.StopDaemon(); err != nil {
 				t.Error(err)
 			}
