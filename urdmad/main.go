@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,10 @@ const (
 type configError struct{ error }
 
 func (e configError) Unwrap() error { return e.error }
+
+// The main goroutine keeps the main thread, whose priority and cores renice(1) and taskset(1) take for those of the
+// process. A worker changes its own thread's, and otherwise would sometimes get this one.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)

@@ -102,7 +102,8 @@ func twoCores(t *testing.T) (two [2]int) {
 	return two
 }
 
-// threadOn returns the thread of a process that runs on one core only: a worker.
+// threadOn returns the thread of a process that runs on one core only: a worker. It must not be the main thread: to the
+// lab, which waits for the end of the process, a stop of the traced main thread looks like this end.
 func threadOn(t *testing.T, pid, core int) int {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -113,6 +114,9 @@ func threadOn(t *testing.T, pid, core int) int {
 		tid, _ := strconv.Atoi(filepath.Base(f))
 		var set unix.CPUSet
 		if unix.SchedGetaffinity(tid, &set) == nil && set.Count() == 1 && set.IsSet(core) {
+			if tid == pid {
+				t.Fatalf("the worker on core %d has the main thread", core)
+			}
 			return tid
 		}
 	}
