@@ -17,13 +17,15 @@ import (
 	"urdma/test/lab/labtest"
 )
 
-// recipe is a section of docs/recipes.md: its requirements, the place where the server of each block listens (a
+// recipe is a section of a page of recipes: its requirements, the place where the server of each block listens (a
 // program with an rdma_cm id, a TCP port, or nothing), and the block's output.
-var recipe = map[string]struct {
+type recipe struct {
 	programs []string
 	listens  []string
 	prints   []string
-}{
+}
+
+var recipes = map[string]recipe{
 	"perftest": {[]string{"ib_write_bw"}, []string{"ib_write_bw", "18515"},
 		[]string{"MsgRate", "t_typical"}},
 	"rping":     {[]string{"rping"}, []string{"rping"}, []string{"ping data: rdma-ping-9"}},
@@ -93,6 +95,12 @@ func top(t *testing.T) string {
 func need(t *testing.T, programs []string) {
 	t.Helper()
 	for _, p := range programs {
+		if name, ok := strings.CutPrefix(p, "$URDMA_RECIPES/"); ok {
+			if _, err := os.Stat(filepath.Join(os.Getenv("URDMA_RECIPES"), name)); err != nil {
+				t.Skipf("SKIPPED: URDMA_RECIPES=%q names no directory with %s", os.Getenv("URDMA_RECIPES"), name)
+			}
+			continue
+		}
 		if strings.ContainsRune(p, '*') {
 			if found, _ := filepath.Glob(p); len(found) == 0 {
 				t.Skipf("SKIPPED: there is no %s", p)
@@ -170,12 +178,17 @@ func shell(t *testing.T, dir string, env []string, text string) (string, error) 
 	return out.String(), err
 }
 
-// TestRecipes: each block of the page works as written.
 func TestRecipes(t *testing.T) {
+	cook(t, "../../docs/recipes.md", recipes)
+}
+
+// cook executes each block of a page as written.
+func cook(t *testing.T, page string, recipes map[string]recipe) {
+	t.Helper()
 	dir := top(t)
-	all := sections(t, "../../docs/recipes.md")
+	all := sections(t, page)
 	for name := range all {
-		if recipe[name].prints == nil {
+		if recipes[name].prints == nil {
 			t.Errorf("nobody says what %q prints", name)
 		}
 	}
@@ -198,7 +211,7 @@ func TestRecipes(t *testing.T) {
 	}
 	env := []string{"URDMA_SOCKET=" + n.Socket(), "URDMA=" + filepath.Join(dir, "build/urdma"),
 		"PATH=" + first + ":" + strings.TrimSpace(string(goRoot)) + "/bin:" + os.Getenv("PATH")}
-	for name, want := range recipe {
+	for name, want := range recipes {
 		t.Run(name, func(t *testing.T) {
 			if len(all[name]) != len(want.prints) {
 				t.Fatalf("the page has %d blocks of it, expected %d", len(all[name]), len(want.prints))
