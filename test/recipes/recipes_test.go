@@ -28,11 +28,12 @@ type recipe struct {
 var recipes = map[string]recipe{
 	"perftest": {[]string{"ib_write_bw"}, []string{"ib_write_bw", "18515"},
 		[]string{"MsgRate", "t_typical"}},
-	"rping":     {[]string{"rping"}, []string{"rping"}, []string{"ping data: rdma-ping-9"}},
-	"fio":       {[]string{"fio"}, []string{"fio"}, []string{"WRITE: bw="}},
-	"qperf":     {[]string{"qperf"}, []string{"19765"}, []string{"latency"}},
-	"libfabric": {[]string{"fi_pingpong"}, []string{"47592"}, []string{"usec/xfer"}},
-	"Open MPI":  {[]string{"mpirun", "mpicc"}, []string{""}, []string{"the sum is 3"}},
+	"rping": {[]string{"rping"}, []string{"rping"}, []string{"ping data: rdma-ping-9"}},
+	"fio":   {[]string{"fio"}, []string{"fio"}, []string{"WRITE: bw="}},
+	"qperf": {[]string{"qperf"}, []string{"19765"}, []string{"latency"}},
+	"libfabric": {[]string{"fi_pingpong"}, []string{"47592", "47592"},
+		[]string{"usec/xfer", "usec/xfer"}},
+	"Open MPI": {[]string{"mpirun", "mpicc"}, []string{""}, []string{"the sum is 3"}},
 	"Python": {[]string{"/usr/lib/python3/dist-packages/pyverbs/device.cpython-*.so"}, []string{""},
 		[]string{"urdma0 active hello"}},
 	"Go":       {nil, []string{"ping", ""}, []string{"OK: all data was right", "-listen"}},
@@ -221,12 +222,17 @@ func cook(t *testing.T, page string, recipes map[string]recipe) {
 				exec.Command("unshare", "--user", "--map-root-user", "--net", "true").Run() != nil {
 				t.Skip("SKIPPED: no user namespaces can be made here")
 			}
+			before := received(t, n)
 			for i, text := range all[name] {
 				awaitNoListener(t, n)
+				text = strings.ReplaceAll(text, "198.18.0.1", n.Address)
 				if out := typed(t, dir, append(slices.Clone(env), "LISTENS="+want.listens[i]), alone(text)); !strings.Contains(out,
 					want.prints[i]) {
 					t.Errorf("%s\nprints\n%s\nexpected %q", text, lab.Tail(out, 40), want.prints[i])
 				}
+			}
+			if bytes := received(t, n) - before; bytes < moves[name] {
+				t.Errorf("urdmad moved %d bytes, expected %d or more", bytes, moves[name])
 			}
 		})
 	}

@@ -6,6 +6,8 @@ var notInTest = map[string]string{
 	"sockperf": ".ci/deps bench",
 	"munged":   ".ci/deps long", "slurmctld": ".ci/deps long", "slurmd": ".ci/deps long",
 	"srun": ".ci/deps long", "salloc": ".ci/deps long", "sbatch": ".ci/deps long",
+	"qemu-system-x86_64": ".ci/deps long",
+	"ceph-mon":           ".ci/deps long", "ceph-osd": ".ci/deps long", "rados": ".ci/deps long",
 	"perf": "the package linux-perf has it (perf on Fedora)",
 }
 

@@ -31,6 +31,7 @@ func TestInstall(t *testing.T) {
 		"mkdocs": "mkdocs", "mandoc": "mandoc", "sockperf": "sockperf", "munged": "munge", "slurmctld": "slurmctld",
 		"slurmd": "slurmd",
 		"srun":   "slurm-client", "salloc": "slurm-client", "sbatch": "slurm-client",
+		"qemu-system-x86_64": "qemu-system-x86", "ceph-mon": "ceph-mon", "ceph-osd": "ceph-osd", "rados": "ceph-common",
 	} {
 		how := labtest.Install(program)
 		if packages := set[strings.TrimPrefix(how, ".ci/deps ")]; !strings.Contains(packages, " "+pkg+" ") {
