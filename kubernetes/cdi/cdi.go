@@ -41,7 +41,8 @@ func Install(n Node) (device string, err error) {
 	}
 	for _, m := range edits.Mounts {
 		if m.ContainerPath == socketDir {
-			m.HostPath = filepath.Dir(n.Socket)
+			// The same path in containers: there the library looks for urdmad's tree for /sys, which urdmad names.
+			m.HostPath, m.ContainerPath = filepath.Dir(n.Socket), filepath.Dir(n.Socket)
 			continue
 		}
 		to := filepath.Join(n.Library, filepath.Base(m.HostPath))
@@ -82,13 +83,12 @@ func read(file string) (*specs.Spec, error) {
 	return spec, nil
 }
 
-// adaptSocket changes the socket's name, which the daemon's configuration gives, and returns its directory in
-// containers.
+// adaptSocket changes the socket's path to the node's, and returns the directory that the specification had.
 func adaptSocket(edits *specs.ContainerEdits, socket string) (dir string) {
 	for i, variable := range edits.Env {
 		if path, ok := strings.CutPrefix(variable, "URDMA_SOCKET="); ok {
 			dir = filepath.Dir(path)
-			edits.Env[i] = "URDMA_SOCKET=" + filepath.Join(dir, filepath.Base(socket))
+			edits.Env[i] = "URDMA_SOCKET=" + socket
 		}
 	}
 	return dir

@@ -63,7 +63,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := inject(t, n, device)
-	for _, want := range []string{"URDMA_SOCKET=/run/urdma/node.sock", "LD_LIBRARY_PATH=" + installed + "/liburdma.d"} {
+	for _, want := range []string{"URDMA_SOCKET=" + n.Socket, "LD_LIBRARY_PATH=" + installed + "/liburdma.d"} {
 		if !slices.Contains(spec.Process.Env, want) {
 			t.Errorf("the environment %q has no %s", spec.Process.Env, want)
 		}
@@ -75,7 +75,7 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s is mounted with %q", m.Destination, m.Options)
 		}
 	}
-	for in, from := range map[string]string{"/run/urdma": filepath.Dir(n.Socket),
+	for in, from := range map[string]string{filepath.Dir(n.Socket): filepath.Dir(n.Socket),
 		installed + "/liburdma.so": n.Library + "/liburdma.so", installed + "/liburdma.d": n.Library + "/liburdma.d"} {
 		if got[in] != from {
 			t.Errorf("%s is %q, expected %s", in, got[in], from)
