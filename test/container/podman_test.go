@@ -1,6 +1,7 @@
 package container
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -49,26 +50,46 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// apiServer is the version of Kubernetes whose OpenAPI schemas the manifests must fit. Its module is only read.
+const apiServer = "k8s.io/kubernetes@v1.37.2"
+
 // buildCheck builds the command manifests, and returns its path.
 func buildCheck(t *testing.T) string {
 	t.Helper()
 	check := filepath.Join(t.TempDir(), "manifests")
-	build := exec.Command("../../../.ci/go", "build", "-o", check, ".")
-	build.Dir = "manifests"
-	if out, err := build.CombinedOutput(); err != nil {
-		if strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "lookup") ||
-			strings.Contains(string(out), "GOPROXY") {
-			t.Skipf("SKIPPED: the schemas' modules can't be fetched: %s", out)
-		}
-		t.Fatalf("%v\n%s", err, out)
+	goInManifests(t, "build", "-o", check, ".")
+	var module struct{ Dir string }
+	if err := json.Unmarshal(goInManifests(t, "mod", "download", "-json", apiServer), &module); err != nil {
+		t.Fatal(err)
 	}
+	t.Setenv("URDMA_OPENAPI", filepath.Join(module.Dir, "api/openapi-spec/v3"))
 	return check
 }
 
-// wrong is a mistake in a manifest, and a word of the expected error.
+// goInManifests runs go in the module manifests, and returns its output.
+func goInManifests(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("../../../.ci/go", args...)
+	cmd.Dir = "manifests"
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		said.Write(out)
+		if strings.Contains(said.String(), "dial tcp") || strings.Contains(said.String(), "lookup") ||
+			strings.Contains(said.String(), "GOPROXY") {
+			t.Skipf("SKIPPED: the schemas' modules can't be fetched: %s", said.String())
+		}
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	return out
+}
+
+// wrong is a mistake in a manifest, and part of the expected error.
 type wrong struct{ right, wrong, said string }
 
-// manifests are the files, each with mistakes that the check must find: a misspelt name, and a value of another type.
+// manifests are the files, each with mistakes that the check must find: a misspelt name, a value of another type, a field
+// that is missing.
 var manifests = map[string][]wrong{
 	"../../packaging/kubernetes/daemonset.yaml": {{"hostPath:", "hostPaths:", "hostPaths"},
 		{"kind: DaemonSet", "kind: DeamonSet", "DeamonSet"}, {"runAsUser: 4001", "runAsUser: soon", "runAsUser"}},
@@ -76,7 +97,8 @@ var manifests = map[string][]wrong{
 		{"runAsUser: 4002", "runAsUser: soon", "runAsUser"}},
 	"../../packaging/kubernetes/server.yaml": {{"resources:", "resource:", "resource"},
 		{"runAsUser: 65532", "runAsUser: soon", "runAsUser"}},
-	"../../packaging/kubernetes/client.yaml": {{"command:", "commands:", "commands"}, {"kind: Pod", "kind: Pods", "Pods"}},
+	"../../packaging/kubernetes/client.yaml": {{"command:", "commands:", "commands"}, {"kind: Pod", "kind: Pods", "Pods"},
+		{"- name: program", "- workingDir: /", "missing property 'name'"}},
 	"../../packaging/kubernetes/claim.yaml": {{"exactly:", "exact:", "exact"},
 		{"resourceClaims:", "resourceClaim:", "resourceClaim"}},
 	"../../packaging/container/compose.yaml": {{"cap_drop:", "cap_drops:", "cap_drops"},

@@ -33,7 +33,7 @@ var kinds = map[string]func() any{
 	},
 }
 
-// kubernetes decodes each document strictly as the type of its kind.
+// kubernetes decodes each document strictly as the type of its kind, and validates it.
 func kubernetes(text []byte) error {
 	var all []error
 	for i, document := range bytes.Split(text, []byte("\n---\n")) {
@@ -46,6 +46,14 @@ func kubernetes(text []byte) error {
 			return fmt.Errorf("document %d is %q of %q, which nothing here checks", i+1, head.Kind, head.APIVersion)
 		}
 		if err := yaml.UnmarshalStrict(document, object()); err != nil {
+			all = append(all, fmt.Errorf("document %d, %s: %w", i+1, head.Kind, err))
+			continue
+		}
+		var plain any
+		if err := yaml.Unmarshal(document, &plain); err != nil {
+			return err
+		}
+		if err := validate(head.APIVersion, head.Kind, plain); err != nil {
 			all = append(all, fmt.Errorf("document %d, %s: %w", i+1, head.Kind, err))
 		}
 	}

@@ -1,7 +1,8 @@
-// Command manifests checks files against the schemas of the tools that read them: Kubernetes' own types, strictly; a
-// chart, rendered by Helm's library with each file of values in its directory ci; the Compose specification; GitHub's
-// workflows (actionlint); and for GitLab, whose schema is in no package, the rules for jobs in its reference
-// (gitlab-ci.schema.json). It is a module of its own, so that urdma does not depend on these packages.
+// Command manifests checks files against the schemas of the tools that read them: Kubernetes' own types, strictly, and
+// its API server's OpenAPI schemas; a chart, rendered by Helm's library with each file of values in its directory ci;
+// the Compose specification; GitHub's workflows (actionlint); and for GitLab, whose schema is in no package, the rules
+// for jobs in its reference (gitlab-ci.schema.json). It is a module of its own, so that urdma does not depend on these
+// packages.
 package main
 
 import (
