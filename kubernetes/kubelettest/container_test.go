@@ -98,7 +98,18 @@ func (e *engine) copy(from, to string) {
 // start starts a container. Its processes end with the lab.
 func (e *engine) start(c container) *lab.Process {
 	e.t.Helper()
+	return start(e.t, e.l, e.command(c)...)
+}
+
+// command prepares a container, and returns the command line that starts it.
+func (e *engine) command(c container) []string {
+	e.t.Helper()
+	name := c.name
+	if name == "" {
+		name = fmt.Sprint("container-", e.numbers.Add(1))
+	}
 	spec := c.spec(e.root)
+	spec.Hostname = name
 	if len(c.devices) > 0 {
 		cache, err := cdi.NewCache(cdi.WithSpecDirs(c.cdi), cdi.WithAutoRefresh(false))
 		if err != nil {
@@ -112,10 +123,6 @@ func (e *engine) start(c container) *lab.Process {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	name := c.name
-	if name == "" {
-		name = fmt.Sprint("container-", e.numbers.Add(1))
-	}
 	bundle := filepath.Join(e.l.Dir, name)
 	if err := os.Mkdir(bundle, 0o755); err != nil {
 		e.t.Fatal(err)
@@ -125,7 +132,7 @@ func (e *engine) start(c container) *lab.Process {
 		remove := e.crun("delete", "--force", name)
 		_ = exec.Command(remove[0], remove[1:]...).Run() // mostly gone
 	})
-	return start(e.t, e.l, e.crun("run", "--bundle", bundle, name)...)
+	return e.crun("run", "--bundle", bundle, name)
 }
 
 // exec runs a program in a container, as kubectl exec does.

@@ -97,8 +97,8 @@ func (n *node) awaitListener(port int, server *lab.Process) {
 	}
 }
 
-// TestNodes runs rping and ib_write_bw between two nodes, each program in a container with what the device plugin
-// allocated.
+// TestNodes runs rping, ib_write_bw and an MPI job between two nodes, each program in a container with what the device
+// plugin allocated.
 func TestNodes(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: needs root: crun makes containers of other users")
@@ -120,6 +120,7 @@ func TestNodes(t *testing.T) {
 	b := newNode(t, e, "b", "10.77.0.2", nsB, template)
 	testRping(t, a, b)
 	testBandwidth(t, a, b)
+	t.Run("MPI", func(t *testing.T) { testMPI(t, a, b) })
 	p := e.start(container{args: []string{"rping", "-s", "-a", a.address}, uid: programUser, gid: programUser})
 	if err := p.Wait(lab.Patience); err == nil {
 		t.Errorf("a container that has not requested the device uses it:\n%s", p.Output())
