@@ -24,9 +24,11 @@ func (s *state) datagramSteps(side, qp int) (next []state, must bool) {
 		n.leave(side, qp)
 		next, must = append(next, n), true
 	}
-	for i := range s.mayArrive(p) {
+	for i := range p.flying {
 		states, has := s.arrive(side, qp, i)
-		next, must = append(next, states...), must || has
+		if must = must || has; i < s.mayArrive(p) {
+			next = append(next, states...)
+		}
 	}
 	return next, must
 }
