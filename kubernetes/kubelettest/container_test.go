@@ -51,8 +51,9 @@ func newEngine(t *testing.T, l *lab.Lab, programs ...string) *engine {
 		e.libraries(path)
 	}
 	e.libraries(l.Program("liburdma.so")) // libc
-	libgcc, _ := filepath.Glob("/lib/*-linux-gnu/libgcc_s.so.1") // the pattern is well-formed
-	for _, path := range libgcc {                                // glibc loads it when a thread of rping ends
+	// glibc loads libgcc_s when a thread of rping ends. The pattern is well-formed.
+	libgcc, _ := filepath.Glob("/lib/*-linux-gnu/libgcc_s.so.1")
+	for _, path := range libgcc {
 		e.copy(path, path)
 	}
 	return e
