@@ -133,8 +133,8 @@ func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
 	return next
 }
 
-// mayArrive returns how many of the oldest datagrams that a queue pair has sent may arrive next. The order is left open;
-// the kernel passes several to one worker's socket, and those for another worker come later.
+// mayArrive returns how many of the oldest datagrams that a queue pair has sent may arrive next. The order is left
+// open; the kernel passes several to one worker's socket, and those for another worker come later.
 func (s *state) mayArrive(p *pair) int {
 	if s.overtake {
 		return len(p.flying)
