@@ -185,7 +185,9 @@ func (r *Region) CheckRemote(u User, va, n uint64, want uint32) Violation {
 // Missing reports whether Check refuses an access to n bytes at va, so that a peer gets an answer. A call costs a
 // system call for each mapping of these bytes, so n should be a piece of a message. Only the check of a trusted
 // client may be called here; the accesses of others fail when they are carried out.
-func (r *Region) Missing(va, n uint64, write bool) bool { return r.Check != nil && r.missing(va, n, write) }
+func (r *Region) Missing(va, n uint64, write bool) bool {
+	return r.Check != nil && r.missing(va, n, write)
+}
 
 // missing is a function of its own so that Missing is inlined.
 func (r *Region) missing(va, n uint64, write bool) bool {
