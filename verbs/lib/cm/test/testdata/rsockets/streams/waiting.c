@@ -58,7 +58,8 @@ static void *close_later(void *socket)
 	return NULL;
 }
 
-/* Threads that sleep in a socket are woken when another thread closes it. */
+/* Threads that sleep in a socket are woken when another thread closes it. rclose shuts the socket down first, so rrecv
+ * may see that. */
 void case_close_wakes(void)
 {
 	pthread_t thread;
@@ -70,7 +71,7 @@ void case_close_wakes(void)
 	CHECK(pthread_join(thread, NULL) == 0);
 	connected(&a, &b);
 	CHECK(pthread_create(&thread, NULL, close_later, &a) == 0);
-	REFUSES(rrecv(a, &byte, 1, 0), EBADF);
+	CHECK(rrecv(a, &byte, 1, 0) == 0 || errno == EBADF);
 	CHECK(pthread_join(thread, NULL) == 0 && rrecv(b, &byte, 1, 0) == 0 && rclose(b) == 0);
 }
 
