@@ -59,7 +59,7 @@ func (b *Batches) note(peer netip.Addr, now, until clock.Time) {
 const (
 	// Loss is heavy if suspectLost of suspectOf packets were resent, or suspectBack if each loss causes
 	// many retransmissions; a decision needs at least leastLost.
-	suspectLost, suspectBack, suspectOf = 4, 9, 12
+	suspectLost, suspectBack, suspectOf = 3, 9, 12
 	leastLost                           = 32
 	// recentPackets is the number of packets over which loss is measured.
 	recentPackets = 512
