@@ -14,7 +14,7 @@ package reliable
 // round. The limit is twice as high if there is no queue, or if the path loses as much without a queue
 // (losses). The loss of a whole window, detected by a timeout, collapses the window.
 //
-// If much of a round is lost, the window becomes what arrived in it.
+// If much of a round is lost and there is a queue, the window becomes what arrived in the round.
 //
 // If many connections share a queue that holds a few segments of each, a window is too small to lose
 // manyLost in a round, so losses of the last rounds count too. Such a window shrinks by up to half and
@@ -169,7 +169,7 @@ func (g *congestion) endRound(base Time) {
 	}
 	switch {
 	case g.lossIsHeavy(queue > base/shortQueue && !g.losses.random()):
-		g.shrink(max(g.window/5, min(g.window/2, leastShrink), g.overshoot()), minCwnd)
+		g.shrink(max(g.window/5, min(g.window/2, leastShrink), g.overshoot(queue, target)), minCwnd)
 	case queue > target:
 		g.longQueue(queue, target, base)
 	case g.window < g.thresh:
@@ -224,9 +224,11 @@ func (g *congestion) lossIsHeavy(queued bool) bool {
 	return g.lost*stormLoss > max(g.nAcked, g.window) || g.recentLost*heavy > g.recentAcked
 }
 
-// overshoot returns by how much the window exceeds what has arrived in a round that lost much of it.
-func (g *congestion) overshoot() int {
-	if g.lost*stormLoss <= max(g.nAcked, g.window) {
+// overshoot returns by how much the window exceeds what has arrived in a round that lost much of it. After an outage, or
+// if later segments take a shorter route, the round trips are short: the window was not too large.
+func (g *congestion) overshoot(queue, target Time) int {
+	short := g.least != Never && queue <= target
+	if short || g.lost*stormLoss <= max(g.nAcked, g.window) {
 		return 0
 	}
 	return g.window - g.nAcked

@@ -286,6 +286,22 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestShortOutage: an outage loses most of a round, but the path had no queue and holds as much as before.
+func TestShortOutage(t *testing.T) {
+	const trip = 500 * us
+	for _, lasts := range []reliable.Time{trip * 6 / 10, trip * 9 / 10} {
+		s := newStream(1, Link{Rate: 10e9, Size: 1500, Delay: trip / 2})
+		s.run(t, 20*ms)
+		s.Links[0].Loss = 1
+		s.At(s.Now+lasts, func() { s.Links[0].Loss = 0 })
+		got := s.run(t, 40*trip)
+		t.Logf("%d µs: goodput %.2f in 40 round trips, %+v", lasts/us, got, s.stats())
+		if got < 0.93 {
+			t.Errorf("goodput is %.2f of the link in the 40 round trips after an outage of %d µs", got, lasts/us)
+		}
+	}
+}
+
 // TestTwoStreams: two streams share a link; neither starves.
 func TestTwoStreams(t *testing.T) {
 	link := Link{Rate: 10e9, Size: 1500, Delay: 25 * us, Queue: 1 << 20}
