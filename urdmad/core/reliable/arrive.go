@@ -226,7 +226,7 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 		return
 	}
 	if ev.n == 1 && c.tmr.tailProbed {
-		if c.tx.flight+c.tx.nLost > 0 {
+		if c.tx.holdsOlder(ev.again) {
 			return // had the original arrived, so had segments next to it
 		}
 		if c.loss.doubts++; c.loss.doubts > maxDoubts {
@@ -240,6 +240,12 @@ func (c *Conn) judgeEarly(ev *ackEvent) {
 	if !c.tmr.tailProbed { // probes and timeouts say nothing about reordering
 		c.loss.needless(c.cc.top)
 	}
+}
+
+// holdsOlder reports whether a segment whose last transmission was before the one with number order is unacknowledged.
+func (t *sender) holdsOlder(order uint32) bool {
+	oldest := t.segs[t.head()].next
+	return t.nLost > 0 || oldest != t.head() && newer(order, t.segs[oldest].order)
 }
 
 // endRound ends a round: the last transmission before it, or a later one, has arrived. So the round took

@@ -246,6 +246,21 @@ func TestTimeoutAnsweredEarly(t *testing.T) {
 	s.wantResent(first.Add(1), first.Add(2), first.Add(3))
 }
 
+// TestTimeoutAnsweredEarlyBesideNewer: segments sent after a timeout say nothing about the original of the segment that
+// it resent.
+func TestTimeoutAnsweredEarlyBesideNewer(t *testing.T) {
+	s := newSender(t, reliable.Config{})
+	first := s.send(1)
+	s.timeOut()
+	s.wantResent(first)
+	s.send(1)
+	s.now += 20 * us
+	s.ack(first.Add(1), 64)
+	if st := s.Stats(); st.Undone != 1 || st.Cwnd != 64 {
+		t.Errorf("the timeout counts as a loss: %+v", st)
+	}
+}
+
 // TestResendingRestartsTimeout: the head's time-out counts from its last transmission.
 func TestResendingRestartsTimeout(t *testing.T) {
 	s := newSender(t, reliable.Config{})
