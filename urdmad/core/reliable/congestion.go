@@ -139,13 +139,11 @@ func (g *congestion) acked(n int) {
 	}
 }
 
-// countLost counts a segment found lost; undoLost undoes it.
+// countLost counts a segment found lost.
 func (g *congestion) countLost() {
 	g.lost++
 	g.losses.countLost()
 }
-
-func (g *congestion) undoLost() { g.lost = max(0, g.lost-1) }
 
 // endRound adjusts the window; base is the path's least round trip.
 func (g *congestion) endRound(base Time) {

@@ -110,7 +110,9 @@ func (c *Conn) markLost(i uint32) {
 	t.unlink(i)
 	t.lost.add(t.psnOf(i))
 	t.nLost++
-	c.cc.countLost()
+	if l := &c.loss; !l.timedOut || newer(t.segs[i].order, l.firstAt) {
+		c.cc.countLost() // the timeout has collapsed the window for the others
+	}
 	c.stats.FastLost++
 }
 
@@ -128,6 +130,5 @@ func (c *Conn) unmarkLost() {
 		t.lost.remove(psn)
 		t.nLost--
 		t.link(i, t.head())
-		c.cc.undoLost()
 	}
 }

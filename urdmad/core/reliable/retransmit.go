@@ -16,7 +16,11 @@ func (c *Conn) Retransmit(now Time) (psn wire.PSN, token uint64, ok bool) {
 			return c.resend(now, t.probe)
 		}
 	}
-	if t.nLost == 0 || t.flight >= c.cc.window {
+	if t.nLost == 0 {
+		return 0, 0, false
+	}
+	if t.flight >= c.cc.window {
+		c.cc.limited = true
 		return 0, 0, false
 	}
 	psn = t.una.Add(uint32(t.lost.distanceToMember(t.una, t.outstanding())))

@@ -302,6 +302,22 @@ func TestShortOutage(t *testing.T) {
 	}
 }
 
+// TestWindowLost: a long path loses a whole window. It is resent in tens of round trips.
+func TestWindowLost(t *testing.T) {
+	const trip = 10 * ms
+	s := newStream(1, Link{Rate: 10e9, Size: 1500, Delay: trip / 2})
+	s.run(t, 20*trip)
+	before := s.stats()
+	s.Links[0].Loss = 1
+	s.At(s.Now+trip, func() { s.Links[0].Loss = 0 })
+	s.run(t, 80*trip)
+	st := s.stats()
+	t.Logf("%+v", st)
+	if st.Timeouts == before.Timeouts || st.Sent-before.Sent < 4096 || st.Cwnd < 64 {
+		t.Errorf("%d segments sent in 80 round trips, and the window is %d: %+v", st.Sent-before.Sent, st.Cwnd, st)
+	}
+}
+
 // TestTwoStreams: two streams share a link; neither starves.
 func TestTwoStreams(t *testing.T) {
 	link := Link{Rate: 10e9, Size: 1500, Delay: 25 * us, Queue: 1 << 20}
