@@ -222,8 +222,8 @@ func (g *congestion) lossIsHeavy(queued bool) bool {
 	return g.lost*stormLoss > max(g.nAcked, g.window) || g.recentLost*heavy > g.recentAcked
 }
 
-// overshoot returns by how much the window exceeds what has arrived in a round that lost much of it. After an outage, or
-// if later segments take a shorter route, the round trips are short: the window was not too large.
+// overshoot returns by how much the window exceeds what has arrived in a round that lost much of it. If the round trips
+// are short, as after an outage or on a new, shorter route, the window was not too large.
 func (g *congestion) overshoot(queue, target Time) int {
 	short := g.least != Never && queue <= target
 	if short || g.lost*stormLoss <= max(g.nAcked, g.window) {
