@@ -223,10 +223,10 @@ func (g *congestion) lossIsHeavy(queued bool) bool {
 }
 
 // overshoot returns by how much the window exceeds what has arrived in a round that lost much of it. If the round trips
-// are short, as after an outage or on a new, shorter route, the window was not too large.
+// are short, as after an outage or on a new, shorter route, the window was not too large; if none was measured, nothing
+// is known of a queue.
 func (g *congestion) overshoot(queue, target Time) int {
-	short := g.least != Never && queue <= target
-	if short || g.lost*stormLoss <= max(g.nAcked, g.window) {
+	if g.least == Never || queue <= target || g.lost*stormLoss <= max(g.nAcked, g.window) {
 		return 0
 	}
 	return g.window - g.nAcked
