@@ -18,7 +18,8 @@ type termination struct {
 	frozen     bool // acknowledge nothing from frozenAt on
 	frozenAt   wire.PSN
 	code       wire.TermCode
-	until      clock.Time // latest end of the Terminate's wait for earlier segments to be written; 0: no wait
+	until      clock.Time // latest end of the Terminate's wait for what comes before it; 0: no wait
+	answers    bool       // it waits for answers to earlier requests, too
 	placing    bool       // the segment placingPSN is being delivered
 	placingPSN wire.PSN
 }
@@ -37,6 +38,7 @@ const terminateToken = ^uint64(0)
 // refuse answers an invalid segment: our queue pair fails, and the peer gets a Terminate with the cause and
 // the headers of the refused segment.
 func (c *Conn) refuse(psn wire.PSN, v rdmap.Verdict, seg *rdmap.Segment) {
+	c.term.answers = true
 	c.terminate(psn, v.Code, c.stream.Refusal(seg, v))
 }
 
@@ -59,7 +61,7 @@ func (c *Conn) terminate(psn wire.PSN, code wire.TermCode, message []byte) {
 	c.s.log.Info("segment refused", "qpn", q.QPN, "client", q.Client.Name, "peer", c.Peer.String(), "cause", code.String())
 	c.term.freeze(psn)
 	c.term.message, c.term.code = message, code
-	if c.unwritten.Waits() { // for the peer, everything before the refused segment is complete
+	if c.waitsToTerminate() {
 		c.term.until = c.now() + drainTime
 		c.ready()
 		return
@@ -67,9 +69,15 @@ func (c *Conn) terminate(psn wire.PSN, code wire.TermCode, message []byte) {
 	c.endByTerminate()
 }
 
-// due reports whether the earlier segments are written, or the Terminate has waited long enough.
+// waitsToTerminate reports whether something before the refused segment is not done. For the peer all of it is
+// complete: segments must be written, and Reads and atomics be answered.
+func (c *Conn) waitsToTerminate() bool {
+	return c.unwritten.Waits() || c.term.answers && c.stream.Serving() > 0
+}
+
+// due reports whether everything before the refused segment is done, or the Terminate has waited long enough.
 func (t *termination) due(c *Conn) bool {
-	return t.until != 0 && (!c.unwritten.Waits() || c.now() >= t.until)
+	return t.until != 0 && (!c.waitsToTerminate() || c.now() >= t.until)
 }
 
 func (c *Conn) endByTerminate() {
