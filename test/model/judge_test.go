@@ -48,7 +48,7 @@ func newJudge(t *testing.T, w lab.Wire, env ...string) *Judge {
 		})
 		return err
 	})
-	j.Stream = slices.Contains(inStreams, w)
+	j.Stream = slices.Contains(inStreams, w) || w.SeveralWorkers() && w.Name == lab.Loopback.Name // as over a wire
 	j.Overtake = w.Kernel && w.SeveralWorkers()
 	return j
 }
