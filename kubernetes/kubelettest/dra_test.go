@@ -14,25 +14,18 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"urdma/kubernetes/dra"
+	"urdma/test/lab"
 )
 
-// newCluster is an API server of client-go's own, with a node and an allocated claim.
-func newCluster() *fake.Clientset {
-	client := fake.NewClientset(
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}},
-		&resourceapi.ResourceClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "2"},
-			Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
-				Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
-					{Request: "other", Driver: "other.example", Pool: "a", Device: "x"},
-					{Request: "rdma", Driver: dra.Name, Pool: "a", Device: "rdma-1"},
-				}}}},
-		})
+// newCluster is an API server of client-go's own, with a node and a claim.
+func newCluster(claim *resourceapi.ResourceClaim) *fake.Clientset {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}, claim)
 	var names atomic.Int64
 	client.PrependReactor("create", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
 		if m, ok := a.(ktesting.CreateAction).GetObject().(metav1.Object); ok && m.GetName() == "" {
@@ -43,11 +36,33 @@ func newCluster() *fake.Clientset {
 	return client
 }
 
+// newClaim is a claim of a device of ours and one of another driver, as the scheduler has allocated them.
+func newClaim() *resourceapi.ResourceClaim {
+	request := func(name, class, expression string) resourceapi.DeviceRequest {
+		return resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class,
+			Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}}}
+	}
+	return &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: "default", UID: "2"},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
+			request("other", "other.example", "true"),
+			request("rdma", dra.Name, `device.attributes["urdma.dev"].mtu >= 1500`)}}},
+		Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+				{Request: "other", Driver: "other.example", Pool: "a", Device: "x"},
+				{Request: "rdma", Driver: dra.Name, Pool: "a", Device: "rdma-1"},
+			}}}},
+	}
+}
+
+// ofNode selects the slices of node a. client-go's API server takes no notice of it.
+const ofNode = resourceapi.ResourceSliceSelectorNodeName + "=a"
+
 // awaitDevices waits until the node's slices have that many devices in one complete pool.
-func awaitDevices(t *testing.T, client *fake.Clientset, want int) {
+func awaitDevices(t *testing.T, client kubernetes.Interface, want int) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		slices, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+		slices, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{FieldSelector: ofNode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,12 +82,19 @@ func awaitDevices(t *testing.T, client *fake.Clientset, want int) {
 	}
 }
 
-// TestDRA runs the driver: ResourceSlices follow urdmad's state, and a claim's preparation names the CDI device.
+// TestDRA runs the driver with client-go's API server.
 func TestDRA(t *testing.T) {
-	l := newLab(t)
+	claim := newClaim()
+	client := newCluster(claim)
+	testDriver(t, newLab(t), client, client, claim)
+}
+
+// testDriver runs the driver of node a with client: ResourceSlices, as observer sees them, follow urdmad's state, and
+// a claim's preparation names the CDI device.
+func testDriver(t *testing.T, l *lab.Lab, client, observer kubernetes.Interface, claim *resourceapi.ResourceClaim) {
+	t.Helper()
 	urdmad, socket := loopback(t, l)
 	k := New(t, filepath.Join(l.Dir, "kubelet"))
-	client := newCluster()
 	const devices = resourceapi.ResourceSliceMaxDevices + 1 // two slices
 	d := &dra.Driver{Node: "a", Count: devices, Device: "urdma.dev/urdmad=node", Kubelet: k.Dir, Client: client,
 		Daemon: observe(t, socket), Log: t.Logf}
@@ -86,18 +108,19 @@ func TestDRA(t *testing.T) {
 		}
 	}()
 	plugin := k.Driver(dra.Name)
-	awaitDevices(t, client, 0)
+	awaitDevices(t, observer, 0)
 	daemon := urdmad()
-	awaitDevices(t, client, devices)
+	awaitDevices(t, observer, devices)
 
-	claims := []*drapb.Claim{{Namespace: "default", Name: "claim", Uid: "2"}}
+	uid := string(claim.UID)
+	claims := []*drapb.Claim{{Namespace: claim.Namespace, Name: claim.Name, Uid: uid}}
 	prepare := func() *drapb.NodePrepareResourceResponse {
 		t.Helper()
 		answer, err := plugin.NodePrepareResources(t.Context(), &drapb.NodePrepareResourcesRequest{Claims: claims})
-		if err != nil || answer.Claims["2"] == nil {
+		if err != nil || answer.Claims[uid] == nil {
 			t.Fatalf("%v: %v", answer, err)
 		}
-		return answer.Claims["2"]
+		return answer.Claims[uid]
 	}
 	for range 2 { // kubelet may repeat it
 		got := prepare()
@@ -108,12 +131,12 @@ func TestDRA(t *testing.T) {
 		}
 	}
 	daemon.Kill()
-	awaitDevices(t, client, 0)
+	awaitDevices(t, observer, 0)
 	if got := prepare(); !strings.Contains(got.Error, "urdmad of node a") {
 		t.Errorf("without urdmad: %v", got)
 	}
 	answer, err := plugin.NodeUnprepareResources(t.Context(), &drapb.NodeUnprepareResourcesRequest{Claims: claims})
-	if err != nil || answer.Claims["2"] == nil || answer.Claims["2"].Error != "" {
+	if err != nil || answer.Claims[uid] == nil || answer.Claims[uid].Error != "" {
 		t.Errorf("unprepared: %v: %v", answer, err)
 	}
 }
