@@ -288,6 +288,10 @@ func (s *server) refusals(driver kubernetes.Interface) {
 	}
 	_, err = slices.Create(ctx, sliceOf("all"), metav1.CreateOptions{})
 	s.refused("create a slice of all nodes", byPolicy, err)
+	foreign := sliceOf("a")
+	foreign.Spec.Driver = "gpu.example.com"
+	_, err = slices.Create(ctx, foreign, metav1.CreateOptions{})
+	s.refused("create a slice of another driver", "denied request: this slice is of another driver", err)
 	other.Spec.Pool.Generation++
 	_, err = slices.Update(ctx, other, metav1.UpdateOptions{})
 	s.refused("update another node's slice", byPolicy, err)
