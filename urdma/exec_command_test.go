@@ -206,6 +206,7 @@ func TestExecGivesTheNames(t *testing.T) {
 func TestExecUnderOpenMPI(t *testing.T) {
 	rank, openib := "OMPI_COMM_WORLD_SIZE=2", "OMPI_MCA_btl=self,openib"
 	allow, transport := "OMPI_MCA_btl_openib_allow_ib=1", "URDMA_TRANSPORT=ib"
+	shared := "URDMA_SHARE_MALLOC=" + mpiShared
 	home := t.TempDir()
 	conf := filepath.Join(home, ".openmpi", "mca-params.conf")
 	if err := os.MkdirAll(filepath.Dir(conf), 0o755); err != nil {
@@ -218,16 +219,17 @@ func TestExecUnderOpenMPI(t *testing.T) {
 	}{
 		{nil, []string{allow, transport}, nil, "mpirun -n 2 --mca btl openib,self p"},
 		{nil, []string{transport}, []string{allow}, "mpirun -mca btl openib,self -mca btl_openib_allow_ib 0 p"},
-		{nil, nil, []string{transport}, "mpirun -n 2 p"},
+		{nil, nil, []string{transport, shared}, "mpirun -n 2 p"},
 		{[]string{rank, openib}, []string{allow, transport, "OMPI_MCA_btl_openib_warn_no_device_params_found=0"}, nil, "p"},
-		{[]string{openib}, []string{allow, transport}, nil, "/usr/bin/mpirun"},
+		{[]string{openib}, []string{allow, transport, shared}, nil, "/usr/bin/mpirun"},
+		{[]string{rank, openib, "URDMA_SHARE_MALLOC=0"}, nil, []string{shared}, "p"},
 		{[]string{openib}, nil, []string{allow, transport}, "p"},
 		{[]string{rank, "OMPI_MCA_btl=^openib"}, nil, []string{allow, transport}, "p"},
-		{[]string{rank, "OMPI_MCA_pml=ucx"}, []string{"UCX_USE_MT_MUTEX=y"}, []string{allow, transport}, "p"},
+		{[]string{rank, "OMPI_MCA_pml=ucx"}, []string{"UCX_USE_MT_MUTEX=y", shared}, []string{allow, transport}, "p"},
 		{[]string{rank, "OMPI_MCA_pml=ucx", "UCX_USE_MT_MUTEX=n"}, []string{"UCX_USE_MT_MUTEX=n"},
 			[]string{"UCX_USE_MT_MUTEX=y"}, "p"},
 		{[]string{rank, openib}, nil, []string{"UCX_USE_MT_MUTEX=y"}, "p"},
-		{[]string{rank, "OMPI_MCA_btl=tcp,self"}, nil, []string{allow, transport}, "p"},
+		{[]string{rank, "OMPI_MCA_btl=tcp,self"}, nil, []string{allow, transport, shared}, "p"},
 		{[]string{rank, openib, "URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"},
 			[]string{"URDMA_TRANSPORT=roce", "OMPI_MCA_btl_openib_allow_ib=0"}, []string{allow, transport}, "p"},
 		{[]string{rank, "HOME=" + home}, []string{transport}, []string{allow}, "p"},

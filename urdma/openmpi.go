@@ -23,11 +23,16 @@ func openMPIFiles(env []string) []string {
 // launchers start MPI programs and pass their environment on.
 var launchers = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi"}
 
+// mpiShared is how much of a rank's memory malloc shares with urdmad. Larger arrays remain ordinary memory, of which
+// the kernel can make huge pages.
+const mpiShared = "64M"
+
 // openMPI adds what Open MPI's openib component needs besides a library:
 //   - an InfiniBand device, because of the way it connects
 //   - permission to use InfiniBand, which is off by default
 //   - no warning about missing parameters for this device
 //   - ranks that yield when they fill all processors, because urdmad needs one, too
+//   - message buffers that urdmad can map: Open MPI registers what the program passes to it, which malloc seldom aligns
 //   - a lock for UCX on which threads sleep: UCX polls with its lock held, and our poll yields, so threads that spin
 //     for the lock would keep the processor from its holder
 //
@@ -51,13 +56,18 @@ func openMPI(env []string, args []string) (_ []string, set []string) {
 			give("OMPI_MCA_"+name, value)
 		}
 	}
-	if chooses(user, "btl", "openib") {
+	openib := chooses(user, "btl", "openib")
+	if openib {
 		give("URDMA_TRANSPORT", "ib")
 		parameter("btl_openib_allow_ib", "1")
 		parameter("btl_openib_warn_no_device_params_found", "0")
 	}
-	if chooses(user, "pml", "ucx") {
+	ucx := chooses(user, "pml", "ucx")
+	if ucx {
 		give("UCX_USE_MT_MUTEX", "y")
+	}
+	if openib || ucx {
+		give("URDMA_SHARE_MALLOC", mpiShared)
 	}
 	if ranksHere(env) >= runtime.NumCPU() {
 		parameter("mpi_yield_when_idle", "1")
