@@ -2,12 +2,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 
 	"urdma/bench/report"
@@ -27,7 +30,9 @@ const (
 type usageError struct{ error }
 
 func main() {
-	err := newCommand().Execute()
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand().ExecuteContext(interrupted)
 	if err == nil {
 		return
 	}
@@ -68,7 +73,9 @@ func newCommand() *cobra.Command {
 		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (urdma-bench --help tells more)", err)}
@@ -89,7 +96,7 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *options) run(out, progress io.Writer) error {
+func (o *options) run(ctx context.Context, out, progress io.Writer) error {
 	if o.list {
 		for _, name := range suite.Names() {
 			fmt.Fprintln(out, name)
@@ -107,13 +114,13 @@ func (o *options) run(out, progress io.Writer) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	r, err := suite.Run(suite.Options{Build: o.build, Before: o.before, Rounds: o.rounds, Seconds: o.seconds, Only: only,
-		Sweeps: o.sweeps && only == nil && o.before == "", Limit: o.limit, Log: progress})
+	r, err := suite.Run(suite.Options{Context: ctx, Build: o.build, Before: o.before, Rounds: o.rounds,
+		Seconds: o.seconds, Only: only, Sweeps: o.sweeps && only == nil && o.before == "", Limit: o.limit, Log: progress})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(progress)
-	return errors.Join(report.Text(out, r), o.write(r))
+	return errors.Join(report.Text(out, r), o.write(r), context.Cause(ctx))
 }
 
 func (o *options) filter() (*regexp.Regexp, error) {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os/exec"
@@ -14,14 +15,15 @@ import (
 
 // Options say what to measure.
 type Options struct {
-	Build   string         // directory with urdmad, urdma and liburdma.so
-	Before  string         // that of another build, which is measured in the same rounds to compare with; "": none
-	Rounds  int            // how often each figure is measured
-	Seconds float64        // length of one measurement, if its program has an option for it
-	Only    *regexp.Regexp // names of measures to select; nil: all
-	Sweeps  bool           // also measure over sizes
-	Limit   time.Duration  // no round begins that would end later; 0: no limit
-	Log     io.Writer      // progress
+	Context context.Context // once it is done, nothing more is measured: the result has what is finished
+	Build   string          // directory with urdmad, urdma and liburdma.so
+	Before  string          // that of another build, which is measured in the same rounds to compare with; "": none
+	Rounds  int             // how often each figure is measured
+	Seconds float64         // length of one measurement, if its program has an option for it
+	Only    *regexp.Regexp  // names of measures to select; nil: all
+	Sweeps  bool            // also measure over sizes
+	Limit   time.Duration   // no round begins that would end later; 0: no limit
+	Log     io.Writer       // progress
 }
 
 // bench is a running bench.
@@ -64,8 +66,11 @@ func Run(o Options) (*results.Run, error) {
 		b.total += m.times(o.Rounds)
 	}
 	b.rounds(chosen)
-	if o.Sweeps {
+	if o.Sweeps && o.Context.Err() == nil {
 		b.sweep()
+	}
+	if o.Context.Err() != nil {
+		b.omit("everything after the interruption", context.Cause(o.Context))
 	}
 	b.result.Machine.LoadAfter = load()
 	return &b.result, nil
@@ -133,10 +138,13 @@ func (b *bench) short() time.Duration { return min(b.under(), time.Second) }
 // measure takes a measure's figures for this round.
 func (b *bench) measure(round int, m measure) {
 	b.done++
-	if b.left[m.name] {
+	if b.left[m.name] || b.Context.Err() != nil {
 		return
 	}
 	values, err := b.both(round, m)
+	if b.Context.Err() != nil {
+		return // its programs may have been interrupted, too
+	}
 	if err != nil {
 		// In the first round the measure can't be made at all; in a later one the failure may be an accident.
 		b.left[m.name] = round == 0
