@@ -105,7 +105,7 @@ func TestLimit(t *testing.T) {
 		rounds, few int
 	}{{0, 4, 2}, {time.Hour, 4, 2}, {time.Nanosecond, 1, 1}} {
 		b := &bench{left: map[string]bool{}, start: time.Now(), total: 8}
-		b.Options = Options{Rounds: 4, Limit: c.limit, Log: io.Discard}
+		b.Options = Options{Context: t.Context(), Rounds: 4, Limit: c.limit, Log: io.Discard}
 		b.result.Rounds = 4
 		taken := map[string]int{}
 		count := func(id string) measure {
