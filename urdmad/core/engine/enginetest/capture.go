@@ -18,13 +18,14 @@ import (
 type capture struct {
 	t     testing.TB
 	host  string
+	roce  bool // the hosts' protocol is RoCEv2
 	w     ring.CaptureWriter
 	r     ring.CaptureReader
 	begun []ring.Begun
 }
 
-func newCapture(t testing.TB, h *Host) {
-	c := &capture{t: t, host: h.Name}
+func newCapture(t testing.TB, h *Host, isRoCE bool) {
+	c := &capture{t: t, host: h.Name, roce: isRoCE}
 	l := ring.CaptureLayout(0)
 	mem := make([]byte, int(l.DataOffset+l.DataBytes))
 	c.w.Init(mem, &l)
@@ -73,7 +74,7 @@ func (c *capture) check(s *tap.Sight) {
 	if plain(src) != plain(s.Our) || plain(dst) != plain(s.Peer) {
 		c.t.Errorf("capture of host %s: a frame from %v to %v is said to be from %v to %v", c.host, src, dst, s.Our, s.Peer)
 	}
-	if payload := s.Frame[f.PayloadOff:]; f.DstPort == roce.Port && f.SrcPort != roce.Port { // not a socket's
+	if payload := s.Frame[f.PayloadOff:]; c.roce && f.DstPort == roce.Port && f.SrcPort != roce.Port { // not a socket's
 		if to := wire.QPN(binary.BigEndian.Uint32(payload[4:]) & uint32(wire.MulticastQPN)); to != wire.GeneralQPN &&
 			f.SrcPort != roce.SourcePort(to) {
 			c.t.Errorf("capture of host %s: a packet to queue pair %#x comes from port number %d, expected %d", c.host, to,

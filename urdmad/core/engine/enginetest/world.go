@@ -138,8 +138,8 @@ func New(t testing.TB, o Options) *World {
 	w.A.addPort(pa)
 	w.B.addPort(pb)
 	if _, measures := t.(*testing.B); !measures && !o.NoCapture {
-		newCapture(t, w.A)
-		newCapture(t, w.B)
+		newCapture(t, w.A, o.RoCE)
+		newCapture(t, w.B, o.RoCE)
 	}
 	return w
 }
