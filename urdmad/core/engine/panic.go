@@ -15,7 +15,7 @@ var perClient = map[string]bool{
 	"urdma/urdmad/core/qp": true, "urdma/urdmad/core/trp": true, "urdma/urdmad/core/reliable": true,
 	"urdma/urdmad/core/rdmap": true, "urdma/urdmad/core/mpa": true, "urdma/urdmad/core/roce": true,
 	"urdma/urdmad/core/rc": true, "urdma/urdmad/core/samehost": true, "urdma/urdmad/core/datagram": true,
-	"urdma/urdmad/core/pingpong": true,
+	"urdma/urdmad/core/rawpacket": true, "urdma/urdmad/core/pingpong": true,
 }
 
 // ofWorker lists receivers of methods, as they are in names of functions, whose state all clients of the worker share.
