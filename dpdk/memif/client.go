@@ -31,6 +31,10 @@ func (p *Port) dialForever() {
 
 // dialOnce makes one connection and returns when it ends; linked reports whether a link was established.
 func (p *Port) dialOnce() (linked bool) {
+	if p.unclosed.Load() >= maxUnclosed {
+		p.faults.report(p, "memif server not connected", errUnclosed)
+		return false
+	}
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: p.opt.SocketPath, Net: "unixpacket"})
 	if err != nil {
 		p.refused = [2]int{} // the next server may have other limits
@@ -212,6 +216,7 @@ func (p *Port) offerRing(c control, a addRing, in *interrupt) error {
 		return err
 	}
 	*in = ours
+	in.unclosed = &p.unclosed
 	defer closeFD(theirs)
 	if err = c.ask(a.encode(), theirs, kindAck); errors.Is(err, errRefused) {
 		p.refused[a.flags] = int(a.index)

@@ -272,6 +272,9 @@ func (q *queue) DisarmRx() {
 	unix.Read(q.wakeFD, b[:])
 	if l := q.enter(); l != nil && l.reads() {
 		l.rx.maskInterrupt(true)
-		l.rxWake.drain()
+		if !l.rxWake.drain() {
+			q.counters.RxErrors.Add(1)
+			l.fault("sent descriptors with an interrupt")
+		}
 	}
 }

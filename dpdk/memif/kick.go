@@ -1,9 +1,11 @@
 package memif
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,15 +17,23 @@ import (
 //   - a client of ours creates a socketpair and passes one end: the peer can
 //     use it like an eventfd, and the other end is private;
 //   - sockets are used with MSG_DONTWAIT, whatever their flags are;
+//   - a socket may bring descriptors, whose last close can take for ever (FUSE, SO_LINGER). They are not
+//     received: they stay in the socket, and a goroutine closes that;
 //   - a peer's eventfd is read with RWF_NOWAIT and signalled by the kernel
 //     (kick_aio_unsafe.go); neither waits.
 //
 // Other kinds of files are refused.
 type interrupt struct {
-	fd      int
-	socket  bool
-	signals *signaller // for eventfds to which we write
+	fd       int
+	socket   bool
+	signals  *signaller    // for eventfds to which we write
+	unclosed *atomic.Int32 // of the port: sockets that are being closed; nil: close waits
 }
+
+// maxUnclosed is the number of sockets being closed beyond which a port makes no further link.
+const maxUnclosed = 64
+
+var errUnclosed = errors.New("memif: interrupts of earlier peers take too long to close")
 
 var kickByte = [8]byte{1} // the bytes written to an eventfd: the number 1, little-endian
 
@@ -85,27 +95,40 @@ func (i *interrupt) kick() {
 	}
 }
 
-// drain reads until the fd is no longer readable.
-func (i *interrupt) drain() {
+// drain reads until the fd is no longer readable; false: the peer has sent descriptors with its kicks.
+func (i *interrupt) drain() (ok bool) {
 	switch {
 	case i.fd < 0:
 	case i.socket:
 		var b [64]byte
 		for range 1024 { // limited, because the peer may keep writing
-			n, err := receive(i.fd, &b)
-			if err != nil || n < len(b) {
-				return
+			n, cut, err := receive(i.fd, &b, len(b), unix.MSG_PEEK)
+			if err != nil || cut {
+				return !cut
+			}
+			_, _, _ = receive(i.fd, &b, n, 0) // no byte more, which could have come with a descriptor since
+			if n < len(b) {
+				return true
 			}
 		}
 	default:
 		unix.Preadv2(i.fd, [][]byte{make([]byte, 8)}, -1, unix.RWF_NOWAIT)
 	}
+	return true
 }
 
 func (i *interrupt) close() {
 	if i.signals != nil {
 		i.signals.close()
 	}
-	closeFD(i.fd)
+	if fd, n := i.fd, i.unclosed; fd >= 0 && i.socket && n != nil {
+		n.Add(1)
+		go func() {
+			unix.Close(fd)
+			n.Add(-1)
+		}()
+	} else {
+		closeFD(fd)
+	}
 	i.fd, i.signals = -1, nil
 }

@@ -74,8 +74,9 @@ func TestDrain(t *testing.T) {
 		for range 100 {
 			peer.kick()
 		}
-		ours.drain()
-		ours.drain()
+		if !ours.drain() || !ours.drain() {
+			t.Error("there are descriptors")
+		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

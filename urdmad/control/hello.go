@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"syscall"
 
@@ -141,8 +142,8 @@ func (x *Session) connect() (theirs int, err error) {
 // disconnect undoes connect, also a partial one.
 func (x *Session) disconnect() {
 	if x.kick >= 0 {
-		_ = x.w.UnwatchKick(x.kick) // a hung-up socket has left the set already
-		_ = unix.Close(x.kick)      // nothing to do about a failed close
+		_ = x.w.UnwatchKick(x.kick)                                // a hung-up socket has left the set already
+		x.closer.Close(os.NewFile(uintptr(x.kick), "kick socket")) // as conn.Close does
 		x.kick = -1
 	}
 	x.bells.Close()

@@ -64,9 +64,13 @@ const (
 	retryMessages = 256
 )
 
-// NewSocket takes ownership of fd, a SOCK_SEQPACKET socket; no send on it blocks. Waiting messages are
-// charged to the quota; nil: no quota.
-func NewSocket(fd int, q *Quota) *Socket { return &Socket{fd: fd, quota: q} }
+// NewSocket takes ownership of fd, a SOCK_SEQPACKET socket whose other end no client has yet; no send on it blocks.
+// Waiting messages are charged to the quota; nil: no quota. The client can send nothing: a descriptor that it sent
+// could make Close wait for ever (FUSE, SO_LINGER).
+func NewSocket(fd int, q *Quota) *Socket {
+	_ = unix.Shutdown(fd, unix.SHUT_RD) // fails for what is no socket
+	return &Socket{fd: fd, quota: q}
+}
 
 // Pair creates a socket and the client's end of it, which preserve message boundaries. Both are blocking.
 func Pair() (ours, theirs int, err error) {

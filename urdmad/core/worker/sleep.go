@@ -111,14 +111,19 @@ func (b *bell) ppoll(timeout *unix.Timespec, hold bool) (int, error) {
 }
 
 // drainKicks reads the kick sockets that are ready. A socket whose client has closed it is removed from the
-// set, or it would keep the worker awake for ever.
+// set, or it would keep the worker awake for ever. So is a socket that brings descriptors: their last close can take
+// for ever (FUSE, SO_LINGER), so they stay there until the session closes the socket.
 func (b *bell) drainKicks() {
 	n, _ := unix.EpollWait(b.kicks, b.ready, 0)
 	for i := range max(n, 0) {
 		fd := int(b.ready[i].Fd)
-		got, _, err := unix.Recvfrom(fd, b.drain[:], unix.MSG_DONTWAIT)
-		if gone := got == 0 && err == nil || err != nil && err != unix.EAGAIN && err != unix.EINTR; gone {
+		got, _, flags, _, err := unix.Recvmsg(fd, b.drain[:], nil, unix.MSG_DONTWAIT|unix.MSG_PEEK)
+		gone := got == 0 && err == nil || err != nil && err != unix.EAGAIN && err != unix.EINTR
+		switch {
+		case gone, flags&unix.MSG_CTRUNC != 0:
 			_ = b.unwatch(fd)
+		case got > 0:
+			_, _, _ = unix.Recvfrom(fd, b.drain[:got], unix.MSG_DONTWAIT)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary/ancillarytest"
 	"urdma/urdmad/core/clock"
 )
 
@@ -145,6 +146,25 @@ func TestKickSocketWakes(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	if after := w.Stats().Sleeps; after > before+1 {
 		t.Errorf("%d sleeps in 20 ms after the client died", after-before)
+	}
+}
+
+// TestSlowDescriptor: a descriptor that comes with a kick and takes long to close does not stop the worker.
+func TestSlowDescriptor(t *testing.T) {
+	l := &fakeLoop{}
+	w := startWorker(t, l, longSleeper(), Hooks{})
+	kick, client := socketpair(t)
+	t.Cleanup(func() { _ = unix.Close(client) })
+	ancillarytest.Send(t, client, ancillarytest.SlowToClose(t))
+	eventually(t, "asleep", l.sleeping.Load)
+	if err := w.Watch(kick); err != nil {
+		t.Fatal(err)
+	}
+	for i := int64(1); i <= 3; i++ {
+		eventually(t, "asleep", l.sleeping.Load)
+		l.posts.Add(1)
+		w.Wake()
+		eventually(t, "post seen", func() bool { return l.finished() == i })
 	}
 }
 

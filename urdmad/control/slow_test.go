@@ -1,0 +1,61 @@
+package control_test
+
+import (
+	"testing"
+	"time"
+
+	"urdma/ancillary/ancillarytest"
+	"urdma/verbs/abi"
+)
+
+// TestSlowDescriptors: descriptors that a client sends over the sockets that it has got from urdmad, or behind the
+// request that ends its session, and that take long to close, stop neither the worker nor another client, nor the end
+// of urdmad.
+func TestSlowDescriptors(t *testing.T) {
+	r := start(t)
+	x := &mutated{program: newProgram(t, r), r: r, at: -1}
+	x.ask(abi.Hello, abi.HelloRequest{ABIVersion: abi.Version})
+	device := x.handle(abi.OpenDevice, abi.OpenDeviceRequest{})
+	x.handle(abi.CreateChannel, abi.HandleMessage{Handle: device})
+	x.handle(abi.CMCreateChannel, abi.Header{})
+	for _, fds := range x.fds { // of the greeting the doorbells, too
+		for _, fd := range fds {
+			ancillarytest.Send(t, fd, ancillarytest.SlowToClose(t))
+		}
+	}
+	other := newWitness(t, r, &files{domain: file(t)})
+	x.destroy()
+	if len(x.made) > 0 || x.dead {
+		t.Errorf("not destroyed: %v", x.made)
+	}
+	raw, err := x.c.conn.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var slow []int
+	for range 5 {
+		slow = append(slow, ancillarytest.SlowToClose(t))
+	}
+	for _, fd := range slow { // a message of one byte is malformed
+		ancillarytest.Send(t, int(raw.Fd()), fd)
+	}
+	raw.Close()
+	x.leave()
+	for range 10 {
+		r.server.Workers[0].Turn(func() {})
+	}
+	if other.query() == nil {
+		t.Error("another client is not served")
+	}
+	other.leave()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.server.Close()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("urdmad does not end")
+	}
+}
