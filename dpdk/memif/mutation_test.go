@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,48 +218,183 @@ func turnUntilDown(t *testing.T, p tested) {
 	}
 }
 
-// TestServerMutations: a server changes each number that it shares with a client, and each number of its messages.
-// The client continues, or connects again.
+// victim is a client with one or two queues, and the socket of its server.
+type victim struct {
+	tested
+	ln     *net.UnixListener
+	server rawServer
+}
+
+func openVictim(t *testing.T, queues int) *victim {
+	path := filepath.Join(t.TempDir(), "m.sock")
+	ln := serveRaw(t, path)
+	t.Cleanup(func() { ln.Close() })
+	return &victim{mustOpen(t, Options{Name: "victim", SocketPath: path, Queues: queues, Ring: ringOf}), ln,
+		rawServer{says: uint16(queues - 1)}}
+}
+
+// accept returns a server that keeps the protocol.
+func (v *victim) accept(t *testing.T) *rawPeer {
+	r, _ := v.server.accept(t, v.ln)
+	waitLink(t, true, v.tested)
+	return r
+}
+
+// TestServerMutations: a server changes each number that it shares with a client. The client continues, or connects
+// again.
 func TestServerMutations(t *testing.T) {
 	had, tries := leftovers(t), 0
-	open := func(t *testing.T) (tested, func() *rawPeer) {
-		path := filepath.Join(t.TempDir(), "m.sock")
-		ln := serveRaw(t, path)
-		t.Cleanup(func() { ln.Close() })
-		p := mustOpen(t, Options{Name: "victim", SocketPath: path, Queues: 1, Ring: ringOf})
-		return p, func() *rawPeer {
-			r, _ := rawServer{}.accept(t, ln)
-			waitLink(t, true, p)
-			return r
-		}
-	}
-	var numbers []number
-	var memory []byte
-	t.Run("without a change", func(t *testing.T) {
-		_, accept := open(t)
-		r := accept()
-		numbers, memory = r.shared(), slices.Clone(r.mem)
-		r.close()
-	})
-	for _, n := range numbers {
-		changes(t, &tries, "memory", n, memory, func(t *testing.T, value []byte, when int) {
-			p, accept := open(t)
-			r := accept()
-			turn(p)
-			r.scribble(p, func() {
-				x := r.ring(r.s2c)
-				for i := range uint16(3) {
-					x.storeLength(i, desc{length: 60})
-				}
-				x.setTail(3)
-				r.ring(r.c2s).setTail(r.ring(r.c2s).head())
-			}, n, value, when)
-			if down := !p.Link(); down {
-				accept().close()
-			}
+	for queues := 1; queues <= 2; queues++ {
+		var numbers []number
+		var memory []byte
+		t.Run("without a change", func(t *testing.T) {
+			r := openVictim(t, queues).accept(t)
+			numbers, memory = r.shared(), slices.Clone(r.mem)
 			r.close()
 		})
+		for _, n := range numbers {
+			changes(t, &tries, "memory", n, memory, func(t *testing.T, value []byte, when int) {
+				v := openVictim(t, queues)
+				r := v.accept(t)
+				turn(v.tested)
+				r.scribble(v.tested, func() {
+					x := r.ring(r.s2c)
+					for i := range uint16(3) {
+						x.storeLength(i, desc{length: 60})
+					}
+					x.setTail(3)
+					r.ring(r.c2s).setTail(r.ring(r.c2s).head())
+				}, n, value, when)
+				if down := !v.Link(); down {
+					v.accept(t).close()
+				}
+				r.close()
+			})
+		}
 	}
 	t.Logf("%d changes", tries)
 	nothingLeft(t, had)
+}
+
+// serverFields has the numbers of a server's control messages, by kind.
+var serverFields = map[kind][]number{
+	kindHello: {{"kind", 0, 2}, {"name", 2, 1}, {"lowest version", 34, 2}, {"highest version", 36, 2}, {"regions", 38, 2},
+		{"rings to the client", 40, 2}, {"rings to the server", 42, 2}, {"slots", 44, 1}},
+	kindAck:       {{"kind", 0, 2}},
+	kindConnected: {{"kind", 0, 2}, {"name", 2, 1}, {"name's end", 33, 1}},
+}
+
+// distorted returns ways to send a message: with other numbers or another length, twice, not at all, and with
+// descriptors of nothing that was asked for.
+func distorted(m message) (ways map[string]func(r *rawPeer)) {
+	ways = map[string]func(r *rawPeer){
+		"nothing": func(r *rawPeer) { r.ctl.send(m, -1) },
+		"twice":   func(r *rawPeer) { r.ctl.send(m, -1); r.ctl.send(m, -1) },
+		"an end":  func(r *rawPeer) { r.ctl.conn.Close() },
+		"half":    func(r *rawPeer) { r.ctl.conn.CloseWrite() },
+	}
+	for _, n := range serverFields[m.kind()] {
+		for i, v := range n.values(m[:]) {
+			ways[fmt.Sprintf("%s, value %d", n.name, i)] = func(r *rawPeer) {
+				changed := m
+				copy(changed[n.at:], v)
+				r.ctl.send(changed, -1)
+			}
+		}
+	}
+	for _, n := range []int{0, 1, 2, messageSize - 1, messageSize + 1, 4000} {
+		ways[fmt.Sprintf("%d bytes", n)] = func(r *rawPeer) { r.ctl.conn.Write(append(m[:], make([]byte, 4000)...)[:n]) }
+	}
+	for _, n := range []int{1, 2, 4, 5, 200} {
+		ways[fmt.Sprintf("with %d descriptors", n)] = func(r *rawPeer) {
+			fds := slices.Repeat([]int{r.null()}, n)
+			r.ctl.conn.WriteMsgUnix(m[:], unix.UnixRights(fds...), nil)
+		}
+	}
+	return ways
+}
+
+// TestServerMessages: a server distorts each message of the handshake. The client makes a link nevertheless or connects
+// again, and nothing is left of the attempt.
+func TestServerMessages(t *testing.T) {
+	had, tries := leftovers(t), 0
+	for queues := 1; queues <= 2; queues++ {
+		for step := range 5 + 2*queues { // hello, answers to init, region and rings, connected, and one behind that
+			m := newMessage(kindAck)
+			switch step {
+			case 0:
+				h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: uint16(queues - 1),
+					maxS2CRing: uint16(queues - 1), maxLog2RingEntries: maxLog2Ring}
+				m = h.encode()
+			case 3 + 2*queues:
+				m = connectMsg(kindConnected, "raw")
+			}
+			ways := distorted(m)
+			for _, name := range slices.Sorted(maps.Keys(ways)) {
+				if tries++; tries%mutationStride() != 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%d queues, message %d, %s", queues, step, name), func(t *testing.T) {
+					v := openVictim(t, queues)
+					v.server.distort, v.server.at = ways[name], step
+					v.server.talk(t, v.ln).close()
+					turnUntilDown(t, v.tested)
+					v.accept(t).close()
+				})
+			}
+		}
+	}
+	t.Logf("%d changes", tries)
+	nothingLeft(t, had)
+}
+
+// TestServerScribbler: a server that writes anything into the rings while a client reads them never crashes or stops
+// it.
+func TestServerScribbler(t *testing.T) {
+	const seed = 12
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, seed))
+	v := openVictim(t, 2)
+	links := 0
+	for stop := time.Now().Add(2 * time.Second); time.Now().Before(stop); links++ {
+		r := v.accept(t)
+		over, done := make(chan struct{}), make(chan struct{})
+		random := rand.New(rand.NewPCG(rng.Uint64(), 1))
+		go func() {
+			defer close(done)
+			rings := []*ring{r.ring(r.s2c), r.ring(r.c2s)}
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				x := rings[random.IntN(2)]
+				switch random.IntN(1 << 18) {
+				case 0:
+					x.setTail(uint16(random.Uint32()))
+				case 1:
+					x.storeLength(uint16(random.Uint32()), desc{length: random.Uint32() >> random.IntN(32)})
+				case 2:
+					x.maskInterrupt(random.IntN(2) == 0)
+				case 3:
+					x.storeLength(x.tail(), desc{flags: descNext, length: 64})
+				default: // what a server may do, except that it changes slots that it has given away
+					x.storeLength(uint16(random.Uint32()), desc{length: uint32(random.IntN(1515))})
+					if x.tail() != x.head() {
+						x.setTail(x.tail() + 1)
+					}
+				}
+			}
+		}()
+		for i := 0; v.Link() && i < 3000; i++ {
+			turn(v.tested)
+		}
+		close(over)
+		<-done
+		r.close()
+		turnUntilDown(t, v.tested)
+	}
+	t.Logf("%d links, stats %+v", links, v.Stats())
+	v.accept(t).close()
 }

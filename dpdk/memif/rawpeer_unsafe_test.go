@@ -170,6 +170,43 @@ func (r *rawPeer) ack() {
 type rawServer struct {
 	says    uint16 // the highest ring number that it states in hello
 	refuses uint16 // the lowest ring number that it refuses; 0: none
+	// distort, if set, sends the message number at of those of talk in its way.
+	distort func(r *rawPeer)
+	at      int
+}
+
+// talk performs the handshake with a client, with one distorted message, as far as the client does.
+func (s rawServer) talk(t *testing.T, ln *net.UnixListener) *rawPeer {
+	t.Helper()
+	ln.SetDeadline(time.Now().Add(time.Minute))
+	conn, err := ln.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: s.says,
+		maxS2CRing: s.says, maxLog2RingEntries: maxLog2Ring}
+	for i, m := 0, h.encode(); ; i++ {
+		if i == s.at {
+			s.distort(r)
+		} else if r.ctl.send(m, -1) != nil {
+			return r
+		}
+		if m.kind() == kindConnected {
+			if i < s.at {
+				s.distort(r)
+			}
+			return r
+		}
+		got, fd, err := r.ctl.next()
+		closeFD(fd)
+		if err != nil || got.kind() == kindDisconnect {
+			return r
+		}
+		if m = newMessage(kindAck); got.kind() == kindConnect {
+			m = connectMsg(kindConnected, "raw")
+		}
+	}
 }
 
 // accept performs the handshake with a client, up to the refusal of a ring, and returns how many rings in
