@@ -32,6 +32,7 @@ var wires = []struct {
 	{"TRP", false, enginetest.Options{Seed: 79, NoCapture: true}},
 	{"RoCEv2", false, enginetest.Options{Seed: 79, NoCapture: true, RoCE: true}},
 	{"one urdmad", true, enginetest.Options{Seed: 79, NoCapture: true}},
+	{"two workers", false, enginetest.Options{Seed: 79, NoCapture: true, Workers: true}},
 }
 
 // keyStride is mutationStride for an address with its key, of which there are few.
