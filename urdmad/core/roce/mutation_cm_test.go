@@ -80,7 +80,9 @@ func changes() (list []change) {
 // management is programs that use rdma_cm, and a change to one message of communication management.
 type management struct{ *enginetest.Managed }
 
-func newManagement(t *testing.T) *management { return &management{enginetest.NewManaged(t, true)} }
+func newManagement(t *testing.T) *management {
+	return &management{enginetest.NewManaged(t, enginetest.Options{RoCE: true})}
+}
 
 // inject lets a message arrive with a change.
 func (m *management) inject(frame []byte, c *change) {

@@ -23,11 +23,16 @@ func unrelated(payload []byte, c *mutation) bool {
 	}
 }
 
-// TestManagementMutations changes each field of each packet that programs with rdma_cm send. The changed packet
-// arrives instead of the packet, before it, or after any later one.
+// TestManagementMutations changes each field of each packet that programs with rdma_cm send, over IPv4 and IPv6. The
+// changed packet arrives instead of the packet, before it, or after any later one.
 func TestManagementMutations(t *testing.T) {
+	t.Run("IPv4", func(t *testing.T) { managementMutations(t, false) })
+	t.Run("IPv6", func(t *testing.T) { managementMutations(t, true) })
+}
+
+func managementMutations(t *testing.T, six bool) {
 	var all [][]byte
-	m := enginetest.NewManaged(t, false)
+	m := enginetest.NewManaged(t, enginetest.Options{IPv6: six})
 	packets(m.World, func(_ int, _, payload []byte) bool {
 		all = append(all, bytes.Clone(payload))
 		return false
@@ -41,7 +46,7 @@ func TestManagementMutations(t *testing.T) {
 		for k, c := range mutations(p, nil) {
 			for at := i - 2; at <= len(all); at++ {
 				if tries++; tries%stride == 0 || c.from != nil && at < i {
-					t.Run(fmt.Sprintf("%d/%d at %d", i, k, at-i), func(t *testing.T) { mismanage(t, i, k, at) })
+					t.Run(fmt.Sprintf("%d/%d at %d", i, k, at-i), func(t *testing.T) { mismanage(t, six, i, k, at) })
 				}
 			}
 		}
@@ -51,14 +56,14 @@ func TestManagementMutations(t *testing.T) {
 
 // mismanage runs an exchange with packet i changed in way k. The changed packet arrives after packet at; instead of
 // packet i if at is i-2; before it if at is i-1.
-func mismanage(t *testing.T, i, k, at int) {
-	m := enginetest.NewManaged(t, false)
-	var packet []byte
+func mismanage(t *testing.T, six bool, i, k, at int) {
+	m := enginetest.NewManaged(t, enginetest.Options{IPv6: six})
+	var packet, message []byte
 	var change mutation
 	come := false
 	packets(m.World, func(n int, frame, payload []byte) (lost bool) {
 		if n == i {
-			packet = bytes.Clone(frame)
+			packet, message = bytes.Clone(frame), bytes.Clone(payload)
 			list := mutations(payload, nil)
 			change = list[k%len(list)]
 		}
@@ -75,12 +80,11 @@ func mismanage(t *testing.T, i, k, at int) {
 	if !come { // at the end
 		m.Inject(changed(t, packet, &change))
 	}
-	payload := packet[wire.UDPHeaderLen:]
-	if unrelated(payload, &change) && !m.Well() {
+	if unrelated(message, &change) && !m.Well() {
 		t.Errorf("a packet of somebody else counts: %v", [...]bool{m.Connected, m.Rejected, m.Answered, m.Sent})
 	}
 	m.Live(time.Second)
 	if m.End(); t.Failed() {
-		t.Errorf("packet %x: %s", payload[:min(80, len(payload))], change.name)
+		t.Errorf("packet %x: %s", message[:min(80, len(message))], change.name)
 	}
 }

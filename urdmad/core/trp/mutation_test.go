@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -116,10 +117,10 @@ func fieldsOf(payload []byte) (list []field, end int) {
 type mutation struct {
 	name    string
 	change  func(b []byte) []byte
-	from    func(u *wire.UDPHeader, f *wire.Frame) // nil: unchanged
-	segment bool                                   // only bytes after the TRP header are changed
-	foreign bool                                   // the packet has the same effect as a lost one
-	rights  bool                                   // it names memory with other rights
+	from    func(src, dst *netip.AddrPort) // nil: unchanged
+	segment bool                           // only bytes after the TRP header are changed
+	foreign bool                           // the packet has the same effect as a lost one
+	rights  bool                           // it names memory with other rights
 }
 
 const anotherAddress, anotherTarget = "from another address", "to another port"
@@ -176,15 +177,14 @@ func mutations(payload []byte, regions []*enginetest.Region) (list []mutation) {
 			func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0x77}, n)...) }, nil, len(payload) > end, false, false})
 	}
 	for _, way := range []mutation{
-		{name: anotherAddress, from: func(u *wire.UDPHeader, f *wire.Frame) {
-			u.Init(f.Src, f.Dst, wire.IPv4{10, 0, 0, 77}, f.DstIP, f.SrcPort, f.DstPort)
+		{name: anotherAddress, from: func(src, _ *netip.AddrPort) {
+			ip := src.Addr().AsSlice()
+			ip[len(ip)-1] = 77
+			other, _ := netip.AddrFromSlice(ip)
+			*src = netip.AddrPortFrom(other, src.Port())
 		}},
-		{name: "from another port", from: func(u *wire.UDPHeader, f *wire.Frame) {
-			u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort^1, f.DstPort)
-		}},
-		{name: anotherTarget, from: func(u *wire.UDPHeader, f *wire.Frame) {
-			u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort^1)
-		}},
+		{name: "from another port", from: func(src, _ *netip.AddrPort) { *src = netip.AddrPortFrom(src.Addr(), src.Port()^1) }},
+		{name: anotherTarget, from: func(_, dst *netip.AddrPort) { *dst = netip.AddrPortFrom(dst.Addr(), dst.Port()^1) }},
 	} {
 		way.change, way.segment, way.foreign = fin, true, true
 		list = append(list, way)
@@ -267,20 +267,21 @@ func (m *mutated) exchange() {
 
 // changed returns a packet with a change.
 func changed(t testing.TB, frame []byte, change *mutation) []byte {
-	out := bytes.Clone(frame[:wire.UDPHeaderLen])
-	payload := change.change(bytes.Clone(frame[wire.UDPHeaderLen:]))
 	var f wire.Frame
 	if err := f.Parse(frame, len(frame)); err != nil {
 		t.Fatal(err)
 	}
-	var u wire.UDPHeader
-	u.Init(f.Src, f.Dst, f.SrcIP, f.DstIP, f.SrcPort, f.DstPort)
+	payload := change.change(bytes.Clone(frame[f.PayloadOff:]))
+	src, dst := f.Addrs()
 	if change.from != nil {
-		change.from(&u, &f)
+		change.from(&src, &dst)
 	}
-	u.Put(out, len(payload), 0)
-	out = append(out, payload...)
-	wire.SetUDPChecksum(out)
+	out := make([]byte, wire.UDP6HeaderLen+len(payload))
+	out = out[:wire.PutUDP(out, src, dst, payload)]
+	copy(out, frame[:12]) // Ethernet addresses
+	if f.Type == wire.EtherTypeIPv4 {
+		wire.SetUDPChecksum(out)
+	}
 	return out
 }
 

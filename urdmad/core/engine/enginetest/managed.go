@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +36,11 @@ func NewInjected(w *World) *Injected {
 
 // Inject has a frame come before the next turn, from the host that does not have the address that it is for.
 func (in *Injected) Inject(frame []byte) {
-	by := in.w.A.Port
-	if wire.IPv4(frame[wire.EthernetLen+16:][:4]) == in.w.A.IP {
+	by, to := in.w.A.Port, frame[wire.EthernetLen+16:][:4]
+	if in.w.opt.IPv6 {
+		to = frame[wire.EthernetLen+24:][:16]
+	}
+	if bytes.Equal(to, in.w.A.Addr.AsSlice()) {
 		by = in.w.B.Port
 	}
 	in.frames, in.from = append(in.frames, frame), append(in.from, by)
@@ -55,8 +59,9 @@ type Managed struct {
 }
 
 // NewManaged returns one.
-func NewManaged(t *testing.T, roce bool) *Managed {
-	w := New(t, Options{Seed: 78, RoCE: roce, NoCapture: true, ConnectTimeout: time.Second})
+func NewManaged(t *testing.T, o Options) *Managed {
+	o.Seed, o.NoCapture, o.ConnectTimeout = 78, true, time.Second
+	w := New(t, o)
 	m := &Managed{World: w, Injected: NewInjected(w), a: w.A.NewClient(), b: w.B.NewClient(), service: w.B.NewClient(),
 		witness: ConnectedPairIn(w, false, 2), last: map[*cm.ID]cm.EventKind{}}
 	m.witness.Exchange(100)
