@@ -224,6 +224,8 @@ func TestExecUnderOpenMPI(t *testing.T) {
 		{[]string{openib}, []string{allow, transport, shared}, nil, "/usr/bin/mpirun"},
 		{[]string{rank, openib, "URDMA_SHARE_MALLOC=0"}, nil, []string{shared}, "p"},
 		{[]string{openib}, nil, []string{allow, transport}, "p"},
+		{[]string{transport}, []string{allow}, []string{shared}, "/bin/sh script"},
+		{[]string{transport, "OMPI_MCA_btl_openib_allow_ib=0"}, nil, []string{allow}, "/bin/sh script"},
 		{[]string{rank, "OMPI_MCA_btl=^openib"}, nil, []string{allow, transport}, "p"},
 		{[]string{rank, "OMPI_MCA_pml=ucx"}, []string{"UCX_USE_MT_MUTEX=y", shared}, []string{allow, transport}, "p"},
 		{[]string{rank, "OMPI_MCA_pml=ucx", "UCX_USE_MT_MUTEX=n"}, []string{"UCX_USE_MT_MUTEX=n"},

@@ -36,13 +36,15 @@ const mpiShared = "64M"
 //   - a lock for UCX on which threads sleep: UCX polls with its lock held, and our poll yields, so threads that spin
 //     for the lock would keep the processor from its holder
 //
+// A program that is neither a launcher nor a rank may be a script that starts mpirun. It gets Open MPI's parameters,
+// which others ignore, if the user shows the devices as ib.
+//
 // It sets only what the user did not set, and returns what it set.
 func openMPI(env []string, args []string) (_ []string, set []string) {
 	var given []string
-	if slices.Contains(launchers, filepath.Base(args[0])) {
+	launches := slices.Contains(launchers, filepath.Base(args[0]))
+	if launches {
 		given = parametersOf(args)
-	} else if !isRank(env) {
-		return env, nil
 	}
 	user := slices.Concat(given, env)
 	give := func(name, value string) {
@@ -56,11 +58,20 @@ func openMPI(env []string, args []string) (_ []string, set []string) {
 			give("OMPI_MCA_"+name, value)
 		}
 	}
+	permit := func() {
+		parameter("btl_openib_allow_ib", "1")
+		parameter("btl_openib_warn_no_device_params_found", "0")
+	}
+	if !launches && !isRank(env) {
+		if getenv(env, "URDMA_TRANSPORT") == "ib" {
+			permit()
+		}
+		return env, set
+	}
 	openib := chooses(user, "btl", "openib")
 	if openib {
 		give("URDMA_TRANSPORT", "ib")
-		parameter("btl_openib_allow_ib", "1")
-		parameter("btl_openib_warn_no_device_params_found", "0")
+		permit()
 	}
 	ucx := chooses(user, "pml", "ucx")
 	if ucx {
