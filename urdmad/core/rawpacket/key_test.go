@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,4 +133,37 @@ func FuzzFields(f *testing.F) {
 		}
 		_, _ = maySend(abi.RawNonIP, b, wire.MAC{}), mayReceive(abi.RawNonIP, head)
 	})
+}
+
+// TestMutations: whatever is in a frame's header, however short it is, its fields can be read, and it matches a flow for
+// exactly these.
+func TestMutations(t *testing.T) {
+	frames := [][]byte{}
+	for _, from := range []string{"10.0.0.2", "fd00::2"} {
+		src := netip.AddrPortFrom(netip.MustParseAddr(from), 7)
+		b := make([]byte, wire.UDP6HeaderLen+64)
+		plain := b[:wire.PutUDP(b, src, src, make([]byte, 64))]
+		tagged := slices.Concat(plain[:12], []byte{0x81, 0, 0x20, 5, 0x88, 0xa8, 0, 6}, plain[12:])
+		frames = append(frames, plain, tagged)
+	}
+	for _, f := range frames {
+		for at := 0; at < len(f); at++ {
+			for _, v := range []byte{0, 1, f[at] + 1, f[at] - 1, f[at] ^ 0x80, 0x45, 0x4f, 0x60, 6, 17, 0x81, 0x88, 0xff} {
+				changed := slices.Clone(f)
+				changed[at] = v
+				for _, n := range []int{wire.EthernetLen, wire.EthernetLen + 3, at + 1, at + 4, len(f)} {
+					head := changed[:min(len(f), max(wire.EthernetLen, n), wire.MaxHeaderLen)]
+					k, layers := fields(head)
+					own := &Flow{layers: layers, value: k}
+					for i := range own.mask {
+						own.mask[i] = ^uint64(0)
+					}
+					if !own.matches(&k, layers) {
+						t.Fatalf("% x does not match itself", head)
+					}
+					_, _ = mayReceive(abi.RawNonIP, head[:n%(len(head)+1)]), maySend(abi.RawNonIP, head[:n%(len(head)+1)], wire.MAC{})
+				}
+			}
+		}
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"urdma/dpdk/port/porttest"
 	"urdma/dpdk/udp"
 	"urdma/wire"
+	"urdma/wire/ibcm"
 
 	"golang.org/x/sys/unix"
 )
@@ -518,5 +519,57 @@ func TestFullRing(t *testing.T) {
 	r.Free(burst[:])
 	if fd, armed := r.ArmRx(); fd != port.Woken || !armed {
 		t.Errorf("an empty queue: descriptor %d, armed %v", fd, armed)
+	}
+}
+
+// TestMutations: whatever a packet says in any of its bytes, and however short it is, it has one of our workers or all,
+// a peer's queue, and no conversion to another port fails.
+func TestMutations(t *testing.T) {
+	const workers = 3
+	at := func(a netip.Addr, number uint16) netip.AddrPort { return netip.AddrPortFrom(a, number) }
+	request := &ibcm.Message{Kind: ibcm.REQ, Service: ibcm.TCPService(7000)}
+	for _, six := range []bool{false, true} {
+		own, other, from := ours, netip.MustParseAddr("10.0.1.1"), theirs
+		if six {
+			own, other, from = ours6, netip.MustParseAddr("fd01::1"), netip.MustParseAddr("fd00::2")
+		}
+		for _, roce := range []bool{false, true} {
+			h := NewHub(workers, NewNumbers(workers), func(int) {})
+			lo := loopback.Open("lo", [6]byte{}, 1500, own)
+			frames, sockets := h.Add(lo, own, roce), h.Add(payloads{lo}, other, roce)
+			for _, payload := range [][]byte{datagramFor(8), requestFor(7), packetFor(9, nil), packetFor(ibcm.QP, request)} {
+				mutate(packetTo(at(from, 30034), at(own, map[bool]uint16{false: 30034, true: 4791}[roce]), payload...), func(b []byte) {
+					if w := frames.worker(b); w < everyone || w >= workers {
+						t.Errorf("% x is for worker %d", b, w)
+					}
+					if q := max(PeerQueue(b, workers), PeerQueueRoCE(b, workers)); q < 0 || q >= workers {
+						t.Errorf("% x is for queue %d", b, q)
+					}
+					_, _, _ = frames.inside(&port.Packet{Data: b})
+					_, _ = frames.queues[0].as(sockets, port.Packet{Data: b})
+				})
+				encap := make([]byte, wire.EncapLen, wire.EncapLen+len(payload))
+				(&wire.Encap{Src: 9, Dst: 30034}).Put(encap)
+				mutate(append(encap, payload...), func(b []byte) {
+					if w := sockets.worker(b); w < everyone || w >= workers {
+						t.Errorf("% x is for worker %d", b, w)
+					}
+					_, _ = sockets.queues[0].as(frames, port.Packet{Data: b, Peer: port.PeerOf(at(own, 9))})
+				})
+			}
+		}
+	}
+}
+
+// mutate calls see with each byte of a packet changed in several ways, and with each of its beginnings.
+func mutate(b []byte, see func(b []byte)) {
+	for i := range b {
+		for _, v := range []byte{0, 1, b[i] + 1, b[i] - 1, b[i] ^ 0x10, b[i] ^ 0x80, 0x0f, 0x7f, 0xff} {
+			changed := bytes.Clone(b)
+			changed[i] = v
+			see(changed)
+			see(changed[:min(len(b), i+8)])
+		}
+		see(bytes.Clone(b[:i]))
 	}
 }
