@@ -31,10 +31,6 @@ func (p *Port) dialForever() {
 
 // dialOnce makes one connection and returns when it ends; linked reports whether a link was established.
 func (p *Port) dialOnce() (linked bool) {
-	if p.unclosed.Load() >= maxUnclosed {
-		p.faults.report(p, "memif server not connected", errUnclosed)
-		return false
-	}
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: p.opt.SocketPath, Net: "unixpacket"})
 	if err != nil {
 		p.refused = [2]int{} // the next server may have other limits
@@ -211,14 +207,11 @@ func (q *queue) begin(s *share, mem []byte, o *layout, number int, tx []*clientT
 
 // offerRing offers a ring with a new interrupt, and records the limit if the server refuses it.
 func (p *Port) offerRing(c control, a addRing, in *interrupt) error {
-	ours, theirs, err := newInterrupt()
-	if err != nil {
+	var err error
+	if *in, err = newInterrupt(a.flags == ringC2S); err != nil {
 		return err
 	}
-	*in = ours
-	in.unclosed = &p.unclosed
-	defer closeFD(theirs)
-	if err = c.ask(a.encode(), theirs, kindAck); errors.Is(err, errRefused) {
+	if err = c.ask(a.encode(), in.fd, kindAck); errors.Is(err, errRefused) {
 		p.refused[a.flags] = int(a.index)
 	}
 	return err

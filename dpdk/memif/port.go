@@ -21,8 +21,7 @@ type Port struct {
 	// refused none
 	refused  [2]int
 	epoch    atomic.Uint32
-	busy     atomic.Bool  // a control connection exists (server)
-	unclosed atomic.Int32 // see interrupt
+	busy     atomic.Bool // a control connection exists (server)
 	listener *listener
 	ctx      context.Context
 	cancel   context.CancelFunc

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"sync/atomic"
 )
 
 // offer has the memory that a client has announced so far.
@@ -14,8 +13,6 @@ type offer struct {
 	rings   [2][]offered // indexed by an add-ring's flags
 	most    [2]int       // maximum number of rings, with the same index
 	peer    string
-
-	unclosed *atomic.Int32 // of the port
 }
 
 // offered is a ring that a client has announced.
@@ -91,8 +88,6 @@ func (p *Port) admit(c control, i initMsg) error {
 	case !sameSecret(p.opt.secret(), i.secret):
 		p.faults.report(p, "memif client refused", errSecret)
 		return errSecret
-	case p.unclosed.Load() >= maxUnclosed:
-		return errUnclosed
 	case !p.busy.CompareAndSwap(false, true):
 		return fmt.Errorf("memif: already connected")
 	}
@@ -115,7 +110,7 @@ func sameSecret(ours, theirs [secretSize]byte) bool {
 
 // handshake receives the client's offer and turns it into a link.
 func (p *Port) handshake(c control) (*link, error) {
-	o := &offer{most: [2]int{maxQueues, len(p.queues)}, unclosed: &p.unclosed}
+	o := &offer{most: [2]int{maxQueues, len(p.queues)}}
 	for {
 		done, err := o.step(c)
 		if err != nil {
@@ -204,7 +199,6 @@ func (o *offer) addRing(a addRing, fd int) (kept bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	in.unclosed = o.unclosed
 	*rings = append(*rings, offered{a, in})
 	return true, nil
 }
