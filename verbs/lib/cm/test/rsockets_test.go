@@ -66,7 +66,7 @@ func TestRsocketsWire(t *testing.T) {
 	d, binary := startDaemon(t), rsocketsProgram(t, "streams")
 	for i := range 3 {
 		for _, name := range []string{"wire_words", "wire_swapped", "wire_refused", "wire_wrong", "wire_credits",
-			"wire_early", "wire_shutdown", "wire_iomap"} {
+			"wire_early", "wire_shutdown", "wire_iomap", "wire_random"} {
 			t.Run(transportOf(i)+" "+name, func(t *testing.T) {
 				d.start(t, transportOf(i), binary, name, address).succeed(t)
 			})

@@ -115,6 +115,34 @@ void case_stranger(void)
 	CHECK(rclose(a) == 0 && rclose(b) == 0);
 }
 
+/* Datagrams of any bytes, and such whose header is right but for one byte: the socket goes on. */
+void case_stranger_random(void)
+{
+	union place server, from, host = place(address, htons(999));
+	int b = bound(address, &server);
+	struct stranger s = stranger_to(&server);
+	uint8_t header[24], any[24];
+	uint32_t n = header_of(&host, header);
+	unsigned state = 1;
+
+	for (int i = 0; i < 2000; i++) {
+		memcpy(any, header, sizeof(any));
+		for (size_t k = 0; i % 4 == 0 && k < sizeof(any); k++)
+			any[k] = (uint8_t)rand_r(&state);
+		any[(unsigned)rand_r(&state) % n] = (uint8_t)rand_r(&state);
+		stranger_says(&s, any, sizeof(any), (uint32_t)rand_r(&state) % (i % 8 ? 64 : 1000));
+		if (i % 16 == 0)
+			rrecv(b, got, (size_t)rand_r(&state) % sizeof(got), MSG_DONTWAIT);
+	}
+	while (rrecv(b, got, sizeof(got), MSG_DONTWAIT) >= 0)
+		;
+	stranger_says(&s, header, n, n + 10);
+	from = receive(b, 10);
+	CHECK(same(&from, &host));
+	stranger_gone(&s);
+	CHECK(rclose(b) == 0);
+}
+
 /* ---- a socket of rdma-core, by hand: a queue pair and a UDP socket of the kernel ------------------------ */
 
 struct foreign {

@@ -27,7 +27,7 @@ void until_asleep(pid_t *thread);
 	X(poll_mixed) X(close_wakes) X(backlog) X(iomap) X(fork) X(raw_child) X(closed_descriptors) X(threads) \
 	X(listens_later) X(handler_sends) X(handler_leaves) X(handler_waits) \
 	X(closed_both_ways) X(wire_words) X(wire_swapped) X(wire_refused) X(wire_wrong) X(wire_credits) \
-	X(wire_early) X(wire_shutdown) X(wire_iomap)
+	X(wire_early) X(wire_shutdown) X(wire_iomap) X(wire_random)
 
 #define DECLARE(name) void case_##name(void);
 CASES(DECLARE)

@@ -467,3 +467,68 @@ void case_wire_iomap(void)
 	CHECK(!p.m->iomaps[0].buffer.length && p.m->iomaps[1].buffer.addr == (uintptr_t)second);
 	gone(&p);
 }
+
+/* What a peer does at random: mostly what it may, to a socket that is used meanwhile. */
+static void step(struct peer *p, unsigned *seed)
+{
+	static char text[RING];
+	struct { uint64_t offset; struct buffer buffer; } map;
+	uint32_t n = (uint32_t)rand_r(seed) % RING, i = (uint32_t)rand_r(seed), any = (uint32_t)rand_r(seed) << 1;
+	struct buffer grant = { (uintptr_t)p->m->ring + n, p->mr->rkey + !(i % 128), i % 3 ? RING - n : 1 };
+
+	switch ((unsigned)rand_r(seed) % 9) {
+	case 0:
+		tell(p, i % 64 ? KEEPALIVE : any);
+		break;
+	case 1:
+		tell(p, (i % 64 ? 4u : i >> 8) << 29 | any % (i % 16 ? 400 : 1u << 20));
+		break;
+	case 2:
+		data(p, text, n, i % ((1u << 17) - (i % 64 ? RING : 0)));
+		break;
+	case 3:
+		say(p, &grant, sizeof(grant), p->said.table.addr + i % 2 * sizeof(grant), p->said.table.key, 0x80000000 | any % 400, 4);
+		break;
+	case 4: /* the table has no such entries */
+		if (i % 64 >= 8)
+			break;
+		map.offset = i % 2 ? 0 : any;
+		map.buffer = grant;
+		say(p, &map, sizeof(map), p->said.table.addr + 2 * sizeof(grant) + i % 8 * sizeof(map), p->said.table.key, 0, 0);
+		break;
+	case 5:
+		rsend(p->socket, text, n, MSG_DONTWAIT);
+		break;
+	case 6:
+		rrecv(p->socket, text, n, MSG_DONTWAIT);
+		break;
+	case 7:
+		riowrite(p->socket, text, n % 100, i % 100, MSG_DONTWAIT);
+		break;
+	default:
+		polled(p->socket, POLLIN | POLLOUT, 0);
+	}
+	for (struct ibv_wc wc; !p->lost && ibv_poll_cq(p->id->recv_cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS;)
+		post_receive(p, (uint32_t)wc.wr_id);
+}
+
+/* Peers that say and write anything: each call returns, and nothing is written but what the peer has granted. */
+void case_wire_random(void)
+{
+	const uint32_t tables[] = { 0, 2, 3, 100, UINT32_MAX };
+	struct peer p;
+
+	for (unsigned seed = 1; seed <= 40; seed++) {
+		unsigned state = seed;
+		struct hello said = { .flags = (uint8_t)(seed % 4), .credits = (uint16_t)(seed % 3 ? 0 : rand_r(&state)),
+				      .table.length = tables[seed % 5] };
+
+		CHECK(connect_with(&p, &said, sizeof(said)));
+		for (int i = 0; i < 200 && !p.lost; i++)
+			step(&p, &state);
+		for (size_t i = 0; i < sizeof(p.m->guard); i++)
+			CHECK(!p.m->guard[i]);
+		rdma_disconnect(p.id); /* else rclose waits for this thread to take what was sent */
+		gone(&p);
+	}
+}
