@@ -36,9 +36,11 @@ func TestHostileNetwork(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	wires := []lab.Wire{lab.UDP, lab.AFPacket, lab.UDP.V6(), lab.AFPacket.V6(), lab.RoCE, lab.RoCEFrames}
+	wires := []lab.Wire{lab.UDP, lab.AFPacket, lab.UDP.V6(), lab.AFPacket.V6().WithWorkers(2), lab.RoCE,
+		lab.RoCEFrames.WithWorkers(2)}
 	if os.Getenv("URDMA_LONG") != "" {
-		wires = append(wires, lab.AFXDP, lab.UDP.WithWorkers(2), lab.AFPacket.WithWorkers(2), lab.RoCE.WithWorkers(2))
+		wires = append(wires, lab.AFXDP, lab.AFPacket.V6(), lab.RoCEFrames, lab.UDP.WithWorkers(2), lab.AFPacket.WithWorkers(2),
+			lab.RoCE.WithWorkers(2))
 	}
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
@@ -61,9 +63,9 @@ func TestHostileNetwork(t *testing.T) {
 // TestHostileMemif: a urdmad has three memifs, one to the well-behaved peer and two to hostile processes, a server
 // and a client. They send false packets of connections with themselves, and falsify their rings.
 func TestHostileMemif(t *testing.T) {
-	wires := []lab.Wire{lab.Memif}
+	wires := []lab.Wire{lab.Memif.WithWorkers(2)}
 	if os.Getenv("URDMA_LONG") != "" {
-		wires = append(wires, lab.Memif.WithWorkers(2))
+		wires = append(wires, lab.Memif)
 	}
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) { hostileMemifs(t, w) })

@@ -23,9 +23,9 @@ func TestHostileStreams(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	wires := []lab.Wire{lab.TCP, lab.TCP.V6()}
+	wires := []lab.Wire{lab.TCP, lab.TCP.V6().WithWorkers(2)}
 	if os.Getenv("URDMA_LONG") != "" {
-		wires = append(wires, lab.TCP.WithWorkers(2))
+		wires = append(wires, lab.TCP.V6(), lab.TCP.WithWorkers(2))
 	}
 	for _, w := range wires {
 		t.Run(w.Name, func(t *testing.T) {
