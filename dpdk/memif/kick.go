@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interrupt is the eventfd by which one side wakes the other: a side writes 8 bytes to it, and the other reads them.
-// The peer shares the open file, can fill its counter, and can make it blocking at any moment, so plain read and write
-// could block the worker for ever. Therefore it is read with RWF_NOWAIT (drain_unsafe.go) and signalled by the kernel
-// (kick_aio_unsafe.go); neither waits. Other kinds of files are refused. A socket, for example, would bring
+// interrupt is the eventfd by which one side wakes the other, by writing 8 bytes to it. The peer shares the open file,
+// can fill its counter, and can make it blocking at any moment, so plain read and write could block the worker for
+// ever. Therefore it is never read, only watched for further writes (EPOLLET, queue.adopt), and signalled by the kernel
+// (kick_aio_unsafe.go), which does not wait. Other kinds of files are refused. A socket, for example, would bring
 // descriptors whose last close can wait for ever, and the peer can hold the lock of a socket that it shares, by
 // receiving to memory that is not there yet.
 type interrupt struct {
@@ -54,8 +54,7 @@ func openInterrupt(fd int, write bool) (interrupt, error) {
 	return interruptOf(fd, write)
 }
 
-// kick wakes the peer. It never waits: if the peer has not drained its interrupt, that is still readable and
-// needs no further kick.
+// kick wakes the peer. It never waits.
 func (i *interrupt) kick() {
 	if i.signals != nil {
 		i.signals.signal()

@@ -62,31 +62,3 @@ func TestForeignInterrupts(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestDrain: draining takes all kicks, does not wait even if the peer has made the eventfd blocking, and allocates
-// nothing.
-func TestDrain(t *testing.T) {
-	ours, err := newInterrupt(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ours.close()
-	if err := unix.SetNonblock(ours.fd, false); err != nil {
-		t.Fatal(err)
-	}
-	if n := testing.AllocsPerRun(100, func() {
-		for range 100 {
-			ours.kick()
-		}
-		ours.drain()
-		ours.drain()
-	}); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if pollIn(ours.fd, 0) {
-		t.Error("after draining it is readable")
-	}
-	if ours.kick(); !pollIn(ours.fd, 0) {
-		t.Error("after a kick it is not readable")
-	}
-}

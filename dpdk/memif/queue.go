@@ -32,6 +32,7 @@ type queue struct {
 	seen    byte // prevents the compiler from removing the loads of fetchHeads
 
 	epfd   int // the fd that ArmRx returns; contains wakeFD and the current share's rxWake
+	events [2]unix.EpollEvent
 	wakeFD int // written by the control goroutine to wake a sleeping worker
 }
 
@@ -51,14 +52,14 @@ func (q *queue) openWake() (err error) {
 		q.closeWake()
 		return fmt.Errorf("memif %s: eventfd: %w", q.name, err)
 	}
-	if err = q.watch(q.wakeFD); err != nil {
+	if err = q.watch(q.wakeFD, unix.EPOLLIN); err != nil {
 		q.closeWake()
 	}
 	return err
 }
 
-func (q *queue) watch(fd int) error {
-	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+func (q *queue) watch(fd int, events uint32) error {
+	e := unix.EpollEvent{Events: events, Fd: int32(fd)}
 	if err := unix.EpollCtl(q.epfd, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
 		return fmt.Errorf("memif %s: epoll: %w", q.name, err)
 	}
@@ -114,7 +115,7 @@ func (q *queue) adopt() {
 	if !s.reads() {
 		return
 	}
-	if err := q.watch(s.rxWake.fd); err != nil {
+	if err := q.watch(s.rxWake.fd, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		s.fault("gave an interrupt that can't be waited for: %v", err)
 		return
 	}
