@@ -21,7 +21,7 @@ const maxSpare = 256
 // chunkPool keeps free chunks, by width. Their work requests were released. It belongs to the
 // worker's thread.
 type chunkPool struct {
-	spare map[int][]*chunk
+	spare [MaxSGE + 1][]*chunk
 }
 
 func (p *chunkPool) get(width int) *chunk {
@@ -40,9 +40,6 @@ func (p *chunkPool) get(width int) *chunk {
 }
 
 func (p *chunkPool) put(c *chunk) {
-	if p.spare == nil {
-		p.spare = map[int][]*chunk{}
-	}
 	if list := p.spare[c.width]; len(list) < maxSpare {
 		p.spare[c.width] = append(list, c)
 	}
