@@ -55,7 +55,8 @@ func (q *QP) PlaceDatagram(data []byte) Verdict {
 
 // EndSend completes the receive of a Send.
 func (q *QP) EndSend(e Ending) Verdict {
-	w := q.Recv.completion(abi.StatusSuccess)
+	var w abi.CQE
+	q.Recv.describe(&w, abi.StatusSuccess)
 	w.SrcQP, w.SourceLID = e.SrcQP, e.SourceLID
 	if e.Invalidates {
 		if v := q.invalidate(e.STag); v != mem.Allowed {
@@ -144,7 +145,8 @@ func (q *QP) EndWriteImmediate(srqn, imm, n uint32, solicited bool) Verdict {
 		return v
 	}
 	q.writeEnds()
-	w := q.Recv.completion(abi.StatusSuccess)
+	var w abi.CQE
+	q.Recv.describe(&w, abi.StatusSuccess)
 	w.Opcode, w.ByteLen, w.WCFlags, w.ImmOrSTag = abi.WCRecvRDMAWithImm, n, abi.WCWithImm, imm
 	q.Recv.arrived(&w, solicited)
 	return Verdict{}

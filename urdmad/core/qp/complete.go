@@ -10,10 +10,11 @@ import (
 // readDone reports whether the whole answer to a Read has been written to memory.
 func (q *QP) readDone(wr *SendWR) bool { return wr.answered && q.jobs.done >= wr.asyncUntil }
 
-// completion returns a completion with the fields that all completions of the queue pair share.
-// index is the work request's index in its queue.
-func (q *QP) completion(id uint64, index, status uint32) abi.CQE {
-	return abi.CQE{WRID: id, Index: index, Status: status, QPNum: q.QPN, UserHandle: q.UserHandle}
+// describe sets the fields of w, an empty completion, that all completions of the queue pair share.
+// index is the work request's index in its queue. It sets them one by one: a copy of a new value
+// would wait for all earlier stores (see docs/design/measurements.md).
+func (q *QP) describe(w *abi.CQE, id uint64, index, status uint32) {
+	w.WRID, w.Index, w.Status, w.QPNum, w.UserHandle = id, index, status, q.QPN, q.UserHandle
 }
 
 // completeOldest removes the oldest work request and writes its completion. The ring's index
@@ -24,16 +25,18 @@ func (q *QP) completeOldest(wr *SendWR, status uint32) {
 	if q.t.Retired != nil {
 		q.t.Retired(q, s.head, status, reason.Number(wr.vendor))
 	}
-	w := q.completion(wr.id, s.head, status)
-	w.VendorErr, w.ByteLen = wr.vendor, wr.Length
-	w.Opcode = wr.Op.Completion
 	if status != abi.StatusSuccess {
 		s.fail()
 	} else if !wr.isLocal() {
 		q.Stats.MessagesSent++
 		q.Stats.BytesSent += uint64(wr.Length)
 	}
+	var w abi.CQE
 	signaled := wr.Flags&abi.SendSignaled != 0 || s.failed
+	if signaled {
+		q.describe(&w, wr.id, s.head, status)
+		w.VendorErr, w.ByteLen, w.Opcode = wr.vendor, wr.Length, wr.Op.Completion
+	}
 	s.release(s.head)
 	s.head++
 	if int32(s.next-s.head) < 0 {

@@ -43,12 +43,16 @@ func (q *QP) wrongElement(el *abi.SGE, pd uint64) reason.Number {
 	return reason.LocalNoRight
 }
 
-// hold checks a scatter/gather element and keeps its region's pages mapped.
-func (q *QP) hold(el *abi.SGE, pd uint64, want uint32) (element, bool) {
+// hold makes e of a scatter/gather element, if that is valid, and keeps its region's pages mapped.
+// It fills e field by field: a copy of a new value would wait for all earlier stores (see
+// docs/design/measurements.md).
+func (q *QP) hold(e *element, el *abi.SGE, pd uint64, want uint32) bool {
 	r := q.t.Regions.Lookup(mem.STag(el.LKey))
 	if !r.CheckLocal(pd, el.Addr, uint64(el.Length), want) {
-		return element{}, false
+		return false
 	}
 	r.Hold()
-	return element{region: r, va: el.Addr, n: el.Length, bytes: r.Bytes(el.Addr, uint64(el.Length))}, true
+	e.region, e.va, e.n = r, el.Addr, el.Length
+	e.bytes = r.Bytes(el.Addr, uint64(el.Length))
+	return true
 }

@@ -85,7 +85,8 @@ func (q *QP) flushSends(most int) (more bool) {
 	prod, err := s.ring.Prod(s.tail)
 	for ; err == nil && s.tail != prod && n < most; n++ {
 		s.ring.Read(s.tail, &slot, nil)
-		w := q.completion(slot.WRID, s.tail, abi.StatusWRFlushErr)
+		var w abi.CQE
+		q.describe(&w, slot.WRID, s.tail, abi.StatusWRFlushErr)
 		w.Opcode, w.VendorErr = operationOf(slot.Opcode).Completion, uint32(q.why)
 		s.tail++
 		s.ring.PublishCons(s.tail)
@@ -105,7 +106,8 @@ func (q *QP) flushReceives(most int) (more bool) {
 		if !ok {
 			return false
 		}
-		w := q.completion(rqe.WRID, i, abi.StatusWRFlushErr)
+		var w abi.CQE
+		q.describe(&w, rqe.WRID, i, abi.StatusWRFlushErr)
 		w.Opcode, w.VendorErr = abi.WCRecv, uint32(q.why)
 		q.RQ.publish(i)
 		q.completeRecv(q.RQ, q.RecvCQ, &w, false)

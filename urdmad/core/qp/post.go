@@ -109,14 +109,15 @@ func (q *QP) resolveList(wr *SendWR, list []abi.SGE) reason.Number {
 		if el.Length == 0 {
 			continue
 		}
-		e, ok := q.hold(el, q.PD, want)
-		if !ok {
+		at := len(wr.list)
+		e := &wr.list[:at+1][at]
+		if !q.hold(e, el, q.PD, want) {
 			if q.wrong.Length == 0 { // else an older invalid send fails first
 				q.wrong = elementOf(j, el, q.PD)
 			}
 			return q.wrongElement(el, q.PD)
 		}
-		wr.list = append(wr.list, e)
+		wr.list = wr.list[:at+1]
 		fallback = fallback || e.bytes == nil
 		total += uint64(el.Length)
 	}

@@ -95,12 +95,10 @@ func (r *Receive) hold(list []abi.SGE) reason.Number {
 		if el.Length == 0 {
 			continue
 		}
-		e, ok := r.q.hold(el, pd, mem.LocalWrite)
-		if !ok {
+		if !r.q.hold(&r.sges[r.nsge], el, pd, mem.LocalWrite) {
 			r.q.found.Element = elementOf(j, el, pd)
 			return r.q.wrongElement(el, pd)
 		}
-		r.sges[r.nsge] = e
 		r.nsge++
 		r.capacity += min(el.Length, ^uint32(0)-r.capacity)
 	}

@@ -5,11 +5,10 @@ import (
 	"urdma/verbs/abi"
 )
 
-// completion returns a completion with the fields known of the current receive.
-func (r *Receive) completion(status uint32) abi.CQE {
-	w := r.q.completion(r.id, r.index, status)
+// describe sets the fields of w, an empty completion, that are known of the current receive.
+func (r *Receive) describe(w *abi.CQE, status uint32) {
+	r.q.describe(w, r.id, r.index, status)
 	w.Opcode, w.ByteLen = abi.WCRecv, r.got
-	return w
 }
 
 // arrived counts a message that took a receive and completes the receive.
@@ -21,7 +20,8 @@ func (r *Receive) arrived(w *abi.CQE, solicited bool) {
 
 // fail completes the current receive with an error.
 func (r *Receive) fail(status, vendor uint32) {
-	w := r.completion(status)
+	var w abi.CQE
+	r.describe(&w, status)
 	w.VendorErr = vendor
 	r.end(&w, false)
 }
