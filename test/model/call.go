@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -18,15 +19,15 @@ func (j *Judge) call(p *Program, s *state, c Call) (syscall.Errno, error) {
 	case "state":
 		return i.errno(j.stateCommand(p, c.Side, c.QP, c.Number, s.pairs[c.Side][c.QP].state > stateRTR))
 	case "send":
-		return i.errno(j.sendCommand(c))
+		return j.send(p, c)
 	case "receive":
 		qp := c.QP
 		if p.SRQ {
-			qp = 2
+			qp = 2 + p.queue(c.QP)
 		}
 		return i.errno(fmt.Sprintf("receive %d %d%s", qp, c.Receive.ID, i.elements(c.Receive.Elements)))
 	case "limit":
-		return i.errno(fmt.Sprintf("limit %d", c.Number))
+		return i.errno(fmt.Sprintf("limit %d %d", p.queue(c.QP), c.Number))
 	case "deregister":
 		return i.errno(fmt.Sprintf("deregister %d", c.Number))
 	case "destroy":
@@ -65,11 +66,47 @@ func (i *interpreter) elements(elements []Element) string {
 	return b.String()
 }
 
-func (j *Judge) sendCommand(c Call) string {
+// send posts requests up to the first that is refused. Those in front of a window of type 1 and behind it are
+// lists of their own, because ibv_bind_mw posts it.
+func (j *Judge) send(p *Program, c Call) (syscall.Errno, error) {
+	i := j.sides[c.Side]
+	for len(c.Sends) > 0 {
+		n := slices.IndexFunc(c.Sends, func(w Send) bool { return p.Type1 && w.Opcode == "BIND" })
+		if n == 0 {
+			if errno, err := i.bind(c.QP, &c.Sends[0]); err != nil || errno != 0 {
+				return errno, err
+			}
+			c.Sends = c.Sends[1:]
+			continue
+		}
+		if n < 0 {
+			n = len(c.Sends)
+		}
+		if errno, err := i.errno(j.sendCommand(p, c, c.Sends[:n])); err != nil || errno != 0 {
+			return errno, err
+		}
+		c.Sends = c.Sends[n:]
+	}
+	return 0, nil
+}
+
+// bind binds a window of type 1, and remembers the key that it gets.
+func (i *interpreter) bind(qp int, w *Send) (syscall.Errno, error) {
+	errno, err := i.errno(fmt.Sprintf("bind %d %d %d %d %d %#x %d %d", qp, w.ID, w.Flags, w.Window, w.Region,
+		i.base+uint64(w.At), w.Length, w.Access))
+	if err != nil || errno != 0 {
+		return errno, err
+	}
+	key, err := i.errno(fmt.Sprintf("window_key %d", w.Window))
+	i.bound[w.Key] = uint32(key)
+	return 0, err
+}
+
+func (j *Judge) sendCommand(p *Program, c Call, sends []Send) string {
 	own, peer := j.sides[c.Side], j.sides[1-c.Side]
 	var b strings.Builder
-	fmt.Fprintf(&b, "send %d %d", c.QP, len(c.Sends))
-	for _, w := range c.Sends {
+	fmt.Fprintf(&b, "send %d %d", c.QP, len(sends))
+	for _, w := range sends {
 		at, compare, key, imm := peer.base+uint64(w.At), w.Compare, peer.rkey(w.Key), uint32(w.Imm)
 		switch w.Opcode {
 		case "BIND":
@@ -85,8 +122,12 @@ func (j *Judge) sendCommand(c Call) string {
 				at = uint64(peer.qpn[w.To])
 			}
 		}
+		window := w.Window
+		if p.XRC {
+			window = int(append(peer.queues[:], 0xfffff0)[w.To])
+		}
 		fmt.Fprintf(&b, " %d %d %d %d %d %#x %d %d %d %d %d%s", w.ID, opcodes[w.Opcode].request, w.Flags, imm, key, at, compare,
-			w.Swap, w.Window, w.Length, w.Access, own.elements(w.Elements))
+			w.Swap, window, w.Length, w.Access, own.elements(w.Elements))
 	}
 	return b.String()
 }

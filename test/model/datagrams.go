@@ -63,7 +63,7 @@ func (s state) arrive(side, qp, i int) (next []state, must bool) {
 		return []state{s}, true
 	}
 	to := 1 - side
-	queue := s.receives(to, w.To)
+	queue := s.receives(to, w.To, 0)
 	if !s.pairs[to][w.To].receiving() || len(*queue) == 0 {
 		return []state{s}, false // there may be a receive when it arrives
 	}
@@ -94,7 +94,7 @@ func (s *state) age() {
 
 // badDatagram fails the receive that a datagram takes, and its queue pair.
 func (s state) badDatagram(side, qp, status int) state {
-	r := s.takeReceive(side, qp)
+	r := s.takeReceive(side, qp, 0)
 	s.forgetReceive(side, r)
 	s.see(side, ofReceives+qp, "%d status %d", r.ID, status)
 	s.fail(side, qp)
@@ -102,7 +102,7 @@ func (s state) badDatagram(side, qp, status int) state {
 }
 
 func (s state) placeDatagram(to, from int, w *Send) state {
-	r := s.takeReceive(to, w.To)
+	r := s.takeReceive(to, w.To, 0)
 	data := s.gather(1-to, w)
 	s.scatter(to, r.Elements, slices.Concat(slices.Repeat([]int16{unknown}, headerRoom), data))
 	flags, imm := withHeader, ""

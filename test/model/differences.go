@@ -1,6 +1,9 @@
 package model
 
-import "syscall"
+import (
+	"slices"
+	"syscall"
+)
 
 // This file lists what providers may do differently, each with its source. A difference gives several states;
 // docs/VERBS.md has the same list for readers.
@@ -19,9 +22,11 @@ const (
 // an invalid request; RFC 7306 has no code of its own for it, and the receiver may get IBV_EVENT_QP_ACCESS_ERR.
 func (s state) refused(side, qp int, why refusal) (next []state) {
 	w := &s.pairs[side][qp].sends[s.pairs[side][qp].done]
-	if queue := s.receives(1-side, qp); s.rxe && w.takesReceive() && len(*queue) > 0 { // rxe completes the receive, too
+	// rxe completes the receive, too.
+	if s.rxe && w.takesReceive() && len(*s.receives(1-side, qp, w.To)) > 0 {
 		n := s
-		r, rest := (*queue)[0], n.receives(1-side, qp)
+		rest := n.receives(1-side, qp, w.To)
+		r := (*rest)[0]
 		*rest = (*rest)[1:]
 		n.see(1-side, ofReceives+qp, "%d status %d", r.ID, remAccess)
 		next = n.refuse(side, qp, remAccess, eventAccess)
@@ -46,6 +51,7 @@ func (s state) refused(side, qp int, why refusal) (next []state) {
 func (s *state) forgetTarget(side, qp int, w *Send) {
 	for n := length(w.Elements); n > 0; n-- {
 		if s.p.Access&w.right() != 0 && s.remote(1-side, qp, w, n) {
+			s.overtakeReads(side, qp, w)
 			s.memory[1-side].forget(w.At, n)
 			return
 		}
@@ -109,9 +115,14 @@ func (s state) acknowledgeBeforeRefusal(side, qp int) (next []state) {
 // badReceive: a receive is too short, or names memory that can't be written. The receive says so, and the sender gets
 // an invalid request or a remote operation error. The receiver may get IBV_EVENT_QP_REQ_ERR as well, or for memory
 // IBV_EVENT_QP_ACCESS_ERR. Wrong memory that the message does not need may be noticed, or not.
-func (s state) badReceive(side, qp int, r Receive, status int) (next []state) {
+func (s state) badReceive(side, qp int, w *Send, r Receive, status int) (next []state) {
 	s.forgetReceive(1-side, r)
-	s.see(1-side, ofReceives+qp, "%d status %d", r.ID, status)
+	if s.rxe { // it calls both a receive without elements and an unknown lkey a local operation error
+		n := s
+		n.seeReceive(1-side, qp, w, "%d status %d", r.ID, locQPOp)
+		next = n.refuse(side, qp, remOp, 0)
+	}
+	s.seeReceive(1-side, qp, w, "%d status %d", r.ID, status)
 	answer, events := remInvalid, []int{0, eventRequest}
 	if status == locProt {
 		answer, events = remOp, append(events, eventAccess)
@@ -145,10 +156,10 @@ func (s *state) mayArrive(p *pair) int {
 // tooLong: a datagram that is longer than its receive is lost and the receive stays, or the receive fails.
 func (s state) tooLong(side, qp int) []state { return []state{s, s.badDatagram(side, qp, locLength)} }
 
-// postTooLong: a datagram that is longer than a packet of the port is refused when it is posted, or fails in its turn.
-// s has the requests in front of it.
-func (s state) postTooLong(side, qp int, w *Send) []result {
-	if !s.p.UD || length(w.Elements) <= maxMessage {
+// refusedPost: a datagram that is longer than a packet of the port is refused when it is posted, or fails in its turn.
+// s has the requests in front of it. rxe refuses an atomic at an address that is not a multiple of 8 in this way.
+func (s state) refusedPost(side, qp int, w *Send) []result {
+	if !(s.p.UD && length(w.Elements) > maxMessage) && !(s.rxe && w.atomic() && w.At%8 != 0) {
 		return nil
 	}
 	s.posted(side, qp)
@@ -164,9 +175,37 @@ func (s *state) forgetReceive(side int, r Receive) {
 	}
 }
 
+// early: a bind or an invalidation needs no answer, and may take effect before those of the requests in front of it
+// have come; if one of these fails, it is flushed nevertheless.
+func (s state) early(side, qp int) []state {
+	p := &s.pairs[side][qp]
+	for i := p.done; i < len(p.sends) && (p.state == stateRTS || i < p.begun); i++ {
+		w := &p.sends[i]
+		if w.local() && w.early {
+			continue
+		}
+		if !w.local() && s.localError(side, w) == success {
+			continue
+		}
+		if !w.local() || i == p.done || s.changeWindow(side, qp, w) != success {
+			return nil
+		}
+		p.sends = slices.Clone(p.sends)
+		p.sends[i].early = true
+		return []state{s}
+	}
+	return nil
+}
+
 // badInvalidation: no page says which error a Send with Invalidate of a wrong key has, nor how its receive completes.
 func (s state) badInvalidation(side, qp int, r Receive) (next []state) {
 	s.forgetReceive(1-side, r)
+	if s.rxe { // it has acknowledged the message before
+		s.see(1-side, ofReceives+qp, "%d status %d", r.ID, remInvalid)
+		s.fail(1-side, qp)
+		s.pairs[side][qp].done++
+		return []state{s}
+	}
 	for _, status := range []int{remAccess, remInvalid, remOp} {
 		for _, event := range []int{0, eventAccess, eventRequest} {
 			for _, of := range []int{flushed, locQPOp, locProt, locAccess, general} {
@@ -177,6 +216,46 @@ func (s state) badInvalidation(side, qp int, r Receive) (next []state) {
 		}
 	}
 	return next
+}
+
+// lateFlush: a receive that is posted in the error state is flushed; rxe does it with the next work that it has.
+func (s state) lateFlush(side, qp int) state {
+	s.flush(side, qp)
+	return s
+}
+
+// emptyWithoutRight: a Write or Read of no bytes names no memory; qp_access_flags may forbid it, or not.
+func (s state) emptyWithoutRight(side, qp int, w *Send) ([]state, bool) {
+	next, must := s.carryOut(side, qp, w)
+	return append(next, s.refused(side, qp, noRight)...), must
+}
+
+// neverNoticed: a send of rxe that once had to wait for a receive does not notice that its peer has failed since.
+func (s *state) neverNoticed(side, qp int) bool {
+	p := &s.pairs[side][qp]
+	return s.rxe && p.done < len(p.sends) && p.sends[p.done].takesReceive()
+}
+
+// elementsOfAnswer: rxe looks at the elements of a Read or an atomic when the answer comes.
+func (s state) elementsOfAnswer(side, qp int, w *Send) (next []state) {
+	if !s.pairs[1-side][qp].receiving() {
+		return nil
+	}
+	for _, why := range []refusal{badKey, noRight, misaligned} {
+		next = append(next, s.refused(side, qp, why)...)
+	}
+	if w.atomic() && s.remote(1-side, qp, w, 8) {
+		s.memory[1-side].forget(w.At, 8)
+	}
+	return append(next, s.failures(side, qp, []int{locProt, locQPOp})...)
+}
+
+// elementStatuses: rxe calls an lkey that no region has a local operation error, instead of a protection error.
+func (s *state) elementStatuses(status int) []int {
+	if s.rxe && status == locProt {
+		return []int{locProt, locQPOp}
+	}
+	return []int{status}
 }
 
 // localStatuses: a window that can't be bound is a bind error; an invalidation of a wrong key has any of three.

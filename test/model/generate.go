@@ -14,12 +14,22 @@ type generator struct {
 }
 
 // Generate makes a program of connected queue pairs from a seed.
-func Generate(seed uint64) Program { return generate(seed, false) }
+func Generate(seed uint64) Program { return generate(seed, func(*generator) {}) }
 
 // GenerateDatagrams makes a program of queue pairs of type UD from a seed.
-func GenerateDatagrams(seed uint64) Program { return generate(seed, true) }
+func GenerateDatagrams(seed uint64) Program {
+	return generate(seed, func(g *generator) { g.p.UD, g.p.Windows = true, false })
+}
 
-func generate(seed uint64, ud bool) Program {
+// GenerateXRC makes a program of connections of XRC from a seed. Windows of type 2 would be of no use: they belong to
+// a queue pair of type XRC_SEND, which no peer sends to.
+func GenerateXRC(seed uint64) Program {
+	return generate(seed, func(g *generator) {
+		g.p.XRC, g.p.SRQ, g.p.Type1, g.p.Senders = true, true, g.p.Windows, g.IntN(4)
+	})
+}
+
+func generate(seed uint64, change func(*generator)) Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	g.p = Program{Shared: g.one(2), SRQ: g.one(3), SigAll: g.one(5), Windows: g.one(3), RNRRetry: 7,
 		Access: localWrite | allRemote}
@@ -29,9 +39,8 @@ func generate(seed uint64, ud bool) Program {
 	if g.one(6) {
 		g.p.Access = localWrite | g.IntN(8)<<1
 	}
-	if ud {
-		g.p.UD, g.p.Windows = true, false
-	}
+	g.p.Type1 = g.p.Windows && g.one(2)
+	change(g)
 	for qp := range 2 {
 		g.connect(qp)
 		for side := range 2 {
@@ -63,6 +72,8 @@ func (g *generator) add(c Call) { g.p.Calls = append(g.p.Calls, c) }
 func (g *generator) call() Call {
 	side, qp := g.IntN(2), g.IntN(2)
 	switch n := g.IntN(100); {
+	case n < 55 && !g.p.sends(side, qp):
+		return g.send(1-side, qp)
 	case n < 55:
 		return g.send(side, qp)
 	case n < 80:
@@ -81,7 +92,7 @@ func (g *generator) call() Call {
 		}
 		return Call{What: "state", Side: side, QP: qp, Number: to}
 	case n < 96:
-		return Call{What: "limit", Side: side, Number: g.IntN(4)}
+		return Call{What: "limit", Side: side, QP: qp, Number: g.IntN(4)}
 	case n < 97:
 		g.connect(0) // the memory is not in use
 		g.connect(1)
@@ -112,6 +123,9 @@ func (g *generator) split(key string, offset, length int) []Element {
 }
 
 func (g *generator) receive(side, qp int) Call {
+	if g.p.XRC && g.p.sends(side, 0) && g.p.sends(side, 1) { // it receives nothing
+		side = 1 - side
+	}
 	g.slot++
 	size := slotBytes
 	if g.one(3) {
@@ -138,6 +152,15 @@ func (g *generator) send(side, qp int) Call {
 	}
 	if g.p.UD { // its completion says that all have left
 		c.Sends[len(c.Sends)-1].Flags |= signaled
+		return c
+	}
+	shown := false // by a completion behind it, which does not wait for a receive; a receive shows a message itself
+	for i := len(c.Sends) - 1; i >= 0; i-- {
+		w := &c.Sends[i]
+		if !shown && !w.takesReceive() {
+			w.Flags |= signaled
+		}
+		shown = shown || w.Flags&signaled != 0 && !w.takesReceive()
 	}
 	return c
 }
@@ -150,7 +173,10 @@ func (g *generator) request(side, qp int) Send {
 	w := Send{ID: g.sends, Flags: g.IntN(2) * signaled}
 	names := []string{"SEND", "SEND", "SEND_IMM", "WRITE", "WRITE", "WRITE_IMM", "READ", "READ", "CAS", "ADD"}
 	if g.p.Windows {
-		names = append(names, "BIND", "BIND", "BIND", "INVALIDATE", "SEND_INV")
+		names = append(names, "BIND", "BIND", "BIND")
+	}
+	if g.p.Windows && !g.p.XRC && (!g.p.Type1 || g.one(8)) { // those of type 1 can't be invalidated
+		names = append(names, "INVALIDATE", "SEND_INV")
 	}
 	w.Opcode = names[g.IntN(len(names))]
 	switch {
@@ -159,6 +185,7 @@ func (g *generator) request(side, qp int) Send {
 		return w
 	case w.Opcode == "INVALIDATE":
 		w.Key = g.windows[side][g.IntN(2)].Key
+		g.ended = g.ended || g.p.Type1
 		return w
 	case w.atomic():
 		w.Elements = g.split("in", ownPart(qp)+8*g.IntN(700), 8)
@@ -173,6 +200,14 @@ func (g *generator) request(side, qp int) Send {
 	}
 	g.target(side, qp, &w)
 	g.fault(&w)
+	if g.p.XRC {
+		if w.To = qp; g.one(4) {
+			w.To = 1 - qp
+		}
+	}
+	if g.p.XRC && w.takesReceive() && g.one(12) {
+		w.To = nowhere
+	}
 	return w
 }
 
@@ -231,8 +266,11 @@ func (g *generator) target(side, qp int, w *Send) {
 		return
 	case w.Opcode == "READ" && g.one(2):
 		w.Key, w.At = Key{Of: "out"}, g.IntN(outBytes-length(w.Elements)+1)
-	case v.Length > 5000 && g.one(2):
-		w.Key, w.At = v.Key, v.At+g.IntN(v.Length-5000+1)
+	case v.Key.Variant > 0 && g.one(2):
+		w.Key, w.At = v.Key, v.At+g.IntN(max(v.Length-5000, 0)+1)
+		if g.one(6) {
+			w.Key.Variant-- // the key of the bind before
+		}
 	default:
 		w.Key, w.At = Key{Of: "in"}, peersPart(qp)+g.IntN(1000)
 	}
@@ -249,13 +287,18 @@ func (g *generator) bind(side, qp int, w *Send) {
 	}
 	w.Key = Key{windowNames[w.Window], v.Key.Variant + 1}
 	w.At, w.Length = peersPart(qp)+8*g.IntN(10), 5000+g.IntN(1000)
-	switch g.IntN(12) {
+	switch g.IntN(10) {
 	case 0:
 		w.Region = g.IntN(3)
 	case 1:
 		w.Access = g.IntN(8) << 1
 	case 2:
 		w.Length = inBytes
+	case 3:
+		w.Length = 0
+		if g.p.Type1 && g.one(2) {
+			w.Region = regionGone
+		}
 	}
 	*v = *w
 }
@@ -277,7 +320,7 @@ func (g *generator) fault(w *Send) {
 	case 2, 3:
 		if w.right() != 0 {
 			i := g.IntN(len(wrong))
-			w.Key.Of = wrong[i]
+			w.Key = Key{Of: wrong[i]}
 			if i < 2 { // within its bounds, so that only the right is wrong
 				w.At = regions[2*i].start + 8*g.IntN(16)
 			}

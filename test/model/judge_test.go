@@ -146,6 +146,16 @@ func TestDatagramPrograms(t *testing.T) {
 	}
 }
 
+// TestXRCPrograms runs programs of connections of XRC.
+func TestXRCPrograms(t *testing.T) {
+	for _, w := range wires {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			programs(t, newJudge(t, w), GenerateXRC)
+		})
+	}
+}
+
 // TestOnDemandPrograms runs programs whose memory is paged on demand, except where atomics go. Nothing else may differ.
 func TestOnDemandPrograms(t *testing.T) {
 	a, _ := labtest.Join(t, lab.Loopback, nil)
@@ -201,5 +211,12 @@ func TestProvider(t *testing.T) {
 		return c.Start()
 	})
 	j.RXE = true
-	programs(t, j, Generate)
+	t.Run("connected", func(t *testing.T) { programs(t, j, Generate) })
+	t.Run("datagrams", func(t *testing.T) { programs(t, j, GenerateDatagrams) })
+	t.Run("XRC", func(t *testing.T) {
+		if !j.HasXRC() {
+			t.Skip("the device has no XRC")
+		}
+		programs(t, j, GenerateXRC)
+	})
 }

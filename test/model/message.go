@@ -15,6 +15,9 @@ func (s *state) steps() (next []state, must bool) {
 				continue
 			}
 			p := &s.pairs[side][qp]
+			if p.state == stateErr && len(p.receives) > 0 {
+				next = append(next, s.lateFlush(side, qp))
+			}
 			if !p.sending() || len(p.sends) == 0 {
 				continue
 			}
@@ -26,6 +29,7 @@ func (s *state) steps() (next []state, must bool) {
 			}
 			states, has := s.begin(side, qp)
 			next, must = append(next, states...), must || has
+			next = append(next, s.early(side, qp)...)
 		}
 	}
 	return next, must
@@ -45,19 +49,22 @@ func (s *state) begin(side, qp int) (next []state, must bool) {
 	if (!peer.receiving() || s.stale[qp]) && (p.done > 0 || !halted) && !p.sends[0].local() {
 		n := *s
 		n.failSend(side, qp, retryExc)
-		next, must = append(next, n), peer.state == stateErr
+		next, must = append(next, n), peer.state == stateErr && !s.neverNoticed(side, qp)
 	}
 	if halted {
 		return next, must
 	}
 	w := &p.sends[p.done]
 	if status := s.localError(side, w); status != success {
-		if p.done == 0 {
-			n := *s
-			n.failSend(side, qp, status)
-			return []state{n}, true
+		if p.done > 0 {
+			return next, must
 		}
-		return next, must
+		if s.rxe && w.reads() {
+			next = append(next, s.elementsOfAnswer(side, qp, w)...)
+		} else {
+			next = nil
+		}
+		return append(next, s.failures(side, qp, s.elementStatuses(status))...), true
 	}
 	if peer.receiving() {
 		states, has := s.deliver(side, qp, w)
@@ -161,8 +168,8 @@ func (s *state) remote(side, qp int, w *Send, length int) bool {
 		return false
 	}
 	v := &s.windows[side][i]
-	return v.bound && v.variant == w.Key.Variant && v.qp == qp && !s.gone[side][v.region] && v.access&w.right() != 0 &&
-		within(w.At, length, v.at, v.len)
+	return v.bound && v.variant == w.Key.Variant && (s.p.Type1 || v.qp == qp) && !s.gone[side][v.region] &&
+		v.access&w.right() != 0 && within(w.At, length, v.at, v.len)
 }
 
 var windowNames = []string{"window0", "window1"}
@@ -171,34 +178,55 @@ var windowNames = []string{"window0", "window1"}
 func (s state) doLocal(side, qp int) ([]state, bool) {
 	p := &s.pairs[side][qp]
 	w := p.sends[p.done]
-	status := success
-	if w.Opcode == "BIND" {
-		status = s.bind(side, qp, &w)
-	} else if !s.invalidate(side, qp, w.Key) {
-		status = locQPOp
+	status, before := success, s
+	if !w.early {
+		status = s.changeWindow(side, qp, &w)
 	}
 	if status == success {
+		var refused []state
+		if s.rxe && w.Opcode == "BIND" && p.done == 0 {
+			refused = before.failures(side, qp, []int{bindError})
+		}
 		p.done++
-		return []state{s}, true
+		return append(refused, s), !s.rxe || refused != nil || w.Opcode != "BIND"
 	}
 	if p.done > 0 {
 		return nil, false // those before it complete first
 	}
-	var next []state
-	for _, allowed := range localStatuses(status) {
-		n := s
-		n.failSend(side, qp, allowed)
-		next = append(next, n)
-	}
-	return next, true
+	return s.failures(side, qp, localStatuses(status)), true
 }
 
-// A window of type 2 must not be bound, and its memory must be registered for it.
+// failures fails the oldest send with any of several statuses.
+func (s *state) failures(side, qp int, statuses []int) (next []state) {
+	for _, status := range statuses {
+		n := *s
+		n.failSend(side, qp, status)
+		next = append(next, n)
+	}
+	return next
+}
+
+// changeWindow binds or invalidates a window; if that is not allowed, it returns the status and changes nothing.
+func (s *state) changeWindow(side, qp int, w *Send) int {
+	if w.Opcode == "BIND" {
+		return s.bind(side, qp, w)
+	}
+	if !s.invalidate(side, qp, w.Key) {
+		return locQPOp
+	}
+	return success
+}
+
+// A window of type 2 must not be bound, and a length of 0 unbinds one of type 1. The memory must be registered for it.
 func (s *state) bind(side, qp int, w *Send) int {
 	r := &regions[w.Region]
 	v := &s.windows[side][w.Window]
 	writes := w.Access&(remoteWrite|remoteAtomic) != 0
-	if v.bound || w.Region == regionForeign || s.gone[side][w.Region] || r.access&bindable == 0 ||
+	if s.p.Type1 && w.Length == 0 {
+		*v = window{}
+		return success
+	}
+	if v.bound && !s.p.Type1 || w.Region == regionForeign || s.gone[side][w.Region] || r.access&bindable == 0 ||
 		writes && r.access&localWrite == 0 || w.Length == 0 || !within(w.At, w.Length, r.start, r.length) {
 		return bindError
 	}
@@ -208,10 +236,14 @@ func (s *state) bind(side, qp int, w *Send) int {
 
 func (s *state) invalidate(side, qp int, key Key) bool {
 	i := slices.Index(windowNames, key.Of)
-	if i < 0 || !s.windows[side][i].bound || s.windows[side][i].variant != key.Variant || s.windows[side][i].qp != qp {
+	if i < 0 || s.p.Type1 {
 		return false
 	}
-	s.windows[side][i] = window{}
+	v := &s.windows[side][i]
+	if !v.bound || v.variant != key.Variant || v.qp != qp && !s.rxe { // rxe: any queue pair of the domain
+		return false
+	}
+	*v = window{}
 	return true
 }
 
@@ -222,21 +254,28 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 	if w.Flags&fence != 0 && slices.ContainsFunc(s.pairs[side][qp].begunBefore(), (*Send).reads) {
 		return nil, false // their acknowledgements come first
 	}
-	if right := w.right(); right != 0 && (size > 0 || w.atomic()) {
+	denied := s.p.Access&w.right() == 0
+	if w.right() != 0 && size == 0 && !w.atomic() && denied {
+		return s.emptyWithoutRight(side, qp, w)
+	}
+	if w.right() != 0 && (size > 0 || w.atomic()) {
 		if w.Opcode == "WRITE_IMM" && s.pairs[side][qp].waiting == w.ID {
 			return s.writtenBefore(side, qp, w)
 		}
-		if s.p.Access&right == 0 {
-			return s.refused(side, qp, noRight), true
-		}
 		var next []state
-		if !s.remote(to, qp, w, size) {
+		switch {
+		case denied:
+			next = s.refused(side, qp, noRight)
+		case !s.remote(to, qp, w, size):
 			next = s.refused(side, qp, badKey)
 		}
-		if w.atomic() && w.At%8 != 0 {
+		if !denied && w.atomic() && w.At%8 != 0 {
 			next = append(next, s.refused(side, qp, misaligned)...)
 		}
-		if next != nil && s.rxe && w.takesReceive() && len(*s.receives(to, qp)) == 0 {
+		if w.To == nowhere && w.takesReceive() {
+			next = append(next, s.noQueue(side, qp, w)...)
+		}
+		if next != nil && !denied && s.rxe && w.takesReceive() && len(*s.receives(to, qp, w.To)) == 0 {
 			waiting, must := s.notReady(side, qp, w)
 			return append(next, waiting...), must
 		}
@@ -244,7 +283,16 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 			return next, true
 		}
 	}
-	if w.takesReceive() {
+	return s.carryOut(side, qp, w)
+}
+
+// carryOut is deliver for a message that has the rights it needs.
+func (s state) carryOut(side, qp int, w *Send) ([]state, bool) {
+	to := 1 - side
+	switch {
+	case w.takesReceive() && w.To == nowhere:
+		return s.noQueue(side, qp, w), true
+	case w.takesReceive():
 		return s.intoReceive(side, qp, w)
 	}
 	s.overtakeReads(side, qp, w)
@@ -252,7 +300,7 @@ func (s state) deliver(side, qp int, w *Send) ([]state, bool) {
 	case w.Opcode == "WRITE":
 		s.memory[to].write(w.At, s.gather(side, w))
 	case w.Opcode == "READ":
-		s.answer(side, qp, s.memory[to].read(w.At, size))
+		s.answer(side, qp, s.memory[to].read(w.At, length(w.Elements)))
 	case w.atomic():
 		s.change(side, qp, w)
 	}
@@ -302,33 +350,43 @@ func (s *state) change(side, qp int, w *Send) {
 	s.answer(side, qp, old)
 }
 
-// receives returns the queue from which a queue pair takes its receives.
-func (s *state) receives(side, qp int) *[]Receive {
+// receives returns the queue from which a queue pair takes the receive of a message; named is the shared queue that
+// the message names.
+func (s *state) receives(side, qp, named int) *[]Receive {
 	if s.p.SRQ {
-		return &s.shared[side]
+		return &s.shared[side][s.p.queue(named)]
 	}
 	return &s.pairs[side][qp].receives
 }
 
 // takeReceive takes the oldest receive of a queue pair.
-func (s *state) takeReceive(side, qp int) Receive {
-	queue := s.receives(side, qp)
+func (s *state) takeReceive(side, qp, named int) Receive {
+	queue := s.receives(side, qp, named)
 	r := (*queue)[0]
 	*queue = (*queue)[1:]
-	if s.p.SRQ && len(*queue) < s.limits[side] {
-		s.limits[side] = 0
-		s.see(side, ofShared, "event %d", eventLimit)
+	shared := s.p.queue(named)
+	if limit := &s.limits[side][shared]; s.p.SRQ && len(*queue) < *limit {
+		*limit = 0
+		s.see(side, ofShared+shared, "event %d", eventLimit)
 	}
 	return r
+}
+
+// noQueue: a message names a shared queue that does not exist.
+func (s state) noQueue(side, qp int, w *Send) []state {
+	if w.right() != 0 {
+		s.forgetTarget(side, qp, w)
+	}
+	return s.refuse(side, qp, remInvalid, eventRequest)
 }
 
 // intoReceive takes the oldest receive of the peer.
 func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	to := 1 - side
-	if len(*s.receives(to, qp)) == 0 {
+	if len(*s.receives(to, qp, w.To)) == 0 {
 		return s.notReady(side, qp, w)
 	}
-	r := s.takeReceive(to, qp)
+	r := s.takeReceive(to, qp, w.To)
 	waited := s.pairs[side][qp].waits()
 	bad, unused := s.wrongElements(to, r, length(w.Elements))
 	if w.Opcode == "WRITE_IMM" {
@@ -338,14 +396,15 @@ func (s state) intoReceive(side, qp int, w *Send) ([]state, bool) {
 	if bad || unused {
 		n := s
 		if w.Opcode == "WRITE_IMM" { // its data came first
+			n.overtakeReads(side, qp, w)
 			n.memory[to].forget(w.At, length(w.Elements))
 		}
-		next = n.badReceive(side, qp, r, locProt)
+		next = n.badReceive(side, qp, w, r, locProt)
 	}
 	switch {
 	case bad:
 	case w.Opcode != "WRITE_IMM" && length(w.Elements) > length(r.Elements):
-		next = append(next, s.badReceive(side, qp, r, locLength)...)
+		next = append(next, s.badReceive(side, qp, w, r, locLength)...)
 	default:
 		placed := s.place(side, qp, w, r)
 		next = append(next, placed...)
@@ -374,7 +433,7 @@ func (s state) place(side, qp int, w *Send, r Receive) []state {
 	case "WRITE_IMM":
 		s.overtakeReads(side, qp, w)
 		s.memory[to].write(w.At, data)
-		s.see(to, ofReceives+qp, "%d 129 %d flags 2 %d", r.ID, len(data), w.Imm)
+		s.seeReceive(to, qp, w, "%d 129 %d flags 2 %d", r.ID, len(data), w.Imm)
 		p.done++
 		return []state{s}
 	case "SEND_INV":
@@ -383,8 +442,11 @@ func (s state) place(side, qp int, w *Send, r Receive) []state {
 		}
 	}
 	s.scatter(to, r.Elements, data)
-	s.see(to, ofReceives+qp, "%d 128 %d%s", r.ID, len(data), map[string]string{"SEND_IMM": fmt.Sprint(" flags 2 ", w.Imm),
-		"SEND_INV": " flags 8"}[w.Opcode])
+	flags := map[string]string{"SEND_IMM": fmt.Sprint(" flags 2 ", w.Imm), "SEND_INV": " flags 8"}[w.Opcode]
+	if s.rxe && w.Opcode == "SEND_INV" {
+		flags = "" // it has no flag for it
+	}
+	s.seeReceive(to, qp, w, "%d 128 %d%s", r.ID, len(data), flags)
 	p.done++
 	return []state{s}
 }

@@ -49,8 +49,8 @@ type state struct {
 	// overtake: datagrams may overtake each other (differences.go).
 	overtake bool
 	pairs    [2][2]pair // by side and number
-	shared   [2][]Receive
-	limits   [2]int
+	shared   [2][2][]Receive
+	limits   [2][2]int
 	gone     [2][5]bool // regions that were deregistered
 	windows  [2][2]window
 	// stale: one side of the connection was reset without the other.
@@ -61,12 +61,12 @@ type state struct {
 	seen [2][streams]string
 }
 
-// Streams of seen: for queue pair i its sends, receives, errors and last receive; the last stream is the shared
-// queue's.
+// Streams of seen: for queue pair i its sends, receives (those from an XRC program's second shared queue apart, as
+// they have a completion queue of their own), errors and last receive; the last streams are the shared queues'.
 const (
-	ofSends, ofReceives, ofErrors, ofLast = 0, 2, 4, 6
-	ofShared                              = 8
-	streams                               = 9
+	ofSends, ofReceives, ofSecond, ofErrors, ofLast = 0, 2, 4, 6, 8
+	ofShared                                        = 10
+	streams                                         = 12
 )
 
 func (j *Judge) newState(p *Program) state {
@@ -107,7 +107,7 @@ func (s state) call(c Call) []result {
 	case "receive":
 		return s.receive(c)
 	case "limit":
-		s.limits[c.Side] = c.Number
+		s.limits[c.Side][s.p.queue(c.QP)] = c.Number
 		return []result{{s, 0}}
 	case "deregister":
 		return s.deregister(c)
@@ -130,7 +130,7 @@ func (s *state) leftOut(c *Call) bool {
 		return false
 	}
 	return s.pairs[c.Side][c.QP].destroyed || slices.ContainsFunc(c.Sends, func(w Send) bool {
-		return w.Opcode == "BIND" && s.gone[c.Side][w.Region]
+		return w.Opcode == "BIND" && s.gone[c.Side][w.Region] && (w.Length > 0 || !s.p.Type1)
 	})
 }
 
@@ -187,7 +187,7 @@ func (s state) send(c Call) []result {
 	}
 	var results []result
 	for _, w := range c.Sends {
-		results = append(results, s.postTooLong(c.Side, c.QP, &w)...)
+		results = append(results, s.refusedPost(c.Side, c.QP, &w)...)
 		if w.Flags&inline != 0 {
 			data := s.gather(c.Side, &w)
 			w.data = &data
@@ -207,13 +207,13 @@ func (s *state) posted(side, qp int) {
 
 func (s state) receive(c Call) []result {
 	p := &s.pairs[c.Side][c.QP]
-	queue := s.receives(c.Side, c.QP)
+	queue := s.receives(c.Side, c.QP, c.QP)
 	if !s.p.SRQ && p.state == stateReset {
 		return []result{{s, syscall.EINVAL}}
 	}
 	full := result{s, syscall.ENOMEM}
 	*queue = slices.Concat(*queue, []Receive{*c.Receive})
-	if p.state == stateErr && !s.p.SRQ {
+	if p.state == stateErr && !s.p.SRQ && !s.rxe {
 		s.flush(c.Side, c.QP)
 	}
 	if len(*queue) > depth { // it may have more room than requested
@@ -238,6 +238,11 @@ func (s *state) see(side, stream int, format string, args ...any) {
 		return
 	}
 	s.seen[side][stream] += fmt.Sprintf(format, args...) + "\n"
+}
+
+// seeReceive is see for a receive that a message with w takes.
+func (s *state) seeReceive(side, qp int, w *Send, format string, args ...any) {
+	s.see(side, ofReceives+qp+(ofSecond-ofReceives)*s.p.queue(w.To), format, args...)
 }
 
 func (s *state) completeSend(side, qp int, w *Send, status int) {
@@ -269,7 +274,7 @@ func (s *state) fail(side, qp int) {
 	}
 	p.state = stateErr
 	s.flush(side, qp)
-	if s.p.SRQ {
+	if s.p.SRQ && !s.p.XRC {
 		s.see(side, ofLast+qp, "event %d", eventLast)
 	}
 }

@@ -10,9 +10,13 @@ import (
 // other.
 type Program struct {
 	// Shared: urdmad can map the memory. SRQ: receives are posted to a shared queue. SigAll: sq_sig_all. Windows:
-	// there are two memory windows of type 2.
+	// there are two memory windows of type 2, or of type 1 (Type1).
 	// UD: the queue pairs are of type UD instead of RC, and not connected.
-	Shared, SRQ, SigAll, Windows, UD bool `json:",omitempty"`
+	// XRC: each connection is from a queue pair of type XRC_SEND to one of type XRC_RECV; SRQ is set, and each side
+	// has two shared queues in an XRC domain, each with its own completion queue.
+	Shared, SRQ, SigAll, Windows, Type1, UD, XRC bool `json:",omitempty"`
+	// Senders has a bit for each queue pair of an XRC program: the side of XRC_SEND.
+	Senders int `json:",omitempty"`
 	// RNRRetry is rnr_retry, and Access qp_access_flags, of all queue pairs.
 	RNRRetry, Access int
 	Calls            []Call
@@ -23,7 +27,8 @@ type Call struct {
 	// What: connect, state, send, receive, limit, deregister, destroy or busy.
 	What string
 	Side int `json:",omitempty"`
-	QP   int `json:",omitempty"`
+	// QP: the queue pair; of an XRC program's receive or limit the shared queue.
+	QP int `json:",omitempty"`
 	// Number: the state to move to; the limit; the index of a region.
 	Number int `json:",omitempty"`
 	// Sends of one ibv_post_send.
@@ -48,7 +53,19 @@ func (p *Program) followedAtOnce(i int) bool {
 	return !next.purges() && !(p.UD && next.What == "state" && next.Number == stateSQD)
 }
 
-// Key is the key of the named region or window; Variant is the low byte of a window's key.
+// queue returns the number of a shared queue that a call or a message names.
+func (p *Program) queue(named int) int {
+	if p.XRC {
+		return named
+	}
+	return 0
+}
+
+// sends reports whether a queue pair of a side can send.
+func (p *Program) sends(side, qp int) bool { return !p.XRC || p.Senders>>qp&1 == side }
+
+// Key is the key of the named region or window. Variant is added to the low byte of a key of type 2; for type 1
+// it denotes the key that the bind with this Key returned.
 type Key struct {
 	Of      string
 	Variant int `json:",omitempty"`
@@ -76,10 +93,13 @@ type Send struct {
 	Region        int    `json:",omitempty"`
 	Length        int    `json:",omitempty"`
 	Access        int    `json:",omitempty"`
-	// To is the peer's queue pair to which a datagram goes; QKey is added to its Q_Key.
+	// To is the peer's queue pair to which a datagram goes, or the shared queue to which a message of XRC goes; QKey
+	// is added to the datagram's Q_Key.
 	To   int `json:",omitempty"`
 	QKey int `json:",omitempty"`
 
+	// early: a bind or an invalidation has taken effect before its turn (differences.go).
+	early bool
 	// data is what an inline request has copied. result is the peer's answer to a Read or an atomic; it is
 	// written when the answer arrives.
 	data, result *[]int16

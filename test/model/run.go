@@ -39,7 +39,10 @@ type interpreter struct {
 	global int
 	qpn    [2]uint32
 	peer   *interpreter         // of datagrams; else nil
+	rxe    bool                 // its provider is rxe
 	keys   map[string][2]uint32 // lkey and rkey by name
+	bound  map[Key]uint32       // of windows of type 1, as ibv_bind_mw returned them; else nil
+	queues [2]uint32            // numbers of the shared queues, with XRC
 	state  [2]int               // of the queue pairs, at the last poll
 	memory []byte
 	seen   [streams]string
@@ -94,9 +97,35 @@ func (i *interpreter) errno(command string) (syscall.Errno, error) {
 	return syscall.Errno(n), err
 }
 
-func (i *interpreter) setup(p *Program) error {
-	answer, err := i.ask("setup %d %d %d %d %d %d %d %d %d", bit(p.Shared), outBytes, inBytes, receiveBytes, depth,
-		bit(p.SRQ), bit(p.SigAll), bit(p.Windows), bit(p.UD))
+// HasXRC reports whether the provider's device has XRC.
+func (j *Judge) HasXRC() bool {
+	has, err := j.sides[0].errno("has_xrc")
+	return err == nil && has != 0
+}
+
+func (i *interpreter) setup(p *Program, side int) error {
+	const rc, ud, xrcSend, xrcReceive = 2, 4, 9, 10 // enum ibv_qp_type
+	types := [2]int{rc, rc}
+	for qp := range types {
+		switch {
+		case p.UD:
+			types[qp] = ud
+		case p.XRC && p.sends(side, qp):
+			types[qp] = xrcSend
+		case p.XRC:
+			types[qp] = xrcReceive
+		}
+	}
+	windows := 0 // enum ibv_mw_type
+	i.bound = nil
+	if p.Windows {
+		windows = 2
+	}
+	if p.Windows && p.Type1 {
+		windows, i.bound = 1, map[Key]uint32{}
+	}
+	answer, err := i.ask("setup %d %d %d %d %d %d %d %d %d %d", bit(p.Shared), outBytes, inBytes, receiveBytes, depth,
+		bit(p.SRQ), bit(p.SigAll), windows, types[0], types[1])
 	if err != nil {
 		return err
 	}
@@ -115,6 +144,8 @@ func (i *interpreter) setup(p *Program) error {
 		fmt.Fscan(r, &key) // likewise
 		i.keys[w] = [2]uint32{key, key}
 	}
+	i.queues = [2]uint32{}
+	fmt.Fscan(r, &i.queues[0], &i.queues[1]) // likewise
 	i.seen, i.state = [streams]string{}, [2]int{}
 	return nil
 }
@@ -129,6 +160,13 @@ func bit(b bool) int {
 // rkey returns the value of a key for the peer.
 func (i *interpreter) rkey(k Key) uint32 {
 	n := i.keys[k.Of][1]
+	if i.bound != nil && k.Variant > 0 {
+		n, bound := i.bound[k]
+		if !bound { // the program has no such bind any more
+			return i.keys["nonsense"][1]
+		}
+		return n
+	}
 	return n&^0xff | (n+uint32(k.Variant))&0xff
 }
 
@@ -158,15 +196,16 @@ func (i *interpreter) poll() error {
 
 func (i *interpreter) heard(line string) error {
 	var what string
-	var a [8]int
-	n, _ := fmt.Sscan(line, &what, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7]) // fewer numbers are fine
-	const communicationEstablished = 4
+	var a [9]int
+	n, _ := fmt.Sscan(line, &what, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7], &a[8]) // fewer are fine
+	const communicationEstablished, drained = 4, 5
 	switch {
-	case what == "completion" && n == 9:
-		i.complete(uint32(a[0]), a[1:])
+	case what == "completion" && n == 10:
+		i.complete(a[0], uint32(a[1]), a[2:])
 	case what == "event" && a[1] == communicationEstablished: // may be raised in RTR, or not
+	case what == "event" && a[1] == drained && i.rxe: // nobody asked for it
 	case what == "event" && a[0] < 0:
-		i.seen[ofShared] += fmt.Sprintf("event %d\n", a[1])
+		i.seen[ofShared-1-a[0]] += fmt.Sprintf("event %d\n", a[1])
 	case what == "event" && a[1] == eventLast:
 		i.seen[ofLast+a[0]] += fmt.Sprintf("event %d\n", a[1])
 	case what == "event" && a[0] < 2:
@@ -183,13 +222,16 @@ func (i *interpreter) heard(line string) error {
 const firstReceive = 1000
 
 // complete is a completion: wr_id, status, opcode, byte_len, wc_flags, imm_data, src_qp.
-func (i *interpreter) complete(qpn uint32, c []int) {
+func (i *interpreter) complete(cq int, qpn uint32, c []int) {
 	qp, stream := 0, ofSends
 	if qpn == i.qpn[1] {
 		qp = 1
 	}
 	if c[0] >= firstReceive {
 		stream = ofReceives
+	}
+	if i.peer == nil { // it has a meaning for datagrams only (ibv_poll_cq(3)), and rxe sets it always
+		c[4] &^= withHeader
 	}
 	text := fmt.Sprintf("%d %d", c[0], c[2])
 	switch {
@@ -207,6 +249,12 @@ func (i *interpreter) complete(qpn uint32, c []int) {
 			text += fmt.Sprint(" from ", slices.Index(i.peer.qpn[:], uint32(c[6])))
 		}
 	}
+	if own := stream == ofReceives && i.queues[0] != 0; own != (cq != 0) {
+		text += fmt.Sprint(" on completion queue ", cq)
+	}
+	if cq == 2 {
+		stream = ofSecond
+	}
 	i.seen[stream+qp] += text + "\n"
 }
 
@@ -221,10 +269,11 @@ func (f *Failure) Error() string { return f.Text + "\n" + f.Program.String() }
 // Run runs a program and returns nil, a *Failure, or an error of the interpreters.
 func (j *Judge) Run(p Program) error {
 	for side, i := range j.sides {
+		i.rxe = j.RXE
 		if i.peer = nil; p.UD {
 			i.peer = j.sides[1-side]
 		}
-		if err := i.setup(&p); err != nil {
+		if err := i.setup(&p, side); err != nil {
 			return err
 		}
 	}
@@ -317,8 +366,9 @@ func (j *Judge) compare(states []state) (remaining []state, reached bool) {
 	return remaining, reached
 }
 
-var streamNames = [streams]string{"sends of 0", "sends of 1", "receives of 0", "receives of 1", "errors of 0", "errors of 1",
-	"last receive of 0", "last receive of 1", "events of the shared queue"}
+var streamNames = [streams]string{"sends of 0", "sends of 1", "receives of 0", "receives of 1", "receives of 0 from shared queue 1",
+	"receives of 1 from shared queue 1", "errors of 0", "errors of 1",
+	"last receive of 0", "last receive of 1", "events of shared queue 0", "events of shared queue 1"}
 
 // describe returns what was seen, and how each state differs from it.
 func (j *Judge) describe(states []state) string {

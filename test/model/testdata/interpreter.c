@@ -21,8 +21,9 @@ enum { PAIRS = 2, WINDOWS = 2, ELEMENTS = 2, LIST = 8 };
 static FILE *from, *to;
 static struct ibv_context *context;
 static struct ibv_pd *pd, *foreign;
-static struct ibv_cq *cq;
-static struct ibv_srq *srq;
+static struct ibv_xrcd *xrcd;
+static struct ibv_cq *cqs[1 + PAIRS]; /* the first, and one for each shared receive queue in an XRC domain */
+static struct ibv_srq *srqs[PAIRS];
 static struct ibv_qp *qps[PAIRS];
 static struct ibv_mr *regions[REGIONS];
 static struct ibv_mw *windows[WINDOWS];
@@ -94,33 +95,70 @@ static union ibv_gid choose_gid(int entries)
 	return gid;
 }
 
-/* setup SHARED OUT IN RECEIVE DEPTH SRQ SIGALL WINDOWS UD */
+static struct ibv_cq *create_cq(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, 256, NULL, NULL, 0);
+
+	must(cq != NULL, "ibv_create_cq");
+	return cq;
+}
+
+static void create_xrc_queues(uint32_t depth)
+{
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+					     .oflags = O_CREAT };
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_sge = ELEMENTS, .max_wr = depth }, .srq_type = IBV_SRQT_XRC, .pd = pd,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+	};
+
+	must((xrcd = ibv_open_xrcd(context, &domain)) != NULL, "ibv_open_xrcd");
+	init.xrcd = xrcd;
+	for (int i = 0; i < PAIRS; i++) {
+		init.cq = cqs[1 + i] = create_cq();
+		must((srqs[i] = ibv_create_srq_ex(context, &init)) != NULL, "ibv_create_srq_ex");
+	}
+}
+
+static struct ibv_qp *create_pair(struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd };
+	struct ibv_qp *qp = init->qp_type == IBV_QPT_XRC_RECV ? ibv_create_qp_ex(context, &target) : ibv_create_qp(pd, init);
+
+	must(qp != NULL, "ibv_create_qp");
+	return qp;
+}
+
+/* setup SHARED OUT IN RECEIVE DEPTH SRQ SIGALL WINDOW_TYPE QP_TYPE... */
 static void setup(void)
 {
 	int shared = (int)number();
 	size_t out = number(), in = number(), receive = number();
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct ibv_qp_init_attr init = { .cap = { 0, 0, ELEMENTS, ELEMENTS, 64 } };
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_sge = ELEMENTS } };
+	uint64_t with_srq, window, types[PAIRS];
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 
 	create_memory(shared, out + in + receive, (unsigned int)out);
-	init.cap = (struct ibv_qp_cap){ 0, 0, ELEMENTS, ELEMENTS, 64 };
 	init.cap.max_send_wr = init.cap.max_recv_wr = srq_init.attr.max_wr = (uint32_t)number();
 	must((pd = ibv_alloc_pd(context)) && (foreign = ibv_alloc_pd(context)), "ibv_alloc_pd");
-	must((cq = ibv_create_cq(context, 256, NULL, NULL, 0)) != NULL, "ibv_create_cq");
-	if (number())
-		must((srq = ibv_create_srq(pd, &srq_init)) != NULL, "ibv_create_srq");
+	init.send_cq = init.recv_cq = cqs[0] = create_cq();
+	with_srq = number();
 	init.sq_sig_all = (int)number();
-	if (number())
-		for (int i = 0; i < WINDOWS; i++)
-			must((windows[i] = ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != NULL, "ibv_alloc_mw");
-	if (number())
-		init.qp_type = IBV_QPT_UD;
-	init.send_cq = init.recv_cq = cq;
-	init.srq = srq;
+	window = number();
+	for (int i = 0; window && i < WINDOWS; i++)
+		must((windows[i] = ibv_alloc_mw(pd, (enum ibv_mw_type)window)) != NULL, "ibv_alloc_mw");
 	for (int i = 0; i < PAIRS; i++)
-		must((qps[i] = ibv_create_qp(pd, &init)) != NULL, "ibv_create_qp");
+		types[i] = number();
+	if (types[0] == IBV_QPT_XRC_SEND || types[0] == IBV_QPT_XRC_RECV)
+		create_xrc_queues(srq_init.attr.max_wr);
+	else if (with_srq)
+		must((init.srq = srqs[0] = ibv_create_srq(pd, &srq_init)) != NULL, "ibv_create_srq");
+	for (int i = 0; i < PAIRS; i++) {
+		init.qp_type = (enum ibv_qp_type)types[i];
+		qps[i] = create_pair(&init);
+	}
 	create_regions(out, in, receive);
 	must(!ibv_query_port(context, 1, &port), "ibv_query_port");
 	gid = choose_gid(port.gid_tbl_len);
@@ -132,6 +170,12 @@ static void setup(void)
 		fprintf(to, " %u %u", regions[i]->lkey, regions[i]->rkey);
 	for (int i = 0; i < WINDOWS; i++)
 		fprintf(to, " %u", windows[i] ? windows[i]->rkey : 0);
+	for (int i = 0; xrcd && i < PAIRS; i++) {
+		uint32_t srq_number;
+
+		must(!ibv_get_srq_num(srqs[i], &srq_number), "ibv_get_srq_num");
+		fprintf(to, " %u", srq_number);
+	}
 	fputc('\n', to);
 	must(!ibv_dereg_mr(regions[GONE]), "ibv_dereg_mr");
 	regions[GONE] = NULL;
@@ -156,8 +200,9 @@ static int state(void)
 {
 	struct ibv_qp *qp = qps[number()];
 	struct ibv_qp_attr a = { .qp_state = (enum ibv_qp_state)number(), .port_num = 1, .path_mtu = IBV_MTU_1024,
-				 .max_dest_rd_atomic = 4, .max_rd_atomic = 4, .min_rnr_timer = 1, .timeout = 13,
-				 .retry_cnt = 7 };
+				 .max_dest_rd_atomic = 4, .max_rd_atomic = 4, .min_rnr_timer = 1,
+				 .timeout = getenv("INTERPRETER_SLOW") ? 16 : 13,
+				 .retry_cnt = 6 }; /* 7 means without end to rxe */
 	int only_state = (int)number(), mask = IBV_QP_STATE;
 
 	a.dest_qp_num = (uint32_t)number();
@@ -195,14 +240,14 @@ static int elements(struct ibv_sge *sges)
 }
 
 /* send QP COUNT, then for each: WR_ID OPCODE FLAGS IMM KEY ADDRESS COMPARE SWAP WINDOW LENGTH ACCESS N (ADDRESS LENGTH
- * LKEY)...; of a bind KEY, ADDRESS, LENGTH and ACCESS are the window's, of an invalidation IMM is the key, and of
- * a datagram KEY is the Q_Key and ADDRESS the peer's queue pair */
+ * LKEY)...; of a bind KEY, ADDRESS, LENGTH and ACCESS are the window's, of an invalidation IMM is the key, of
+ * a datagram KEY is the Q_Key and ADDRESS the peer's queue pair, and with XRC WINDOW is the shared queue's number */
 static int post_send(void)
 {
 	static struct ibv_send_wr wrs[LIST], *bad;
 	static struct ibv_sge sges[LIST][ELEMENTS];
 	struct ibv_qp *qp = qps[number()];
-	int count = (int)number();
+	int rc, count = (int)number();
 
 	memset(wrs, 0, sizeof wrs);
 	for (int i = 0; i < count && i < LIST; i++) {
@@ -235,11 +280,38 @@ static int post_send(void)
 			w->wr.rdma.rkey = (uint32_t)key;
 			w->wr.rdma.remote_addr = address;
 		}
+		if (qp->qp_type == IBV_QPT_XRC_SEND)
+			w->qp_type.xrc.remote_srqn = (uint32_t)window;
 	}
-	return ibv_post_send(qp, wrs, &bad);
+	rc = ibv_post_send(qp, wrs, &bad);
+	for (int i = 0; !rc && i < count; i++) /* some providers leave this to the program */
+		if (wrs[i].opcode == IBV_WR_BIND_MW)
+			wrs[i].bind_mw.mw->rkey = (wrs[i].bind_mw.mw->rkey & ~0xffu) | (wrs[i].bind_mw.rkey & 0xffu);
+	return rc;
 }
 
-/* receive QP WR_ID N (ADDRESS LENGTH LKEY)...; QP of PAIRS is the shared receive queue */
+/* bind QP WR_ID FLAGS WINDOW REGION ADDRESS LENGTH ACCESS; there may be no such region */
+static int bind_window(void)
+{
+	struct ibv_qp *qp = qps[number()];
+	struct ibv_mw_bind b = { 0 };
+	struct ibv_mw *window;
+
+	b.wr_id = number();
+	b.send_flags = (unsigned int)number();
+	window = windows[number()];
+	b.bind_info.mr = regions[number()];
+	b.bind_info.addr = number();
+	if (!b.bind_info.mr)
+		b.bind_info.addr = 0;
+	b.bind_info.length = number();
+	b.bind_info.mw_access_flags = (unsigned int)number();
+	return ibv_bind_mw(qp, window, &b);
+}
+
+static int window_key(void) { return (int)windows[number()]->rkey; }
+
+/* receive QP WR_ID N (ADDRESS LENGTH LKEY)...; QP of PAIRS and higher is a shared receive queue */
 static int post_receive(void)
 {
 	struct ibv_sge sges[ELEMENTS];
@@ -248,11 +320,12 @@ static int post_receive(void)
 
 	wr.wr_id = number();
 	wr.num_sge = elements(sges);
-	return qp == PAIRS ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qps[qp], &wr, &bad);
+	return qp >= PAIRS ? ibv_post_srq_recv(srqs[qp - PAIRS], &wr, &bad) : ibv_post_recv(qps[qp], &wr, &bad);
 }
 
 static int limit(void)
 {
+	struct ibv_srq *srq = srqs[number()];
 	struct ibv_srq_attr a = { .srq_limit = (uint32_t)number() };
 
 	return ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT);
@@ -283,12 +356,19 @@ static int destroy_used(void)
 {
 	switch (number()) {
 	case 0:
-		return ibv_destroy_cq(cq);
+		return ibv_destroy_cq(cqs[xrcd ? 1 : 0]);
 	case 1:
 		return ibv_dealloc_pd(pd);
 	default:
-		return srq ? ibv_destroy_srq(srq) : EBUSY;
+		return xrcd ? ibv_close_xrcd(xrcd) : srqs[0] ? ibv_destroy_srq(srqs[0]) : EBUSY;
 	}
+}
+
+static int has_xrc(void)
+{
+	struct ibv_device_attr a;
+
+	return !ibv_query_device(context, &a) && a.device_cap_flags & IBV_DEVICE_XRC;
 }
 
 static void events(void)
@@ -300,7 +380,7 @@ static void events(void)
 
 		while (of_qp && e.event_type != IBV_EVENT_CQ_ERR && qp < PAIRS && qps[qp] != e.element.qp)
 			qp++;
-		fprintf(to, "event %d %d\n", of_qp ? qp : -1, e.event_type);
+		fprintf(to, "event %d %d\n", of_qp ? qp : e.element.srq == srqs[1] ? -2 : -1, e.event_type);
 		ibv_ack_async_event(&e);
 	}
 }
@@ -309,9 +389,10 @@ static void poll_all(void)
 {
 	struct ibv_wc wc;
 
-	while (ibv_poll_cq(cq, 1, &wc) > 0)
-		fprintf(to, "completion %u %llu %d %d %u %u %u %u\n", wc.qp_num, (unsigned long long)wc.wr_id, wc.status, wc.opcode,
-			wc.byte_len, wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_GRH), wc.imm_data, wc.src_qp);
+	for (int i = 0; i < 1 + PAIRS && cqs[i]; i++)
+		while (ibv_poll_cq(cqs[i], 1, &wc) > 0)
+			fprintf(to, "completion %d %u %llu %d %d %u %u %u %u\n", i, wc.qp_num, (unsigned long long)wc.wr_id, wc.status,
+				wc.opcode, wc.byte_len, wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_GRH), wc.imm_data, wc.src_qp);
 	events();
 	for (int i = 0; i < PAIRS; i++) {
 		struct ibv_qp_attr a;
@@ -324,24 +405,31 @@ static void poll_all(void)
 	fwrite(memory, 1, size, to);
 }
 
-/* end destroys everything, and answers with the sum of what failed. */
+/* end destroys everything, and answers with the sum of what failed. A queue pair of rxe does not end before the
+ * windows that are bound for it. */
 static int end(void)
 {
 	int rc = 0;
 
-	for (int i = 0; i < PAIRS; i++)
-		rc |= qps[i] ? ibv_destroy_qp(qps[i]) : 0;
 	for (int i = 0; i < WINDOWS; i++)
 		rc |= windows[i] ? ibv_dealloc_mw(windows[i]) : 0;
+	for (int i = 0; i < PAIRS; i++)
+		rc |= qps[i] ? ibv_destroy_qp(qps[i]) : 0;
 	for (int i = 0; i < REGIONS; i++)
 		rc |= regions[i] ? ibv_dereg_mr(regions[i]) : 0;
-	rc |= srq ? ibv_destroy_srq(srq) : 0;
+	for (int i = 0; i < PAIRS; i++)
+		rc |= srqs[i] ? ibv_destroy_srq(srqs[i]) : 0;
 	rc |= ah ? ibv_destroy_ah(ah) : 0;
-	rc |= ibv_destroy_cq(cq) | ibv_dealloc_pd(pd) | ibv_dealloc_pd(foreign);
+	for (int i = 0; i < 1 + PAIRS; i++)
+		rc |= cqs[i] ? ibv_destroy_cq(cqs[i]) : 0;
+	rc |= xrcd ? ibv_close_xrcd(xrcd) : 0;
+	rc |= ibv_dealloc_pd(pd) | ibv_dealloc_pd(foreign);
 	memset(qps, 0, sizeof qps);
 	memset(windows, 0, sizeof windows);
 	memset(regions, 0, sizeof regions);
-	srq = NULL;
+	memset(srqs, 0, sizeof srqs);
+	memset(cqs, 0, sizeof cqs);
+	xrcd = NULL;
 	ah = NULL;
 	free(memory);
 	return rc;
@@ -352,7 +440,8 @@ static const struct {
 	int (*run)(void);
 } calls[] = {
 	{ "state", state }, { "send", post_send }, { "receive", post_receive }, { "limit", limit }, { "deregister", deregister },
-	{ "destroy", destroy }, { "destroy_used", destroy_used }, { "end", end },
+	{ "bind", bind_window }, { "window_key", window_key }, { "destroy", destroy }, { "destroy_used", destroy_used },
+	{ "has_xrc", has_xrc }, { "end", end },
 };
 
 static void serve(void)
