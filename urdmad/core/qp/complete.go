@@ -12,7 +12,7 @@ func (q *QP) readDone(wr *SendWR) bool { return wr.answered && q.jobs.done >= wr
 
 // describe sets the fields of w, an empty completion, that all completions of the queue pair share.
 // index is the work request's index in its queue. It sets them one by one: a copy of a new value
-// would wait for all earlier stores (see docs/design/measurements.md).
+// would wait until all earlier stores are in the cache.
 func (q *QP) describe(w *abi.CQE, id uint64, index, status uint32) {
 	w.WRID, w.Index, w.Status, w.QPNum, w.UserHandle = id, index, status, q.QPN, q.UserHandle
 }

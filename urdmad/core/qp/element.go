@@ -44,8 +44,8 @@ func (q *QP) wrongElement(el *abi.SGE, pd uint64) reason.Number {
 }
 
 // hold makes e of a scatter/gather element, if that is valid, and keeps its region's pages mapped.
-// It fills e field by field: a copy of a new value would wait for all earlier stores (see
-// docs/design/measurements.md).
+// It fills e field by field: a copy of a new value would wait until all earlier stores are in the
+// cache.
 func (q *QP) hold(e *element, el *abi.SGE, pd uint64, want uint32) bool {
 	r := q.t.Regions.Lookup(mem.STag(el.LKey))
 	if !r.CheckLocal(pd, el.Addr, uint64(el.Length), want) {

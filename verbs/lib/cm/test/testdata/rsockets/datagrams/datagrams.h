@@ -41,7 +41,8 @@ short polled(int fd, short events, int timeout);
 
 #define CASES(X)                                                                                                 \
 	X(served_later) X(echo) X(any) X(connected) X(vectors) X(poll) X(refused) X(arguments) X(close) X(close_wakes) \
-	X(flood) X(taken_over) X(stranger) X(stranger_random) X(kernel_first) X(kernel_later) X(bound_elsewhere) X(families) X(scope)
+	X(flood) X(taken_over) X(stranger) X(stranger_random) X(kernel_first) X(kernel_later) \
+	X(bound_elsewhere) X(families) X(scope)
 
 #define DECLARE(name) void case_##name(void);
 CASES(DECLARE)

@@ -487,7 +487,8 @@ static void step(struct peer *p, unsigned *seed)
 		data(p, text, n, i % ((1u << 17) - (i % 64 ? RING : 0)));
 		break;
 	case 3:
-		say(p, &grant, sizeof(grant), p->said.table.addr + i % 2 * sizeof(grant), p->said.table.key, 0x80000000 | any % 400, 4);
+		say(p, &grant, sizeof(grant), p->said.table.addr + i % 2 * sizeof(grant), p->said.table.key,
+		    0x80000000 | any % 400, 4);
 		break;
 	case 4: /* the table has no such entries */
 		if (i % 64 >= 8)
