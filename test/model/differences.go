@@ -112,6 +112,29 @@ func (s state) acknowledgeBeforeRefusal(side, qp int) (next []state) {
 	return append(next, s)
 }
 
+// refusedMeanwhile: a side that is to refuse a message may first hear that its own RDMA message was refused, like an
+// adapter whose requester and responder work at the same time. Its peer, which has ended the connection, then hears no
+// refusal.
+func (s state) refusedMeanwhile(side, qp int) (next []state) {
+	p := &s.pairs[side][qp]
+	if !p.sending() || p.state == stateSQD || p.done == len(p.sends) {
+		return nil
+	}
+	w := &p.sends[p.done]
+	if w.local() || w.takesReceive() || s.localError(side, w) != success {
+		return nil
+	}
+	states, _ := s.deliver(side, qp, w)
+	for _, n := range states {
+		if n.pairs[side][qp].refusal != 0 {
+			next = append(next, n)
+		} else {
+			next = append(next, n.refusedMeanwhile(side, qp)...)
+		}
+	}
+	return next
+}
+
 // badReceive: a receive is too short, or names memory that can't be written. The receive says so, and the sender gets
 // an invalid request or a remote operation error. The receiver may get IBV_EVENT_QP_REQ_ERR as well, or for memory
 // IBV_EVENT_QP_ACCESS_ERR. Wrong memory that the message does not need may be noticed, or not.
@@ -134,6 +157,9 @@ func (s state) badReceive(side, qp int, w *Send, r Receive, status int) (next []
 			n.failSend(1-side, qp, wrong)
 			next = append(next, n)
 		}
+	}
+	if !s.stream {
+		next = append(next, s.refusedMeanwhile(1-side, qp)...)
 	}
 	for _, event := range events {
 		next = append(next, s.refuse(side, qp, answer, event)...)

@@ -119,15 +119,17 @@ func (s state) call(c Call) []result {
 	return []result{{s, syscall.EBUSY}} // busy
 }
 
-// leftOut reports whether the call names an object that does not exist, so that a program can't make the call.
+// leftOut reports whether a program leaves the call out: it names an object that does not exist, or expects an object
+// to be in use that is not.
 func (s *state) leftOut(c *Call) bool {
 	switch c.What {
 	case "limit":
 		return !s.p.SRQ
 	case "deregister":
 		return s.gone[c.Side][c.Number]
-	case "busy":
-		return false
+	case "busy": // with a completion queue or a shared receive queue that no queue pair uses
+		pairs := &s.pairs[c.Side]
+		return pairs[0].destroyed && pairs[1].destroyed && !s.p.XRC && c.Number != 1
 	}
 	return s.pairs[c.Side][c.QP].destroyed || slices.ContainsFunc(c.Sends, func(w Send) bool {
 		return w.Opcode == "BIND" && s.gone[c.Side][w.Region] && (w.Length > 0 || !s.p.Type1)
