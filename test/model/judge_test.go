@@ -114,6 +114,9 @@ func programs(t *testing.T, j *Judge, generate func(uint64) Program) {
 	for seed := range uint64(fixedSeeds) {
 		check(t, j, generate, seed)
 	}
+	if j.Undecided > 0 {
+		t.Errorf("%d of the fixed programs were not judged to their end", j.Undecided)
+	}
 	if os.Getenv("URDMA_LONG") == "" {
 		return
 	}
@@ -124,7 +127,8 @@ func programs(t *testing.T, j *Judge, generate func(uint64) Program) {
 	for ; time.Since(begin) < limit; seed++ {
 		check(t, j, generate, seed)
 	}
-	t.Logf("programs of seeds 0 to %d, and URDMA_SEED=%d-%d", fixedSeeds-1, first, seed-1)
+	t.Logf("programs of seeds 0 to %d, and URDMA_SEED=%d-%d; %d were not judged to their end", fixedSeeds-1, first, seed-1,
+		j.Undecided)
 }
 
 func TestPrograms(t *testing.T) {

@@ -341,8 +341,13 @@ func (s state) hearRefusal(side, qp int) (next []state) {
 	return next
 }
 
-// explore returns all possible states after calls that returned errnos, when nothing more must happen.
-func explore(from []state, calls []Call, errnos []syscall.Errno) (settled []state) {
+// most bounds the states of an exploration. Few programs of new seeds have more, such as those with many datagrams
+// that may overtake each other.
+const most = 20_000
+
+// explore returns all possible states after calls that returned errnos, when nothing more must happen. It returns false
+// if they are too many.
+func explore(from []state, calls []Call, errnos []syscall.Errno) (settled []state, ok bool) {
 	type node struct {
 		s    state
 		next int
@@ -359,6 +364,9 @@ func explore(from []state, calls []Call, errnos []syscall.Errno) (settled []stat
 		add(node{s, 0})
 	}
 	for len(todo) > 0 {
+		if len(known) > most {
+			return nil, false
+		}
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if n.next < len(calls) {
@@ -376,5 +384,5 @@ func explore(from []state, calls []Call, errnos []syscall.Errno) (settled []stat
 			settled = append(settled, n.s)
 		}
 	}
-	return settled
+	return settled, true
 }

@@ -25,6 +25,8 @@ type Judge struct {
 	RXE bool
 	// Overtake: datagrams of one queue pair may overtake each other.
 	Overtake bool
+	// Undecided counts programs that were not judged to their end, because the model has too many states for them.
+	Undecided int
 
 	sides [2]*interpreter
 }
@@ -266,7 +268,8 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text + "\n" + f.Program.String() }
 
-// Run runs a program and returns nil, a *Failure, or an error of the interpreters.
+// Run runs a program and returns nil, a *Failure, or an error of the interpreters. It also returns nil if it can't
+// decide.
 func (j *Judge) Run(p Program) error {
 	for side, i := range j.sides {
 		i.rxe = j.RXE
@@ -291,7 +294,11 @@ func (j *Judge) Run(p Program) error {
 			}
 			errnos = append(errnos, errno)
 		}
-		after := explore(states, p.Calls[first:last+1], errnos)
+		after, ok := explore(states, p.Calls[first:last+1], errnos)
+		if !ok {
+			j.Undecided++
+			break
+		}
 		remaining, text, err := j.await(after)
 		if err != nil {
 			return err
