@@ -37,7 +37,7 @@ while IFS='|' read -r wire large floor small; do
 	echo "$wire" | grep -qE "${2:-.}" || continue
 	case $floor in
 	*iperf3*) program=iperf3 ;;
-	*floor*) program=bytes ;;
+	*bench/bytes*) program=bytes ;;
 	*) program=urdma-bench ;;
 	esac
 	count "$large: Writes of 64 KiB" '' large
