@@ -12,7 +12,7 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-against bench-go cost bench-programs lint fuzz install uninstall clean
+.PHONY: check docs test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-against bench-go cost scaling bench-programs lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
@@ -26,6 +26,7 @@ help:
 	@echo 'make bench      urdma beside kernel sockets and DPDK, in one run (BENCH=--rounds=3 …: flags of build/urdma-bench)'
 	@echo 'make bench-against  urdma beside urdma of another commit, REV=…, in one run (BENCH='"'"'--only memif'"'"')'
 	@echo 'make cost       where the processor time of Writes goes, as tables (WIRE=udp: some wires); root, perf'
+	@echo 'make scaling    how the cost of a message grows with connections and hosts, as the plots of docs/scaling.md'
 	@echo 'make bench-go   Go benchmarks of the data path beside those of the commit before'
 	@echo 'make lint       gofmt, vet, staticcheck, gcc -Wall -Wextra -Werror, and our own rules'
 	@echo 'make fuzz       every fuzz target for FUZZTIME each ($(FUZZTIME))'
@@ -114,6 +115,12 @@ bench-against: bench-programs
 # The tables of docs/design/cost.md; as root, for perf. WIRE selects some.
 cost: bench-programs
 	@bench/cost/cost.sh $(BUILD) '$(WIRE)'
+
+# The plots of docs/scaling.md.
+scaling:
+	@{ $(GO) test ./urdmad/core/engine -run '^$$' -bench Pairs && \
+		$(GO) test ./urdmad/core/reliable/reliabletest -count=1 -run 'TestIncast|TestAllToAll' -v; } >$(BUILD)/scaling.log
+	@$(GO) run -C bench ./scaling $(CURDIR)/docs/benchmarks <$(BUILD)/scaling.log
 
 # urdma-bench and the programs that it runs.
 bench-programs:
