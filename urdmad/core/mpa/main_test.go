@@ -1,6 +1,8 @@
 package mpa_test
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"testing"
 
@@ -25,8 +27,21 @@ func world(t testing.TB, o enginetest.Options) *enginetest.World {
 		t.Skip("no network namespace")
 	}
 	o.TCP = true
-	if port++; port == 32768 { // from here the kernel takes numbers for sockets that are bound to none
-		port = 8001
+	port++
+	for port >= 32768 || !free(port) { // from here the kernel takes numbers for sockets that are bound to none
+		if port++; port >= 32768 {
+			port = 8001
+		}
 	}
 	return enginetest.New(t, o)
+}
+
+// free reports whether no socket of an earlier world listens at the port.
+func free(port uint16) bool {
+	l, err := net.Listen("tcp", fmt.Sprint(":", port))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }
