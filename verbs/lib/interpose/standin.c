@@ -46,7 +46,7 @@ static int ask(int fd, const struct urdma_abi_header *request)
 	do
 		n = recv(fd, &answer, sizeof(answer), 0);
 	while (n < 0 && errno == EINTR);
-	return n == sizeof(answer) ? answer.status : ENODEV;
+	return n == sizeof(answer) ? urdma_answer_status(answer.status) : ENODEV;
 }
 
 int urdma_standin_open(enum urdma_standin kind, const struct urdma_abi_header *request, int flags)

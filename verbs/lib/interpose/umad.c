@@ -91,7 +91,7 @@ static int call_urdmad(int fd, struct urdma_abi_umad_ioctl *call)
 	while (n == 0) {
 		n = recv(ends[0], call, sizeof(*call), 0);
 		if (n == sizeof(*call))
-			status = (int)call->request;
+			status = urdma_answer_status((int32_t)call->request);
 		else if (n < 0 && errno == EINTR)
 			n = 0;
 	}

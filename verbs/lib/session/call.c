@@ -41,10 +41,14 @@ bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept
 	return false;
 }
 
+/* If urdmad still runs, it ends the session, too, and closes the event sockets on which threads wait. */
 void urdma_client_lose(struct urdma_client *client, const char *why)
 {
-	if (end(client))
-		urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): "
+	if (!end(client))
+		return;
+	if (urdma_kept_is(&client->control))
+		syscall(SYS_shutdown, client->control.fd, SHUT_RDWR);
+	urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): "
 			"its devices are gone, and its work "
 			       "requests fail; start it again when \"urdma status\" shows a urdmad", why);
 }
@@ -210,7 +214,7 @@ static int exchange(struct urdma_client *client, struct urdma_abi_header *reques
 		urdma_client_lose(client, "answer out of step");
 		return EPROTO;
 	}
-	return head->status < 0 ? EPROTO : head->status;
+	return urdma_answer_status(head->status);
 }
 
 /* Destroys an object that was created: it can't be used without its descriptors. */
@@ -322,17 +326,15 @@ int urdma_event_read(struct urdma_client *client, const struct urdma_kept *kept,
 
 	if (urdma_client_state(client) == URDMA_CLIENT_FORKED || !urdma_client_has(client, kept))
 		return 0;
-	for (;;) {
-		n = recv(kept->fd, buffer, sizeof(buffer), 0);
-		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return 0;
-		if (n < 0)
-			return -1;
-		if ((size_t)n != size) {
-			urdma_log("dropped an event of %zd bytes, expected %zu", n, size);
-			continue;
-		}
-		memcpy(event, buffer, size);
-		return 1;
+	n = recv(kept->fd, buffer, sizeof(buffer), 0);
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return 0;
+	if (n < 0)
+		return -1;
+	if ((size_t)n != size) {
+		urdma_client_lose(client, "event of another length");
+		return 0;
 	}
+	memcpy(event, buffer, size);
+	return 1;
 }

@@ -155,6 +155,11 @@ static bool is_whole(const struct urdma_client *client, uint32_t at)
 	       port->num_ports - port->port_num < client->num_devices - at;
 }
 
+static bool has_prefix(const struct urdma_abi_addr *addr, uint32_t length)
+{
+	return length <= (addr->family == AF_INET6 ? 128 : 32);
+}
+
 static void end_texts(struct urdma_abi_device *d)
 {
 	d->name[sizeof(d->name) - 1] = '\0';
@@ -176,7 +181,7 @@ static int read_devices(struct urdma_client *client)
 		request = (struct urdma_abi_query_device){ .device = i, .shown = wish };
 		status = urdma_call(client, URDMA_ABI_QUERY_DEVICE, &request, sizeof(request), &client->info[i],
 				    sizeof(client->info[i]));
-		if (!status && !is_whole(client, i))
+		if (!status && !(is_whole(client, i) && has_prefix(&client->info[i].addr, client->info[i].prefix_length)))
 			status = EPROTO;
 		if (status == EINVAL && *wish.profile)
 			urdma_complain("URDMA_PROFILE is \"%s\", which urdmad does not know", wish.profile);

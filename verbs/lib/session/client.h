@@ -141,8 +141,6 @@ void urdma_shown_sysfs(struct urdma_client *client, const char *root);
  * itself. */
 extern void (*urdma_call_refused)(struct urdma_client *client, int status);
 
-/* call.c: ends the session, with a reason to print if it was not over. */
-void urdma_client_lose(struct urdma_client *client, const char *why);
 /* call.c: returns whether a descriptor still belongs to the session; if not, the session ends. */
 bool urdma_client_has(struct urdma_client *client, const struct urdma_kept *kept);
 

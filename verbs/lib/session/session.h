@@ -81,6 +81,9 @@ bool urdma_client_probe(struct urdma_client *client);
 /* The same after an event socket was closed: waits up to 0.2 s for the control socket to be closed, too. */
 bool urdma_client_check(struct urdma_client *client);
 
+/* call.c: ends the session, with a reason to print if it was not over. */
+void urdma_client_lose(struct urdma_client *client, const char *why);
+
 /* Facts about urdmad for a client that creates no objects. */
 struct urdma_summary {
 	char sysfs_path[256]; /* returned by ibv_get_sysfs_path(3) */
@@ -138,6 +141,13 @@ static inline int urdma_status(int status)
 	return status;
 }
 
+/* Returns the status in an answer of urdmad: 0 or an errno value, EPROTO for any other number (the kernel's limit,
+ * MAX_ERRNO). */
+static inline int urdma_answer_status(int32_t status)
+{
+	return status < 0 || status > 4095 ? EPROTO : status;
+}
+
 /* Return values of functions that fail. */
 static inline int urdma_fail(int error)
 {
@@ -155,7 +165,7 @@ static inline void *urdma_null(int error)
  * Reads one event message of exactly size bytes from an event socket. Returns 1 if there was an event.
  * Returns 0 if the socket was closed by urdmad (then call urdma_client_check and report the loss) or by
  * the program, and in a child, because the events are the parent's. Returns -1 with errno set (EAGAIN if
- * the descriptor is non-blocking and there is no event; EINTR). A message of another size is dropped.
+ * the descriptor is non-blocking and there is no event; EINTR). A message of another size ends the session.
  */
 struct urdma_kept;
 int urdma_event_read(struct urdma_client *client, const struct urdma_kept *kept, void *event, size_t size);
