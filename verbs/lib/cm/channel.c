@@ -117,8 +117,8 @@ static bool is_foreign(const struct cm_channel *channel)
 	return urdma_client_state(channel->client) == URDMA_CLIENT_FORKED || !urdma_kept_is(&channel->events);
 }
 
-/* Reads one message without waiting. Returns 0, or EAGAIN, or EPIPE if urdmad has closed the socket or the
- * socket is not ours. */
+/* Reads one message without waiting. Returns 0, or EAGAIN, or EPIPE if urdmad has closed the socket, the message is
+ * none that it may send, or the socket is not ours. */
 static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_event *message, int flags)
 {
 	int fd = channel->public.fd;
@@ -129,15 +129,12 @@ static int try_receive(const struct cm_channel *channel, struct urdma_abi_cm_eve
 	for (;;) {
 		length = recv(fd, message, sizeof(*message),
 			      flags | MSG_DONTWAIT | MSG_TRUNC);
-		if (length == (ssize_t)sizeof(*message))
+		if (length == (ssize_t)sizeof(*message) && message->event != RDMA_CM_EVENT_MULTICAST_JOIN)
 			return 0;
-		if (length == 0)
+		if (length > 0) /* MULTICAST_JOIN has an address of ours: only multicast.c makes it */
+			urdma_client_lose(channel->client, "an event that no urdmad sends");
+		if (length >= 0)
 			return EPIPE;
-		if (length > 0) {
-			/* the message has another ABI version: discard it and continue */
-			recv(fd, message, sizeof(*message), MSG_DONTWAIT);
-			continue;
-		}
 		if (errno == EINTR)
 			continue;
 		return errno == ECONNRESET || errno == ENOTCONN ? EPIPE : errno;

@@ -54,7 +54,7 @@ static void copy_param(struct cm_event *event, const struct urdma_abi_cm_event *
 static void address_resolved(struct cm_event *event, struct cm_id *id,
 			     const struct urdma_abi_cm_event *message)
 {
-	int error = cm_id_attach(id, message->device);
+	int error = message->device == URDMA_ABI_NO_DEVICE ? EPROTO : cm_id_attach(id, message->device);
 
 	if (error) {
 		event->public.event = RDMA_CM_EVENT_ADDR_ERROR;
@@ -92,7 +92,7 @@ static int connect_request(struct cm_event *event, struct cm_id *listener,
 	id->peer_qp_num = message->param.qp_num;
 	cm_address_write(&message->local, &id->public.route.addr.src_addr);
 	cm_address_write(&message->peer, &id->public.route.addr.dst_addr);
-	error = cm_id_attach(id, message->device);
+	error = message->device == URDMA_ABI_NO_DEVICE ? EPROTO : cm_id_attach(id, message->device);
 	if (!error && listener->sync && rdma_migrate_id(&id->public, NULL))
 		error = errno;
 	/* urdmad created the new id on the channel that the listener had then */
@@ -113,12 +113,29 @@ static void ended(struct cm_id *id)
 	cm_qp_moved(id, IBV_QPS_ERR);
 }
 
+/* Programs use the device of an id without a look at it, once an event says that the id must have one. */
+static bool possible(const struct cm_id *id, uint32_t event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return true;
+	default:
+		return id->public.verbs && event <= RDMA_CM_EVENT_TIMEWAIT_EXIT;
+	}
+}
+
 /* Changes this side's state as each kind of event requires. Returns 0, or an errno value if the event must
  * be dropped. */
 static int apply(struct cm_event *event, const struct urdma_abi_cm_event *message)
 {
 	struct cm_id *id = event->owner;
 
+	if (!possible(id, message->event)) {
+		urdma_client_lose(id->client, "an event that is not the id's");
+		return EPROTO;
+	}
 	switch (message->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		address_resolved(event, id, message);
@@ -213,6 +230,8 @@ static struct cm_id *claim(struct cm_channel *channel,
  * (rdma_get_cm_event(3)) if the device is shown as one that has these messages. */
 static int status_of(const struct cm_id *id, int status)
 {
+	if (status < 0)
+		return status < -4095 ? -EPROTO : status;
 	if (status > 0 && (!id->public.verbs || id->public.verbs->device->transport_type != IBV_TRANSPORT_IB))
 		return -ECONNREFUSED;
 	return status;

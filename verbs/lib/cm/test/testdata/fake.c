@@ -4,6 +4,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -249,6 +250,13 @@ struct urdma_client *urdma_client_get(void)
 		return &first;
 	errno = ENODEV;
 	return NULL;
+}
+
+void urdma_client_lose(struct urdma_client *client, const char *why)
+{
+	(void)client;
+	fprintf(stderr, "the library ends its session: %s\n", why);
+	fake_die();
 }
 
 bool urdma_client_check(struct urdma_client *client)
