@@ -82,13 +82,17 @@ URDMA_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 }
 
 /* Returns the queue that an event names and counts the event, so that the queue is not destroyed before
- * the event is acknowledged. Returns NULL for a late event. */
-static struct urdma_cq *count_event(struct urdma_client *client, uint32_t handle)
+ * the event is acknowledged. Returns NULL for a late event, and for a queue of another channel: rdma/rdma_verbs.h
+ * asserts that there is none. */
+static struct urdma_cq *count_event(struct urdma_channel *channel, uint32_t handle)
 {
+	struct urdma_client *client = channel->client;
 	struct urdma_cq *cq;
 
 	urdma_handles_lock(client);
 	cq = urdma_handles_find(client, URDMA_KIND_CQ, handle);
+	if (cq && cq->ex.channel != &channel->channel)
+		cq = NULL;
 	if (cq)
 		urdma_events_deliver(&cq->completions);
 	urdma_handles_unlock(client);
@@ -110,7 +114,7 @@ static struct urdma_cq *next_event(struct urdma_channel *channel)
 			return NULL;
 		if (got == 0)
 			break;
-		cq = count_event(client, event.cq);
+		cq = count_event(channel, event.cq);
 		if (cq)
 			return cq;
 	}

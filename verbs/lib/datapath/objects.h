@@ -233,6 +233,17 @@ void urdma_strict_failed(struct urdma_cq *cq);
 /* Returns the n-th random number of a seed. */
 uint32_t urdma_draw(uint64_t seed, uint64_t n);
 
+/* Returns the index behind the newest completion; the caller holds cq->lock. Afterwards at most as many wait as the ring
+ * has entries, whatever urdmad has written. */
+static inline uint32_t urdma_cq_produced(struct urdma_cq *cq)
+{
+	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+
+	if (prod - cq->cons > cq->mask + 1)
+		cq->cons = prod - cq->mask - 1;
+	return prod;
+}
+
 /* poll.c */
 /* Takes the oldest completion; the caller holds cq->lock. Returns false if there is none. */
 bool urdma_cq_take(struct urdma_cq *cq, struct urdma_abi_cqe *out);

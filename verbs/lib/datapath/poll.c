@@ -26,7 +26,7 @@ static bool note_polled(struct urdma_cq *cq, const struct urdma_abi_cqe *e)
 /* The acquire pairs with urdmad's store of prod, which follows the entry. */
 static bool take_from_ring(struct urdma_cq *cq, struct urdma_abi_cqe *out)
 {
-	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+	uint32_t prod = urdma_cq_produced(cq);
 
 	while (cq->cons != prod) {
 		*out = cq->entries[cq->cons & cq->mask];
@@ -54,7 +54,7 @@ void urdma_cq_forget(struct urdma_cq *cq, uint32_t qp_num)
 	if (urdma_client_state(cq->client) == URDMA_CLIENT_FORKED || cq->returned)
 		return;
 	taken = urdma_lock_take(&cq->lock);
-	prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+	prod = urdma_cq_produced(cq);
 	for (uint32_t i = prod; i-- != cq->cons;) {
 		if (cq->entries[i & cq->mask].qp_num == qp_num)
 			freed++;

@@ -92,8 +92,11 @@ bool urdma_queue_lost(struct urdma_queue *q, bool take, struct urdma_lost *out)
 	uint32_t prod = __atomic_load_n(q->shared_prod, __ATOMIC_ACQUIRE);
 	uint32_t done = __atomic_load_n(q->shared_cons, __ATOMIC_ACQUIRE);
 	const struct urdma_abi_sqe *slot;
+	uint32_t at = unpolled(q);
 
-	for (uint32_t at = unpolled(q); (int32_t)(prod - at) > 0; at++) {
+	if (prod - at > q->depth) /* no index of a request in use: urdmad has completed one that is none */
+		at = prod - q->depth;
+	for (; (int32_t)(prod - at) > 0; at++) {
 		if ((int32_t)(done - at) > 0 && !q->all_signaled && silent(q, at))
 			continue;
 		slot = slot_at(q, at); /* valid for receives, too: their slots also begin with wr_id */

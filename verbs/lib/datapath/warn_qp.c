@@ -33,7 +33,7 @@ static uint32_t unread(struct urdma_cq *cq, uint32_t qpn)
 	if (!cq)
 		return 0;
 	taken = urdma_warn_lock(cq);
-	prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);
+	prod = urdma_cq_produced(cq);
 	for (uint32_t i = cq->cons; i != prod && !status; i++)
 		if (cq->entries[i & cq->mask].qp_num == qpn && cq->entries[i & cq->mask].status != IBV_WC_WR_FLUSH_ERR)
 			status = cq->entries[i & cq->mask].status;
