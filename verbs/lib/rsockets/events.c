@@ -59,9 +59,24 @@ static void established(struct rs *rs, const struct rdma_cm_event *event)
 	rs_signal(rs);
 }
 
+/* Returns whether urdmad may send the event now. */
+static bool in_turn(const struct rs *rs, enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		return rs->state == RS_RESOLVING_ADDR;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return rs->state == RS_RESOLVING_ROUTE;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return rs->state == RS_CONNECTING;
+	default:
+		return true;
+	}
+}
+
 static void take_event(struct rs *rs, const struct rdma_cm_event *event)
 {
-	switch (event->event) {
+	switch (in_turn(rs, event->event) ? event->event : RDMA_CM_EVENT_CONNECT_ERROR) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (resolve_route(rs))
 			fail(rs, errno);

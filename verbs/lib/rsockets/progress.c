@@ -174,7 +174,9 @@ static void take_message(struct rs *rs, uint32_t message)
 static void received(struct rs *rs, const struct ibv_wc *wc)
 {
 	rs->silent = false;
-	if (wc->wc_flags & IBV_WC_WITH_IMM)
+	if (wc->wr_id >= rs_receives(rs))
+		rs_break(rs, ECONNRESET); /* urdmad has completed a receive that was not posted; a send: see completed */
+	else if (wc->wc_flags & IBV_WC_WITH_IMM)
 		take_message(rs, ntohl(wc->imm_data));
 	else if (rs->iwarp && wc->byte_len == sizeof(*rs->rx.sends))
 		take_message(rs, rs->swapped ? bswap_32(rs->rx.sends[wc->wr_id]) : rs->rx.sends[wc->wr_id]);
@@ -190,6 +192,8 @@ static void completed(struct rs *rs, const struct ibv_wc *wc)
 		rs_break(rs, ECONNRESET);
 	} else if (wc->opcode & IBV_WC_RECV) {
 		received(rs, wc);
+	} else if (!rs->tx.outstanding || wc->wr_id > rs->tx.posted - rs->tx.completed) {
+		rs_break(rs, ECONNRESET);
 	} else {
 		rs->tx.outstanding--;
 		rs->tx.completed += wc->wr_id; /* wr_id: bytes of our ring */

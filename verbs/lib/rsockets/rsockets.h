@@ -290,6 +290,7 @@ struct rs_hello { /* private data of connection request and reply, in network by
 /* Allocates and registers memory; NULL with errno set on failure. */
 struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access);
 void rs_unmap_region(struct ibv_mr *mr); /* mr may be NULL */
+uint32_t rs_receives(const struct rs *rs); /* number of receives, and of their buffers */
 int rs_make_queues(struct rs *rs);   /* returns 0 or an errno value */
 void rs_release_queues(struct rs *rs);
 /* Takes over what the peer states; false if it is not an rsocket. */

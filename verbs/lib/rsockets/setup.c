@@ -23,7 +23,7 @@ struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access)
 	return mr;
 }
 
-static uint32_t receives_of(const struct rs *rs)
+uint32_t rs_receives(const struct rs *rs)
 {
 	return rs->rx.receives + (rs->iwarp ? RS_SPARE_RECEIVES : 0);
 }
@@ -36,7 +36,7 @@ static int make_memory(struct rs *rs)
 	rs->tx.bytes = o->send_bytes;
 	rs->rx.bytes = o->recv_bytes & ~1u;
 	rs->rx.granted = rs->rx.bytes / 2;
-	rs->tx.mr = rs_map_region(rs->id->pd, rs->tx.bytes + receives_of(rs) * sizeof(*rs->rx.sends), IBV_ACCESS_LOCAL_WRITE);
+	rs->tx.mr = rs_map_region(rs->id->pd, rs->tx.bytes + rs_receives(rs) * sizeof(*rs->rx.sends), IBV_ACCESS_LOCAL_WRITE);
 	if (rs->tx.mr)
 		rs->rx.mr = rs_map_region(rs->id->pd, rs->rx.bytes, peers);
 	if (rs->rx.mr)
@@ -76,13 +76,13 @@ static int make_pair(struct rs *rs)
 		return errno;
 	fcntl(id->recv_cq_channel->fd, F_SETFL, fcntl(id->recv_cq_channel->fd, F_GETFL) | O_NONBLOCK);
 	id->send_cq_channel = id->recv_cq_channel;
-	id->recv_cq = ibv_create_cq(id->verbs, (int)(rs->tx.slots + RS_CONTROL_SLOTS + receives_of(rs)), rs,
+	id->recv_cq = ibv_create_cq(id->verbs, (int)(rs->tx.slots + RS_CONTROL_SLOTS + rs_receives(rs)), rs,
 				    id->recv_cq_channel, 0);
 	id->send_cq = id->recv_cq;
 	if (!id->recv_cq)
 		return errno;
 	attr.send_cq = attr.recv_cq = id->recv_cq;
-	attr.cap = (struct ibv_qp_cap){ .max_send_wr = rs->tx.slots + RS_CONTROL_SLOTS, .max_recv_wr = receives_of(rs),
+	attr.cap = (struct ibv_qp_cap){ .max_send_wr = rs->tx.slots + RS_CONTROL_SLOTS, .max_recv_wr = rs_receives(rs),
 					.max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = rs->options.inline_bytes };
 	if (attr.cap.max_inline_data < sizeof(struct rs_iomap))
 		attr.cap.max_inline_data = sizeof(struct rs_iomap);
@@ -95,7 +95,7 @@ int rs_make_queues(struct rs *rs)
 
 	if (!error)
 		error = make_memory(rs);
-	for (uint32_t i = 0; !error && i < receives_of(rs); i++)
+	for (uint32_t i = 0; !error && i < rs_receives(rs); i++)
 		error = rs_post_receive(rs, i);
 	return error;
 }

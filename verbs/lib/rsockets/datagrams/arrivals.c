@@ -92,11 +92,19 @@ static void take_datagram(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc, u
 		rs_message_arrived(rs, &from, buffer + RS_GRH + h.length, wc->byte_len - RS_GRH - h.length);
 }
 
+/* Returns whether a completion may be that of a request that was posted. */
+static bool posted(const struct rs_pair *p, const struct ibv_wc *wc)
+{
+	if (wc->wr_id & RS_RECEIVE)
+		return (uint32_t)wc->wr_id < p->receives && wc->byte_len <= RS_GRH + p->largest;
+	return wc->wr_id < p->sends && p->free_count < p->sends;
+}
+
 static void completed(struct rs *rs, struct rs_pair *p, struct ibv_wc *wc)
 {
 	uint32_t i = (uint32_t)wc->wr_id;
 
-	if (wc->status != IBV_WC_SUCCESS) {
+	if (wc->status != IBV_WC_SUCCESS || !posted(p, wc)) {
 		rs_break(rs, ENETDOWN);
 	} else if (wc->wr_id & RS_RECEIVE) {
 		take_datagram(rs, p, wc, rs_pair_receive_at(p, i));
