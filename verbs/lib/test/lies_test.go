@@ -20,23 +20,33 @@ type lie struct {
 	answer int
 	name   string
 	change func(body []byte, fds []int) ([]byte, []int)
+
+	scribbles bool // instead, the memory that comes with it is changed later
+	twice     bool // instead, it is sent twice
+}
+
+// falseWords are the values of a word in a lie.
+var falseWords = []struct {
+	name  string
+	value func(uint32) uint32
+}{
+	{"0", func(uint32) uint32 { return 0 }}, {"1", func(uint32) uint32 { return 1 }},
+	{"one more", func(v uint32) uint32 { return v + 1 }}, {"one less", func(v uint32) uint32 { return v - 1 }},
+	{"2^31-1", func(uint32) uint32 { return 1<<31 - 1 }}, {"2^31", func(uint32) uint32 { return 1 << 31 }},
+	{"2^32-1", func(uint32) uint32 { return 1<<32 - 1 }}, {"4097", func(uint32) uint32 { return 4097 }},
 }
 
 // liesAbout returns the lies about an answer of so many bytes and descriptors: each of its words with other values,
 // other lengths, and other descriptors.
 func liesAbout(answer, bytes, fds int) (lies []lie) {
 	add := func(name string, change func(body []byte, fds []int) ([]byte, []int)) {
-		lies = append(lies, lie{answer, fmt.Sprintf("answer %d of %d bytes, %s", answer, bytes, name), change})
+		lies = append(lies, lie{answer: answer, change: change,
+			name: fmt.Sprintf("answer %d of %d bytes, %s", answer, bytes, name)})
 	}
 	for at := 0; at+4 <= bytes; at += 4 {
-		for name, value := range map[string]func(uint32) uint32{
-			"0": func(uint32) uint32 { return 0 }, "1": func(uint32) uint32 { return 1 },
-			"one more": func(v uint32) uint32 { return v + 1 }, "one less": func(v uint32) uint32 { return v - 1 },
-			"2^31-1": func(uint32) uint32 { return 1<<31 - 1 }, "2^32-1": func(uint32) uint32 { return 1<<32 - 1 },
-			"4097": func(uint32) uint32 { return 4097 },
-		} {
-			add(fmt.Sprintf("word at %d is %s", at, name), func(body []byte, fds []int) ([]byte, []int) {
-				binary.NativeEndian.PutUint32(body[at:], value(binary.NativeEndian.Uint32(body[at:])))
+		for _, w := range falseWords {
+			add(fmt.Sprintf("word at %d is %s", at, w.name), func(body []byte, fds []int) ([]byte, []int) {
+				binary.NativeEndian.PutUint32(body[at:], w.value(binary.NativeEndian.Uint32(body[at:])))
 				return body, fds
 			})
 		}
