@@ -296,7 +296,8 @@ func TestUrdmadLiesToAll(t *testing.T) {
 	if lab.Core() {
 		t.Skip("needs what is attached to urdmad; URDMA_DAEMON names one without")
 	}
-	if out, err := exec.Command("make", "-s", "-C", root, "build/sanitized/liburdma.so").CombinedOutput(); err != nil {
+	if out, err := exec.Command("flock", filepath.Join(root, "build/sanitized.lock"), "make", "-s", "-C", root,
+		"build/sanitized/liburdma.so").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "lies"), "testdata/lies/main.c", "-lrdmacm", "-libverbs",
