@@ -70,6 +70,7 @@ func changes() (list []change) {
 	}
 	private("zero", func(b []byte) { clear(b) })
 	private("of version 1", func(b []byte) { b[0] = 0x10 })
+	private("of IPv4", func(b []byte) { b[1] = 4 << 4 })
 	private("of IPv6", func(b []byte) { b[1] = 6 << 4 })
 	private("of no family", func(b []byte) { b[1] = 5 << 4 })
 	private("another address", func(b []byte) { b[16]++ })
@@ -80,14 +81,18 @@ func changes() (list []change) {
 // management is programs that use rdma_cm, and a change to one message of communication management.
 type management struct{ *enginetest.Managed }
 
-func newManagement(t *testing.T) *management {
-	return &management{enginetest.NewManaged(t, enginetest.Options{RoCE: true})}
+func newManagement(t *testing.T, six bool) *management {
+	return &management{enginetest.NewManaged(t, enginetest.Options{RoCE: true, IPv6: six})}
 }
 
 // inject lets a message arrive with a change.
 func (m *management) inject(frame []byte, c *change) {
 	out := bytes.Clone(frame)
-	body := out[wire.UDPHeaderLen+managementHeads:]
+	var f wire.Frame
+	if err := f.Parse(out, len(out)); err != nil {
+		m.T.Fatal(err)
+	}
+	body := out[f.PayloadOff+managementHeads:]
 	var msg ibcm.Message
 	if err := msg.Parse(body); err != nil {
 		m.T.Fatal(err)
@@ -102,8 +107,12 @@ func (m *management) inject(frame []byte, c *change) {
 		m.T.Fatal(err)
 	}
 	var sums roce.Sums
-	sums.Put(out[wire.EthernetLen:wire.UDPHeaderLen], out[wire.UDPHeaderLen:])
-	wire.SetUDPChecksum(out)
+	sums.Put(out[wire.EthernetLen:f.PayloadOff], out[f.PayloadOff:])
+	if f.Type == wire.EtherTypeIPv6 {
+		wire.SetUDP6Checksum(out)
+	} else {
+		wire.SetUDPChecksum(out)
+	}
 	m.Inject(out)
 }
 
@@ -130,11 +139,16 @@ func (m *management) end() {
 	}
 }
 
-// TestManagementMutations changes each field of each message of communication management. The changed message arrives
-// instead of the message, right after it, or at the end.
+// TestManagementMutations changes each field of each message of communication management, over IPv4 and IPv6. The
+// changed message arrives instead of the message, right after it, or at the end.
 func TestManagementMutations(t *testing.T) {
+	t.Run("IPv4", func(t *testing.T) { managementMutations(t, false) })
+	t.Run("IPv6", func(t *testing.T) { managementMutations(t, true) })
+}
+
+func managementMutations(t *testing.T, six bool) {
 	var kinds []ibcm.Kind
-	m := newManagement(t)
+	m := newManagement(t, six)
 	m.messages(func(_ int, frame []byte) bool {
 		got, _ := managed(frame)
 		kinds = append(kinds, got.Kind)
@@ -153,7 +167,7 @@ func TestManagementMutations(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d %#x/%d %s", i, uint16(kind), k, when), func(t *testing.T) {
-					m := newManagement(t)
+					m := newManagement(t, six)
 					var message []byte
 					m.messages(func(n int, frame []byte) (lost bool) {
 						if n != i {
