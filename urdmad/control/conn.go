@@ -19,9 +19,9 @@ import (
 // conn is a client's connection. It receives whole requests with their descriptors.
 type conn struct {
 	*net.UnixConn
-	received []*os.File      // descriptors of the current request
-	closer   *account.Closer // closer of the client's user
-	oob      []byte          // buffer for ancillary data
+	received []*ancillary.File // descriptors of the current request
+	closer   *account.Closer   // closer of the client's user
+	oob      []byte            // buffer for ancillary data
 }
 
 // errHangUp reports the end of the connection.
@@ -50,7 +50,7 @@ func (c *conn) Receive(buf []byte) (int, error) {
 	}
 	fds, bad := ancillary.Descriptors(oob[:oobn])
 	for _, fd := range fds {
-		c.received = append(c.received, os.NewFile(uintptr(fd), "from client"))
+		c.received = append(c.received, ancillary.NewFile(fd))
 	}
 	if err == nil && bad != nil {
 		err = fmt.Errorf("control: ancillary data: %w", bad)
@@ -74,7 +74,7 @@ func (c *conn) waits() bool { return c.polls(unix.POLLIN) }
 
 // TakeFile returns the next descriptor of the request, which the caller then owns; nil if there
 // is none.
-func (c *conn) TakeFile() *os.File {
+func (c *conn) TakeFile() *ancillary.File {
 	if len(c.received) == 0 {
 		return nil
 	}

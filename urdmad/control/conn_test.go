@@ -2,13 +2,17 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary/ancillarytest"
 	"urdma/urdmad/control/account"
 )
 
@@ -58,4 +62,36 @@ func pair(t *testing.T) (client, ours *net.UnixConn) {
 		ends[i] = c.(*net.UnixConn)
 	}
 	return ends[0], ends[1]
+}
+
+// TestUnpolledDescriptor: a client's descriptor does not get into the epoll set of all of urdmad's sockets, also if it
+// is non-blocking. The kernel holds the set's lock until the file's owner has answered poll(2) (FUSE).
+func TestUnpolledDescriptor(t *testing.T) {
+	client, ours := pair(t)
+	c, buf := newConn(ours, &account.Closer{}), make([]byte, 16)
+	raw, err := client.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	event, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ancillarytest.Send(t, int(raw.Fd()), event)
+	if _, err := c.Receive(buf); err != nil {
+		t.Fatal(err)
+	}
+	f := c.TakeFile()
+	sets, err := filepath.Glob("/proc/self/fdinfo/*")
+	if f == nil || err != nil || len(sets) == 0 {
+		t.Fatal(f, sets, err)
+	}
+	watched := regexp.MustCompile(fmt.Sprintf(`(?m)^tfd: +%d `, f.Fd()))
+	for _, set := range sets {
+		if b, _ := os.ReadFile(set); watched.Match(b) {
+			t.Errorf("%s: %s", set, b)
+		}
+	}
+	f.Close()
 }

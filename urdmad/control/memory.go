@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 
+	"urdma/ancillary"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
 	"urdma/urdmad/control/process"
@@ -19,12 +20,15 @@ func (x *Session) checkedMem() *os.File {
 	if err != nil {
 		x.s.Log.Warn("no fallback path for a client", "client", x.name, "error", err)
 	}
-	return f
+	if f == nil {
+		return nil
+	}
+	return f.OS("memory of a client")
 }
 
 // checked takes a file of the client's /proc/self from the message; nil without an error if there is
 // none.
-func (x *Session) checked(check func(f *os.File, pid, uid int) error) (*os.File, error) {
+func (x *Session) checked(check func(f process.Descriptor, pid, uid int) error) (*ancillary.File, error) {
 	f := x.TakeFile()
 	if f == nil {
 		return nil, nil
@@ -51,9 +55,10 @@ func (x *Session) StartOnDemand() error {
 		return err
 	}
 	var m *process.Mappings
-	f, err := x.checked(func(f *os.File, pid, uid int) (err error) {
+	f, err := x.checked(func(f process.Descriptor, pid, uid int) (err error) {
 		if err = process.CheckMaps(f, pid, uid); err == nil {
-			m, err = process.NewMappings(f) // it waits for the client's memory, too
+			// It waits for the client's memory, too.
+			m, err = process.NewMappings(f.(*ancillary.File).OS("mappings of a client"))
 		}
 		return err
 	})

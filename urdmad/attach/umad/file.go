@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ type file struct {
 	s       *Server
 	conn    *net.UnixConn
 	device  int
-	closing func(*os.File)
+	closing func(io.Closer)
 	agents  [maxAgents]*agent // by id
 	pkeys   bool              // headers include a P_Key index
 	used    bool
@@ -70,10 +69,10 @@ func (f *file) serve() error {
 }
 
 // descriptor takes the descriptor to which an ioctl's answer goes.
-func (f *file) descriptor(oob []byte) (reply *os.File, err error) {
+func (f *file) descriptor(oob []byte) (reply *ancillary.File, err error) {
 	fds, err := ancillary.Descriptors(oob)
 	for _, fd := range fds {
-		file := os.NewFile(uintptr(fd), "from client")
+		file := ancillary.NewFile(fd)
 		if reply == nil && err == nil {
 			reply = file
 		} else {
@@ -84,7 +83,7 @@ func (f *file) descriptor(oob []byte) (reply *os.File, err error) {
 }
 
 // control carries out an ioctl and answers over the descriptor that came with it.
-func (f *file) control(b []byte, reply *os.File) error {
+func (f *file) control(b []byte, reply *ancillary.File) error {
 	m, ok := abi.Decode[abi.UmadIoctl](b)
 	if !ok {
 		return fmt.Errorf("umad: ioctl of %d bytes, expected %d", len(b), abi.Size[abi.UmadIoctl]())

@@ -2,8 +2,8 @@ package umad
 
 import (
 	"encoding/binary"
+	"io"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -109,7 +109,7 @@ func (s *Server) update() {
 // Serve serves an open file until the program closes it: the umad of a device's port, or with
 // manager its issm, which claims that a subnet manager runs there. closing gets unexpected
 // descriptors.
-func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(*os.File)) error {
+func (s *Server) Serve(c *net.UnixConn, device int, manager bool, closing func(io.Closer)) error {
 	if manager {
 		s.claim(device, (*fabric.Subnet).Claim)
 		defer s.claim(device, (*fabric.Subnet).Release)

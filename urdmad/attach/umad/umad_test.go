@@ -3,6 +3,7 @@ package umad
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -47,7 +48,7 @@ func open(t *testing.T, s *Server, device int, manager bool) *program {
 	theirs, ours := unixConn(t, fds[0]), unixConn(t, fds[1])
 	p := &program{t: t, conn: ours, done: make(chan error, 1)}
 	go func() {
-		p.done <- s.Serve(theirs, device, manager, func(f *os.File) { f.Close() })
+		p.done <- s.Serve(theirs, device, manager, func(f io.Closer) { f.Close() })
 		theirs.Close()
 	}()
 	t.Cleanup(func() { ours.Close() })

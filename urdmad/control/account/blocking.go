@@ -1,7 +1,7 @@
 package account
 
 import (
-	"os"
+	"io"
 	"sync"
 	"time"
 )
@@ -64,12 +64,12 @@ func (a *Account) Within(limit time.Duration, fn func()) bool {
 // Closer closes one user's descriptors one at a time, because closing may block too (FUSE).
 type Closer struct {
 	mu    sync.Mutex
-	queue []*os.File
+	queue []io.Closer
 	busy  bool
 }
 
 // Close takes over f and closes it without waiting.
-func (c *Closer) Close(f *os.File) {
+func (c *Closer) Close(f io.Closer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = append(c.queue, f)
@@ -85,7 +85,7 @@ func (c *Closer) run() {
 	}
 }
 
-func (c *Closer) next() *os.File {
+func (c *Closer) next() io.Closer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {

@@ -3,13 +3,13 @@ package objects
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
@@ -105,7 +105,7 @@ func addFile(x *control.Session, _ *abi.Header, r *control.Reply) error {
 	return shareFile(x, f, r)
 }
 
-func shareFile(x *control.Session, f *os.File, r *control.Reply) error {
+func shareFile(x *control.Session, f *ancillary.File, r *control.Reply) error {
 	if !sealed(f) {
 		x.Closer().Close(f)
 		return fmt.Errorf("%w: %w", mem.ErrNotSealed, syscall.EINVAL)
@@ -118,7 +118,7 @@ func shareFile(x *control.Session, f *os.File, r *control.Reply) error {
 	var resp abi.HandleMessage
 	o := &File{}
 	x.Do(func() { resp.Handle = x.Add(o, bill) })
-	if err := x.Client().Space.AddFile(resp.Handle, f); err != nil {
+	if err := x.Client().Space.AddFile(resp.Handle, f.OS("memory of a client")); err != nil {
 		x.Do(o.Remove)
 		return fmt.Errorf("%w: %w", err, syscall.EINVAL)
 	}
@@ -128,7 +128,7 @@ func shareFile(x *control.Session, f *os.File, r *control.Reply) error {
 
 // sealed reports whether a file is a memfd that its owner cannot shrink, the only kind of file
 // that ADD_FILE accepts.
-func sealed(f *os.File) bool {
+func sealed(f *ancillary.File) bool {
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	return err == nil && seals&unix.F_SEAL_SHRINK != 0
 }

@@ -156,12 +156,14 @@ func reachFile(x *control.Session, m *abi.RegMRRequest) (mem.Mapping, error) {
 	if f == nil {
 		return mem.Mapping{}, fmt.Errorf("%w: %w", errNoDescriptor, syscall.EBADF)
 	}
-	defer x.Closer().Close(f)
 	if err := mem.CheckShmem(f); err != nil {
+		x.Closer().Close(f)
 		return mem.Mapping{}, fmt.Errorf("%w: %w", err, syscall.EOPNOTSUPP)
 	}
-	mapping, err := x.Client().Space.MapFile(f, mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}, m.FileOffset,
-		m.Length)
+	file := f.OS("memory of a client")
+	defer x.Closer().Close(file)
+	id := mem.FileID{Major: m.Major, Minor: m.Minor, Inode: m.Inode}
+	mapping, err := x.Client().Space.MapFile(file, id, m.FileOffset, m.Length)
 	return reached(x, mapping, err)
 }
 

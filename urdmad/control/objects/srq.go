@@ -3,11 +3,11 @@ package objects
 import (
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/urdmad/control"
 	"urdma/urdmad/control/account"
 	"urdma/urdmad/control/memfd"
@@ -21,8 +21,8 @@ type XRCD struct {
 	control.Base
 	Context *Context
 	domain  *control.XRCDomain
-	file    *os.File // if shared: kept open so that no other file gets its inode number
-	users   int      // number of queues and queue pairs made with this handle
+	file    *ancillary.File // if shared: kept open so that no other file gets its inode number
+	users   int             // number of queues and queue pairs made with this handle
 }
 
 func (c *Context) openXRCD(m *abi.OpenXRCDRequest, r *control.Reply) (err error) {
@@ -60,7 +60,7 @@ func (c *Context) openXRCD(m *abi.OpenXRCDRequest, r *control.Reply) (err error)
 }
 
 // closeXRC closes a domain's file, if it has one.
-func closeXRC(x *control.Session, f *os.File) {
+func closeXRC(x *control.Session, f *ancillary.File) {
 	if f != nil {
 		x.Closer().Close(f)
 	}

@@ -17,15 +17,18 @@ var ErrNotMem = errors.New("control: the descriptor is not the file of /proc/sel
 // fileName matches a file's name in any mount of procfs.
 var fileName = regexp.MustCompile(`(^|/)([0-9]+)(/task/[0-9]+)?/(mem|maps)$`)
 
+// Descriptor is a file, of whose kind nothing is known yet.
+type Descriptor interface{ Fd() uintptr }
+
 // CheckMem checks that f is the mem file of the process that has connected. If both processes see
 // the same procfs, the inode decides. Otherwise name, process number in its own PID namespace,
 // owner and mode must match.
-func CheckMem(f *os.File, pid, uid int) error { return check(f, "mem", 0o600, pid, uid) }
+func CheckMem(f Descriptor, pid, uid int) error { return check(f, "mem", 0o600, pid, uid) }
 
 // CheckMaps is CheckMem for the process's maps file.
-func CheckMaps(f *os.File, pid, uid int) error { return check(f, "maps", 0o444, pid, uid) }
+func CheckMaps(f Descriptor, pid, uid int) error { return check(f, "maps", 0o444, pid, uid) }
 
-func check(f *os.File, want string, mode uint32, pid, uid int) error {
+func check(f Descriptor, want string, mode uint32, pid, uid int) error {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotMem, err)

@@ -129,7 +129,7 @@ func (s *Space) Map(handle uint32, offset, n uint64) (Mapping, error) {
 // same holds for huge pages, and for a dma-buf that udmabuf made of such a file. A client can't open a file
 // for writing without the right to write it. The function makes no call that such a file system could
 // delay.
-func CheckShmem(f *os.File) error {
+func CheckShmem(f interface{ Fd() uintptr }) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
 		return ErrNotShmem
@@ -152,7 +152,7 @@ func CheckShmem(f *os.File) error {
 
 // exporterOf returns the driver that made a dma-buf. The kernel writes it before the buffer's name, which
 // may have any content.
-func exporterOf(f *os.File) (string, bool) {
+func exporterOf(f interface{ Fd() uintptr }) (string, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", f.Fd()))
 	if err != nil {
 		return "", false
