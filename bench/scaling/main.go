@@ -1,6 +1,6 @@
-// Command scaling draws the plots of docs/scaling.md from the output of go test on its standard input: of BenchmarkPairs
-// (urdmad/core/engine), and of the simulations of many hosts (urdmad/core/reliable/reliabletest) with -v. Its argument
-// is the directory for pairs.svg and hosts.svg. `make scaling` runs all of it.
+// Command scaling draws the plots of docs/scaling.md from the output of go test on its standard input: of
+// BenchmarkPairs (urdmad/core/engine), and of the simulations of many hosts (urdmad/core/reliable/reliabletest) with
+// -v. Its argument is the directory for pairs.svg and hosts.svg. `make scaling` runs all of it.
 package main
 
 import (

@@ -233,8 +233,8 @@ void urdma_strict_failed(struct urdma_cq *cq);
 /* Returns the n-th random number of a seed. */
 uint32_t urdma_draw(uint64_t seed, uint64_t n);
 
-/* Returns the index behind the newest completion; the caller holds cq->lock. Afterwards at most as many wait as the ring
- * has entries, whatever urdmad has written. */
+/* Returns the index behind the newest completion; the caller holds cq->lock. Afterwards at most as many wait as the
+ * ring has entries, whatever urdmad has written. */
 static inline uint32_t urdma_cq_produced(struct urdma_cq *cq)
 {
 	uint32_t prod = __atomic_load_n(&cq->ring->prod, __ATOMIC_ACQUIRE);

@@ -153,7 +153,9 @@ static void end(struct rdma_cm_id *id)
 
 static void case_connections(void)
 {
-	struct rdma_conn_param param = { .private_data = sent, .private_data_len = 40, .retry_count = 7, .rnr_retry_count = 7 };
+	struct rdma_conn_param param = {
+		.private_data = sent, .private_data_len = 40, .retry_count = 7, .rnr_retry_count = 7,
+	};
 	struct rdma_cm_id *l = listener(RDMA_PS_TCP), *a = resolved(l), *b;
 
 	queues(a);
@@ -358,8 +360,8 @@ static void case_netlink(void)
 	NEED(recv(fd, answer, sizeof(answer), 0) > 0);
 }
 
-#define CASES(X) X(connections) X(refusals) X(lookups) X(endpoints) X(streams) X(datagrams) X(interfaces) X(management) \
-	X(netlink)
+#define CASES(X) X(connections) X(refusals) X(lookups) X(endpoints) X(streams) X(datagrams) X(interfaces) \
+	X(management) X(netlink)
 #define ENTRY(name) { #name, case_##name },
 
 static const struct {
