@@ -290,7 +290,6 @@ struct rs_hello { /* private data of connection request and reply, in network by
 /* Allocates and registers memory; NULL with errno set on failure. */
 struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access);
 void rs_unmap_region(struct ibv_mr *mr); /* mr may be NULL */
-uint32_t rs_receives(const struct rs *rs); /* number of receives, and of their buffers */
 int rs_make_queues(struct rs *rs);   /* returns 0 or an errno value */
 void rs_release_queues(struct rs *rs);
 /* Takes over what the peer states; false if it is not an rsocket. */
@@ -336,6 +335,12 @@ void rs_break(struct rs *rs, int error);       /* ends the connection; error say
 
 #define RS_CONTROL_SLOTS 8u  /* send queue slots for messages other than DATA */
 #define RS_SPARE_RECEIVES 8u /* on iWARP, receives for such messages */
+
+/* The number of receives, and of their buffers. */
+static inline uint32_t rs_receives(const struct rs *rs)
+{
+	return rs->rx.receives + (rs->iwarp ? RS_SPARE_RECEIVES : 0);
+}
 
 /* ---- waiters.c ---------------------------------------------------------------- */
 

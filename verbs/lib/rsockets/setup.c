@@ -23,11 +23,6 @@ struct ibv_mr *rs_map_region(struct ibv_pd *pd, size_t bytes, int access)
 	return mr;
 }
 
-uint32_t rs_receives(const struct rs *rs)
-{
-	return rs->rx.receives + (rs->iwarp ? RS_SPARE_RECEIVES : 0);
-}
-
 static int make_memory(struct rs *rs)
 {
 	const struct rs_options *o = &rs->options;
