@@ -118,6 +118,7 @@ cost: bench-programs
 
 # The plots of docs/scaling.md.
 scaling:
+	@mkdir -p $(BUILD)
 	@{ $(GO) test ./urdmad/core/engine -run '^$$' -bench Pairs && \
 		$(GO) test ./urdmad/core/reliable/reliabletest -count=1 -run 'TestIncast|TestAllToAll' -v; } >$(BUILD)/scaling.log
 	@$(GO) run -C bench ./scaling $(CURDIR)/docs/benchmarks <$(BUILD)/scaling.log
