@@ -296,10 +296,7 @@ func TestUrdmadLiesToAll(t *testing.T) {
 	if lab.Core() {
 		t.Skip("needs what is attached to urdmad; URDMA_DAEMON names one without")
 	}
-	if out, err := exec.Command("flock", filepath.Join(root, "build/sanitized.lock"), "make", "-s", "-C", root,
-		"build/sanitized/liburdma.so").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	library := preloaded(t)
 	binary := programtest.Compile(t, filepath.Join(t.TempDir(), "lies"), "testdata/lies/main.c", "-lrdmacm", "-libverbs",
 		"-lpthread")
 	names, err := exec.Command(binary).Output()
@@ -321,7 +318,7 @@ func TestUrdmadLiesToAll(t *testing.T) {
 			}
 			all, honest := lies{}, startRelay(t, d.Socket)
 			honest.hears = all.add
-			if status, err := honest.run(binary, name, transport); err != nil {
+			if status, err := honest.run(library, binary, name, transport); err != nil {
 				t.Fatalf("%s, %v", status, err)
 			}
 			drawn := 5
@@ -334,7 +331,7 @@ func TestUrdmadLiesToAll(t *testing.T) {
 				kind := all[kinds[(first+i)%len(kinds)]]
 				r := startRelay(t, d.Socket)
 				r.falsehood = kind[rand.IntN(len(kind))]
-				status, err := r.run(binary, name, transport)
+				status, err := r.run(library, binary, name, transport)
 				ends[status]++
 				if err != nil {
 					t.Errorf("%s, %s: %s: %v", transport, r.kind, r.lie.name, err)
@@ -353,10 +350,10 @@ const (
 )
 
 // run runs a case, and returns its exit status or "waits", and an error if it crashed, looped, or had no errno value.
-func (r *relay) run(binary, name, transport string) (string, error) {
+func (r *relay) run(library, binary, name, transport string) (string, error) {
 	c := exec.Command("setarch", "-R", binary, name)
 	c.Env = append(os.Environ(), "URDMA_SOCKET="+r.path, "URDMAD="+r.urdmad, "URDMA_TRANSPORT="+transport,
-		"ASAN_OPTIONS=detect_leaks=0", "LD_PRELOAD="+sanitizedLibrary())
+		"ASAN_OPTIONS=detect_leaks=0", "LD_PRELOAD="+library)
 	var said programtest.Output
 	c.Stdout, c.Stderr = &said, &said
 	defer close(r.done)
@@ -414,13 +411,21 @@ func ticks(pid int) (sum uint64) {
 	return sum
 }
 
-// sanitizedLibrary is what a program preloads: the sanitizers first.
-var sanitizedLibrary = sync.OnceValue(func() string {
+// preloaded is what the programs preload: in long runs the library with sanitizers, and their runtimes first.
+func preloaded(t *testing.T) string {
+	t.Helper()
+	plain := preload(t)
+	if os.Getenv("URDMA_LONG") == "" {
+		return plain
+	}
+	if out, err := exec.Command("flock", filepath.Join(root, "build/sanitized.lock"), "make", "-s", "-C", root,
+		"build/sanitized/liburdma.so").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	var files []string
 	for _, name := range []string{"libasan.so", "libubsan.so"} {
 		path, _ := exec.Command("gcc", "-print-file-name="+name).Output()
 		files = append(files, strings.TrimSpace(string(path)))
 	}
-	library, _ := filepath.Abs(filepath.Join(root, "build/sanitized/liburdma.so"))
-	return strings.Join(append(files, library), ":")
-})
+	return strings.Join(append(files, filepath.Join(filepath.Dir(plain), "sanitized/liburdma.so")), ":")
+}

@@ -31,12 +31,17 @@ func sanitized(t *testing.T, sanitizers string) string {
 	return programtest.Compile(t, filepath.Join(t.TempDir(), "sanitized"), append(args, "-lpthread", "-ldl")...)
 }
 
+// TestSanitizers runs the cases with AddressSanitizer and UndefinedBehaviorSanitizer, in long runs also with
+// ThreadSanitizer.
 func TestSanitizers(t *testing.T) {
 	// The cases left out compare with or load other builds of the library, or cancel threads, or fork a
 	// process with threads, which ThreadSanitizer doesn't support.
 	without := map[string][]string{
 		"address,undefined": {"strings", "provider", "reader_cancelled"},
 		"thread":            {"strings", "provider", "reader_cancelled", "fork"},
+	}
+	if os.Getenv("URDMA_LONG") == "" {
+		delete(without, "thread")
 	}
 	for sanitizers, left := range without {
 		binary := sanitized(t, sanitizers)
