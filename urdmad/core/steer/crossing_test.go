@@ -86,3 +86,24 @@ func TestCrossing(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherMTU: a port gets packets from another port of this urdmad that are longer than its own. Within one worker
+// nothing limits them, either.
+func TestOtherMTU(t *testing.T) {
+	h := NewHub(2, NewNumbers(2), func(int) {})
+	long := h.Add(loopback.Open("lo", [6]byte{}, 9000, ours), ours, false)
+	short := h.Add(loopback.Open("lo", [6]byte{}, 1500, theirs), theirs, false)
+	h.numbers.Of(1).Take(1001)
+	payload := bytes.Repeat([]byte{1, 2, 3, 4}, 2000)
+	for range 2 * slots { // each slot is used again
+		send(t, long.For(0).Queue(0), packetTo(netip.AddrPortFrom(ours, 1), netip.AddrPortFrom(theirs, 1001), payload...))
+		var got [2]port.Packet
+		q := short.For(1).Queue(0)
+		n := q.Rx(got[:])
+		if n != 1 || !bytes.HasSuffix(got[0].Data, payload) {
+			t.Fatalf("%d packets, expected one with %d bytes of payload; %d are said to be dropped", n, len(payload),
+				short.Stats().RxDropped)
+		}
+		q.Free(got[:n])
+	}
+}

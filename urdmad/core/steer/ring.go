@@ -12,10 +12,11 @@ const slots = 512
 // ring carries packets from one worker to another. The writer takes slots from free, fills them and puts
 // them into full. The reader takes them from full, and returns them to free, in any order.
 type ring struct {
-	slots   [slots]slot
-	full    indices
-	free    indices
-	dropped atomic.Uint64
+	slots    [slots]slot
+	capacity int // of a slot's first buffer
+	full     indices
+	free     indices
+	dropped  atomic.Uint64
 }
 
 type slot struct {
@@ -27,7 +28,7 @@ type slot struct {
 }
 
 func newRing(length, capacity int) *ring {
-	r := &ring{}
+	r := &ring{capacity: capacity}
 	memory := make([]byte, slots*capacity)
 	for i := range r.slots {
 		r.slots[i].data = memory[i*capacity : i*capacity+length : (i+1)*capacity]
@@ -36,10 +37,11 @@ func newRing(length, capacity int) *ring {
 	return r
 }
 
-// write copies a packet to the ring, or drops and counts it.
+// write copies a packet to the ring, or drops and counts it. Another port of this urdmad may have a greater MTU: for
+// its packets, slots get larger buffers.
 func (r *ring) write(p *port.Packet, flags port.Flags) bool {
 	i, ok := uint32(0), false
-	if ok = len(p.Data) <= cap(r.slots[0].data); ok {
+	if ok = len(p.Data) <= r.capacity || flags.Has(port.RxInside); ok {
 		i, ok = r.free.take()
 	}
 	if !ok {
@@ -47,6 +49,9 @@ func (r *ring) write(p *port.Packet, flags port.Flags) bool {
 		return false
 	}
 	s := &r.slots[i]
+	if len(p.Data) > cap(s.data) {
+		s.data = make([]byte, len(p.Data))
+	}
 	s.n, s.flags, s.class, s.peer = copy(s.data[:cap(s.data)], p.Data), flags, p.Class, p.Peer
 	r.full.put(i)
 	return true

@@ -48,9 +48,8 @@ void urdma_client_lose(struct urdma_client *client, const char *why)
 		return;
 	if (urdma_kept_is(&client->control))
 		syscall(SYS_shutdown, client->control.fd, SHUT_RDWR);
-	urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): "
-			"its devices are gone, and its work "
-			       "requests fail; start it again when \"urdma status\" shows a urdmad", why);
+	urdma_complain("urdmad has ended, or was restarted, under this program, or somebody ended it as a client (%s): its "
+		       "devices are gone, and its work requests fail; start it again when \"urdma status\" shows a urdmad", why);
 }
 
 bool urdma_client_alive(const struct urdma_client *client)
