@@ -18,6 +18,7 @@ type queue struct {
 	wakes  []bool     // workers to be woken, by number
 	turn   int        // number of calls of Rx
 	more   bool       // the last Rx got as many packets as it requested from the port
+	before int        // packets that the port has delivered since its queue was empty; see backlog
 	handed []int      // by worker: number of packets in its ring at the start of Rx
 	others [burst]port.Packet
 	next   [burst]port.Packet // packets to be sent by the port
@@ -44,9 +45,13 @@ func newQueue(p *Port, self int) *queue {
 	return q
 }
 
-// Rx implements port.Queue. A packet in a ring arrived after packets that were in our own queue by then, so
-// the port is read first: a message that ends a connection must not overtake data sent on it. If the port
-// has more packets than requested, the rings are still read.
+// backlog is more packets than were in a port's queue at one time: if the queue is never empty, packets that another
+// worker has handed over wait for so many.
+const backlog = 8 * slots
+
+// Rx implements port.Queue. A packet that another worker has handed over arrived after packets that were in our own
+// queue by then, so those are read first: a message that ends a connection must not overtake data sent on it. Packets
+// from inside have come through the ring alone, and if the port has more packets than requested, they get their turn.
 func (q *queue) Rx(p []port.Packet) (n int) {
 	q.turn++
 	for from, to := range q.p.rings {
@@ -61,9 +66,13 @@ func (q *queue) Rx(p []port.Packet) (n int) {
 			n = q.receive(p)
 		}
 	}
+	all := q.below == nil || q.before == 0 || q.before >= backlog
 	for i := range q.p.hub.workers {
 		from := (q.turn + i) % q.p.hub.workers
-		n += q.read(from, p[n:min(len(p), n+q.handed[from])])
+		n += q.read(from, p[n:min(len(p), n+q.handed[from])], all)
+	}
+	if all {
+		q.before = 0
 	}
 	if q.below != nil && ringsFirst {
 		n += q.receive(p[n:])
@@ -72,14 +81,15 @@ func (q *queue) Rx(p []port.Packet) (n int) {
 	return n
 }
 
-// read takes packets that another worker has written.
-func (q *queue) read(from int, p []port.Packet) (n int) {
+// read takes packets that another worker has written: all, or those from inside up to the first that is not.
+func (q *queue) read(from int, p []port.Packet, all bool) (n int) {
 	r := q.p.rings[from][q.self]
 	for r != nil && n < len(p) {
-		i, ok := r.full.take()
-		if !ok {
+		i, ok := r.full.first()
+		if !ok || !all && !r.slots[i].flags.Has(port.RxInside) {
 			break
 		}
+		r.full.take()
 		s := &r.slots[i]
 		p[n] = port.Packet{Data: s.packet(), Flags: s.flags, Class: s.class, Peer: s.peer,
 			Ref: refOurs | uintptr(from)<<refFrom | uintptr(i)}
@@ -92,6 +102,9 @@ func (q *queue) read(from int, p []port.Packet) (n int) {
 func (q *queue) receive(p []port.Packet) (mine int) {
 	got := q.below.Rx(p[:min(len(p), burst)])
 	q.more = got == min(len(p), burst)
+	if q.before += got; !q.more {
+		q.before = 0
+	}
 	theirs := 0
 	for i := range p[:got] {
 		if q.hand(&p[i]) {

@@ -78,13 +78,19 @@ func (q *indices) put(i uint32) {
 }
 
 func (q *indices) take() (i uint32, ok bool) {
+	if i, ok = q.first(); ok {
+		q.tail.Store(q.tail.Load() + 1)
+	}
+	return i, ok
+}
+
+// first returns what take would.
+func (q *indices) first() (i uint32, ok bool) {
 	tail := q.tail.Load()
 	if tail == q.head.Load() {
 		return 0, false
 	}
-	i = q.list[tail%slots]
-	q.tail.Store(tail + 1)
-	return i, true
+	return q.list[tail%slots], true
 }
 
 func (q *indices) len() int { return int(q.head.Load() - q.tail.Load()) }
