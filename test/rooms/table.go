@@ -93,7 +93,7 @@ var rules = ruleBook{
 		"urdmad/core/connect": {"reason", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/engine",
 			"urdmad/core/handshake", "urdmad/core/mpa", "urdmad/core/netif", "urdmad/core/qp", "urdmad/core/qpconnect",
 			"urdmad/core/roce", "urdmad/core/samehost", "urdmad/core/trp", "verbs/abi", "verbs/personality"},
-		"urdmad/control/account": {"urdmad/core/clock", "urdmad/control/process"},
+		"urdmad/control/account": {"ancillary", "urdmad/core/clock", "urdmad/control/process"},
 		"urdmad/control/memfd":   {},
 		"urdmad/control": {"ancillary", "urdmad/control/account", "urdmad/control/memfd",
 			"urdmad/control/process", "urdmad/core/clock", "urdmad/core/cm", "urdmad/core/connect", "urdmad/core/engine",

@@ -20,7 +20,7 @@ import (
 type conn struct {
 	*net.UnixConn
 	received []*ancillary.File // descriptors of the current request
-	closer   *account.Closer   // closer of the client's user
+	closer   *ancillary.Closer   // closer of the client's user
 	oob      []byte            // buffer for ancillary data
 }
 
@@ -28,7 +28,7 @@ type conn struct {
 var errHangUp = errors.New("control: the client hung up")
 
 // newConn wraps a new connection; closer closes descriptors that are not used.
-func newConn(c *net.UnixConn, closer *account.Closer) conn {
+func newConn(c *net.UnixConn, closer *ancillary.Closer) conn {
 	_ = c.SetWriteBuffer(unreadAnswers) // fails for a socket that is closed
 	return conn{UnixConn: c, closer: closer, oob: make([]byte, unix.CmsgSpace(4*abi.MaxFDs))}
 }
@@ -56,7 +56,7 @@ func (c *conn) Receive(buf []byte) (int, error) {
 		err = fmt.Errorf("control: ancillary data: %w", bad)
 	}
 	if len(c.received) > 0 && !c.closer.Room(account.BlockingTimeout) {
-		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", account.MaxUnclosed)
+		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", ancillary.MaxUnclosed)
 	}
 	switch {
 	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):

@@ -12,15 +12,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/ancillary/ancillarytest"
-	"urdma/urdmad/control/account"
 )
 
 // TestReadLate: a request that came in time counts, however late it is read. Nothing
 // at all ends the wait.
 func TestReadLate(t *testing.T) {
 	client, ours := pair(t)
-	c, buf := newConn(ours, &account.Closer{}), make([]byte, 16)
+	c, buf := newConn(ours, &ancillary.Closer{}), make([]byte, 16)
 	past := time.Now().Add(-time.Second)
 	if err := c.SetReadDeadline(past); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func pair(t *testing.T) (client, ours *net.UnixConn) {
 // is non-blocking. The kernel holds the set's lock until the file's owner has answered poll(2) (FUSE).
 func TestUnpolledDescriptor(t *testing.T) {
 	client, ours := pair(t)
-	c, buf := newConn(ours, &account.Closer{}), make([]byte, 16)
+	c, buf := newConn(ours, &ancillary.Closer{}), make([]byte, 16)
 	raw, err := client.File()
 	if err != nil {
 		t.Fatal(err)

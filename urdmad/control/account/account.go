@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"urdma/ancillary"
 )
 
 // Resource is a kind of thing that clients hold and that is counted per client, per user and in
@@ -81,12 +83,12 @@ type Accounts struct {
 func (a *Accounts) Clients() int { return int(a.all[Clients].Load()) }
 
 // user is one user's ledger. It exists as long as the user has connections, or something that
-// outlives them.
+// outlives them, as descriptors that can't be closed do.
 type user struct {
 	ledger
 	connections  int
 	blocked      atomic.Int32 // calls that wait for the user's clients
-	closer       Closer
+	closer       ancillary.Closer
 	snapshotLock sync.Mutex
 }
 
@@ -108,7 +110,7 @@ func (a *Accounts) join(uid int) *user {
 func (a *Accounts) leave(uid int, u *user) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if u.connections--; u.connections == 0 && u.empty() {
+	if u.connections--; u.connections == 0 && u.empty() && u.closer.Idle() {
 		delete(a.users, uid)
 	}
 }
@@ -130,7 +132,7 @@ func (a *Account) Join(of *Accounts) {
 func (a *Account) Leave() { a.of.leave(a.Owner.UID, a.user) }
 
 // Closer returns the closer for descriptors of the client's user.
-func (a *Account) Closer() *Closer { return &a.user.closer }
+func (a *Account) Closer() *ancillary.Closer { return &a.user.closer }
 
 // SnapshotLock allows one client of the user at a time to have a large copy made, because memory
 // used while making it is in no ledger.

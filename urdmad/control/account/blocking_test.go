@@ -54,32 +54,6 @@ func TestWithinWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// TestCloserCatchesUp: a user whose descriptors are being closed, if late, gets more
-// in; one of whom none can be closed doesn't.
-func TestCloserCatchesUp(t *testing.T) {
-	c, room := Closer{busy: true}, make(chan bool) // as if one of them could not be closed yet
-	for range MaxUnclosed {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Close(f)
-	}
-	if c.Room(10 * time.Millisecond) {
-		t.Error("room for more")
-	}
-	go func() { room <- c.Room(time.Minute) }()
-	select {
-	case <-room:
-		t.Error("did not wait")
-	case <-time.After(20 * time.Millisecond):
-	}
-	go c.run()
-	if !<-room {
-		t.Error("no room although all were closed")
-	}
-}
-
 // TestCommandLineBlocks: HELLO does not wait for a command line that can't be
 // read; a FIFO without a writer stands for the stalled page.
 func TestCommandLineBlocks(t *testing.T) {
@@ -122,3 +96,28 @@ func TestFallbackOutlivesUser(t *testing.T) {
 		t.Error("a ledger of nobody is left")
 	}
 }
+
+// TestCloserOutlivesUser: a user whose descriptors can't be closed has one thread for them, however often it connects.
+func TestCloserOutlivesUser(t *testing.T) {
+	s := &Accounts{}
+	x, stuck := accountOf(s, 1000, false), make(blocks)
+	x.Closer().Close(stuck)
+	x.Leave()
+	y := accountOf(s, 1000, false)
+	if y.user != x.user {
+		t.Error("the user begins anew while a thread waits")
+	}
+	close(stuck)
+	for !y.Closer().Idle() {
+		time.Sleep(time.Millisecond)
+	}
+	y.Leave()
+	if len(s.users) != 0 {
+		t.Error("a ledger of nobody is left")
+	}
+}
+
+// blocks can't be closed before the channel is.
+type blocks chan struct{}
+
+func (b blocks) Close() error { <-b; return nil }

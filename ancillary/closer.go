@@ -1,0 +1,75 @@
+package ancillary
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+// MaxUnclosed is the largest number of descriptors that wait to be closed before no more are received.
+const MaxUnclosed = 64
+
+// lookAgain is the interval at which Room looks whether there is room.
+const lookAgain = time.Millisecond
+
+// Closer closes the descriptors of one sender (a user, a socket's peers) one at a time on a goroutine of its own,
+// because the last close takes as long as their owner likes (FUSE, SO_LINGER).
+type Closer struct {
+	mu    sync.Mutex
+	queue []io.Closer
+	busy  bool
+}
+
+// Close takes over f and closes it without waiting.
+func (c *Closer) Close(f io.Closer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = append(c.queue, f)
+	if !c.busy {
+		c.busy = true
+		go c.run()
+	}
+}
+
+func (c *Closer) run() {
+	for f := c.next(); f != nil; f = c.next() {
+		f.Close()
+	}
+}
+
+func (c *Closer) next() io.Closer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		c.busy = false
+		return nil
+	}
+	f := c.queue[0]
+	c.queue = c.queue[1:]
+	return f
+}
+
+// Room reports whether fewer than MaxUnclosed descriptors wait to be closed. It waits up to limit
+// for that. More descriptors of the user are accepted only then.
+func (c *Closer) Room(limit time.Duration) bool {
+	for end := time.Now().Add(limit); c.Full(); time.Sleep(lookAgain) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// Full reports whether there is no room now.
+func (c *Closer) Full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue) >= MaxUnclosed
+}
+
+// Idle reports whether everything is closed.
+func (c *Closer) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.busy
+}
