@@ -1,7 +1,11 @@
 package ancillary
 
 import (
+	"fmt"
 	"io"
+	"net"
+	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -72,4 +76,32 @@ func (c *Closer) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.busy
+}
+
+// HangUp closes a connection without waiting. Descriptors that the peer has sent and nobody has received are closed
+// with the socket, so if there are some, the Closer does it.
+func (c *Closer) HangUp(conn *net.UnixConn) error {
+	_, _ = conn.CloseRead(), conn.CloseWrite() // for the peer, the connection ends now: it can't send any more
+	if waiting(conn) {
+		f, err := conn.File() // so that no reader of conn is the last to close the socket
+		if err != nil {
+			c.Close(conn)
+			return nil
+		}
+		defer c.Close(f)
+	}
+	return conn.Close()
+}
+
+// waiting reports whether a socket's receive queue has descriptors (scm_fds, since Linux 5.6).
+func waiting(conn *net.UnixConn) (found bool) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+		found = err != nil || !strings.Contains(string(text), "\nscm_fds: 0\n")
+	})
+	return found
 }

@@ -91,15 +91,8 @@ func (c *conn) DropFiles() {
 	c.received = nil
 }
 
-// Close hangs up. The client may have sent descriptors that nobody has received, and closing the socket then takes as
-// long as closing those; so closer does it.
-func (c *conn) Close() error {
-	if f, err := c.File(); err == nil {
-		_, _ = c.CloseRead(), c.CloseWrite() // for the client, the connection ends now
-		defer c.closer.Close(f)
-	}
-	return c.UnixConn.Close()
-}
+// Close hangs up without waiting.
+func (c *conn) Close() error { return c.closer.HangUp(c.UnixConn) }
 
 // HungUp asks the kernel whether the client has hung up; the kernel knows it before the session
 // does.

@@ -1,6 +1,8 @@
 package control_test
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -48,6 +50,12 @@ func TestSlowDescriptors(t *testing.T) {
 		t.Error("another client is not served")
 	}
 	other.leave()
+	r.ends(t)
+}
+
+// ends checks that the server ends, whatever waits.
+func (r *running) ends(t *testing.T) {
+	t.Helper()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -57,5 +65,43 @@ func TestSlowDescriptors(t *testing.T) {
 	case <-ended:
 	case <-time.After(time.Minute):
 		t.Fatal("urdmad does not end")
+	}
+}
+
+// TestUnclosedConnections: a client of whose descriptors one can't be closed costs urdmad no descriptor for each
+// connection that it makes and closes.
+func TestUnclosedConnections(t *testing.T) {
+	r := start(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := c.conn.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ancillarytest.Send(t, int(raw.Fd()), ancillarytest.SlowToClose(t))
+	raw.Close()
+	c.hungUp(t)
+	before := openFiles(t)
+	for range 200 {
+		if c, err = dial(r.socket); err != nil {
+			t.Fatal(err)
+		}
+		c.conn.Close()
+	}
+	for end := time.Now().Add(10 * time.Second); openFiles(t) > before+20; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors are open, before there were %d", openFiles(t), before)
+		}
+	}
+}
+
+// hungUp waits until urdmad has closed the connection.
+func (c *client) hungUp(t *testing.T) {
+	t.Helper()
+	_ = c.conn.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := c.conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("urdmad does not hang up: %v", err)
 	}
 }
