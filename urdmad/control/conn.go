@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"syscall"
@@ -20,7 +19,7 @@ import (
 type conn struct {
 	*net.UnixConn
 	received []*ancillary.File // descriptors of the current request
-	closer   *ancillary.Closer   // closer of the client's user
+	closer   *ancillary.Closer // closer of the client's user
 	oob      []byte            // buffer for ancillary data
 }
 
@@ -30,7 +29,7 @@ var errHangUp = errors.New("control: the client hung up")
 // newConn wraps a new connection; closer closes descriptors that are not used.
 func newConn(c *net.UnixConn, closer *ancillary.Closer) conn {
 	_ = c.SetWriteBuffer(unreadAnswers) // fails for a socket that is closed
-	return conn{UnixConn: c, closer: closer, oob: make([]byte, unix.CmsgSpace(4*abi.MaxFDs))}
+	return conn{UnixConn: c, closer: closer, oob: ancillary.Buffer()}
 }
 
 // unreadAnswers is the largest amount of answers, in bytes (socket(7), SO_SNDBUF), that a client
@@ -42,31 +41,59 @@ const unreadAnswers = 4 * abi.MaxMessage
 // Receive reads one message, of at most len(buf) bytes, and its descriptors (TakeFile). The descriptors are stored even
 // after an error: a message of 0 bytes looks like the end of the connection and may carry some.
 func (c *conn) Receive(buf []byte) (int, error) {
-	oob := c.oob
-	n, oobn, flags, _, err := c.ReadMsgUnix(buf, oob)
+	n, oobn, flags, err := c.read(buf)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.waits() { // the message came in time, this goroutine ran late
 		_ = c.SetReadDeadline(time.Time{})
-		n, oobn, flags, _, err = c.ReadMsgUnix(buf, oob)
+		n, oobn, flags, err = c.read(buf)
 	}
-	fds, bad := ancillary.Descriptors(oob[:oobn])
+	fds, bad := ancillary.Descriptors(c.oob[:oobn])
 	for _, fd := range fds {
 		c.received = append(c.received, ancillary.NewFile(fd))
 	}
 	if err == nil && bad != nil {
 		err = fmt.Errorf("control: ancillary data: %w", bad)
 	}
-	if len(c.received) > 0 && !c.closer.Room(account.BlockingTimeout) {
-		return 0, fmt.Errorf("control: %d descriptors of the user can't be closed", ancillary.MaxUnclosed)
-	}
 	switch {
-	case n == 0 && err == nil, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	case n == 0 && err == nil, errors.Is(err, syscall.ECONNRESET):
 		return 0, errHangUp
 	case err != nil:
 		return 0, err
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(fds) > abi.MaxFDs:
 		return 0, fmt.Errorf("control: message longer than %d bytes or with more than %d descriptors", len(buf), abi.MaxFDs)
 	}
 	return n, nil
+}
+
+// read waits for a message and receives it; not one with descriptors as long as too many of the user's can't be closed.
+func (c *conn) read(buf []byte) (n, oobn, flags int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	for {
+		full := false
+		failed := raw.Read(func(fd uintptr) bool {
+			if full = c.closer.Full() && brings(int(fd)); full {
+				return true
+			}
+			n, oobn, flags, _, err = unix.Recvmsg(int(fd), buf, c.oob, unix.MSG_CMSG_CLOEXEC)
+			return !errors.Is(err, unix.EAGAIN)
+		})
+		switch {
+		case failed != nil:
+			return 0, 0, 0, failed
+		case !full:
+			return max(n, 0), oobn, flags, err
+		case !c.closer.Room(account.BlockingTimeout):
+			return 0, 0, 0, fmt.Errorf("control: %d descriptors of the user can't be closed", ancillary.MaxUnclosed)
+		}
+	}
+}
+
+// brings reports whether the next message has descriptors.
+func brings(fd int) bool {
+	_, _, flags, _, err := unix.Recvmsg(fd, nil, nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return err == nil && flags&unix.MSG_CTRUNC != 0
 }
 
 // waits reports whether a message, or the end of the connection, can be read.

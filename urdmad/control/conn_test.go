@@ -95,3 +95,39 @@ func TestUnpolledDescriptor(t *testing.T) {
 	}
 	f.Close()
 }
+
+// TestFullCloser: as long as too many of a user's descriptors wait to be closed, requests without descriptors are
+// received, and others later.
+func TestFullCloser(t *testing.T) {
+	client, ours := pair(t)
+	var closer ancillary.Closer
+	c, buf, stuck := newConn(ours, &closer), make([]byte, 16), make(blocks)
+	for range ancillary.MaxUnclosed + 1 {
+		closer.Close(stuck)
+	}
+	if !closer.Full() {
+		t.Fatal("the closer has room")
+	}
+	if _, err := client.Write([]byte("plain")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Receive(buf); err != nil || string(buf[:n]) != "plain" {
+		t.Fatalf("%q, %v", buf[:n], err)
+	}
+	if _, _, err := client.WriteMsgUnix([]byte("more"), unix.UnixRights(0), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Receive(buf); err == nil {
+		t.Errorf("%q was received", buf[:n])
+	}
+	close(stuck)
+	if n, err := c.Receive(buf); err != nil || string(buf[:n]) != "more" {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+	c.DropFiles()
+}
+
+// blocks can't be closed before the channel is.
+type blocks chan struct{}
+
+func (b blocks) Close() error { <-b; return nil }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"urdma/ancillary/ancillarytest"
 	"urdma/verbs/abi"
 )
@@ -66,6 +68,24 @@ func (r *running) ends(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("urdmad does not end")
 	}
+}
+
+// TestManyDescriptors: a message with more descriptors than any request has. The kernel closes those for which there is
+// no room before recvmsg(2) returns, and the last of these takes long.
+func TestManyDescriptors(t *testing.T) {
+	r := start(t)
+	fds := make([]int, 253) // of standard input
+	fds[252] = ancillarytest.SlowToClose(t)
+	c, err := dial(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.conn.WriteMsgUnix(make([]byte, 16), unix.UnixRights(fds...), nil); err != nil {
+		t.Fatal(err)
+	}
+	go unix.Close(fds[252])
+	c.hungUp(t)
+	r.ends(t)
 }
 
 // TestUnclosedConnections: a client of whose descriptors one can't be closed costs urdmad no descriptor for each

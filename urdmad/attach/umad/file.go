@@ -40,7 +40,7 @@ const maxMessage = 192 << 10
 // serve reads messages until the program closes the file.
 func (f *file) serve() error {
 	_ = f.conn.SetWriteBuffer(maxMessage) // messages beyond the kernel's limit are lost
-	buf, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*abi.MaxFDs))
+	buf, oob := make([]byte, maxMessage), ancillary.Buffer()
 	for {
 		n, oobn, flags, _, err := f.conn.ReadMsgUnix(buf, oob)
 		reply, bad := f.descriptor(oob[:oobn])
@@ -52,9 +52,8 @@ func (f *file) serve() error {
 			return fmt.Errorf("umad: %w", err)
 		case bad != nil:
 			return fmt.Errorf("umad: ancillary data: %w", bad)
-		case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-			return fmt.Errorf("umad: message longer than %d bytes or with more than %d descriptors", maxMessage,
-				abi.MaxFDs)
+		case flags&unix.MSG_TRUNC != 0:
+			return fmt.Errorf("umad: message longer than %d bytes", maxMessage)
 		}
 		if reply == nil {
 			f.written(buf[:n])
