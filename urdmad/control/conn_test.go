@@ -127,6 +127,29 @@ func TestFullCloser(t *testing.T) {
 	c.DropFiles()
 }
 
+// TestLateClient: descriptors of a client that connects while urdmad ends do not hold it up.
+func TestLateClient(t *testing.T) {
+	client, ours := pair(t)
+	raw, err := client.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	ancillarytest.Send(t, int(raw.Fd()), ancillarytest.SlowToClose(t))
+	s := Server{}
+	s.Close()
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		s.start(ours)
+	}()
+	select {
+	case <-started:
+	case <-time.After(time.Minute):
+		t.Fatal("urdmad waits")
+	}
+}
+
 // blocks can't be closed before the channel is.
 type blocks chan struct{}
 

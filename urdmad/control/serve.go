@@ -36,7 +36,7 @@ func (s *Server) start(c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
-		c.Close()
+		s.late.Close(c)
 		return
 	}
 	if s.sessions == nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"urdma/ancillary"
 	"urdma/urdmad/control/account"
 	"urdma/verbs/abi"
 	"urdma/verbs/personality"
@@ -39,6 +40,7 @@ type connected struct {
 	waiting  []*Session // sessions that have not said HELLO, oldest first
 	running  sync.WaitGroup
 	nextID   atomic.Uint64
+	late     ancillary.Closer // of clients that connected after Close had begun
 }
 
 // PortNamed returns the number of the port with a name, or -1.
