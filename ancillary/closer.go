@@ -93,6 +93,15 @@ func (c *Closer) HangUp(conn *net.UnixConn) error {
 	return conn.Close()
 }
 
+// Unlisten closes a listener without waiting. Connections that nobody has accepted are closed with it, and descriptors
+// that were sent over them.
+func (c *Closer) Unlisten(l *net.UnixListener) error {
+	if f, err := l.File(); err == nil {
+		defer c.Close(f)
+	}
+	return l.Close()
+}
+
 // waiting reports whether a socket's receive queue has descriptors (scm_fds, since Linux 5.6).
 func waiting(conn *net.UnixConn) (found bool) {
 	raw, err := conn.SyscallConn()

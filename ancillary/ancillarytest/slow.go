@@ -49,13 +49,22 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// Send sends a byte with a descriptor, which then is open in the message only.
-func Send(t testing.TB, to, fd int) {
+// Send sends a message, by default of one byte, with a descriptor, which then is open in the message only.
+func Send(t testing.TB, to, fd int, message ...byte) {
 	t.Helper()
-	if err := unix.Sendmsg(to, []byte{1}, unix.UnixRights(fd), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil {
-		t.Log("a descriptor can't be sent:", err)
-		go unix.Close(fd)
-		return
+	if len(message) == 0 {
+		message = []byte{1}
 	}
-	unix.Close(fd)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		if err := unix.Sendmsg(to, message, unix.UnixRights(fd), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil {
+			t.Log("a descriptor can't be sent:", err)
+		}
+		unix.Close(fd)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second): // it was not sent, or the receiver has closed it before
+	}
 }

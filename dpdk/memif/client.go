@@ -17,7 +17,7 @@ func (p *Port) dialForever() {
 	defer p.running.Done()
 	wait := retryFirst
 	for p.ctx.Err() == nil {
-		if p.dialOnce() {
+		if !p.closer.Full() && p.dialOnce() {
 			wait = retryFirst
 		} else {
 			wait = min(2*wait, retryMost)
@@ -37,8 +37,8 @@ func (p *Port) dialOnce() (linked bool) {
 		p.faults.waiting(p, err)
 		return false
 	}
-	c := control{conn}
-	defer conn.Close()
+	c := control{conn, &p.closer}
+	defer c.hangUp()
 	stop := p.closeWith(c)
 	defer stop()
 	l, err := p.connect(c)
@@ -58,7 +58,7 @@ func (p *Port) connect(c control) (l *link, err error) {
 	if err != nil {
 		return nil, err
 	}
-	closeFD(fd)
+	c.drop(fd)
 	h := m.hello()
 	if h.minVersion > version || h.maxVersion < version {
 		return nil, fmt.Errorf("memif: server speaks versions %#x to %#x, we speak %#x", h.minVersion, h.maxVersion, version)
@@ -223,6 +223,6 @@ func (c control) ask(m message, fd int, answer kind) error {
 		return err
 	}
 	_, got, err := c.expect(answer)
-	closeFD(got)
+	c.drop(got)
 	return err
 }

@@ -14,7 +14,8 @@ import (
 
 // control is one end of the control socket.
 type control struct {
-	conn *net.UnixConn
+	conn   *net.UnixConn
+	closer *ancillary.Closer // of descriptors that the peer sends
 }
 
 // replyWait is the time limit for the peer's next message in the handshake.
@@ -45,7 +46,7 @@ func (c control) send(m message, fd int) error {
 func (c control) recv() (m message, fd int, err error) {
 	fd = -1
 	var buf [messageSize + 1]byte
-	oob := make([]byte, unix.CmsgSpace(4*4)+unix.CmsgSpace(unix.SizeofUcred))
+	oob := ancillary.Buffer()
 	n, oobn, flags, _, err := c.conn.ReadMsgUnix(buf[:], oob)
 	fds, _ := ancillary.Descriptors(oob[:oobn]) // if they can't be read there are none
 	if len(fds) == 1 {
@@ -62,7 +63,9 @@ func (c control) recv() (m message, fd int, err error) {
 		err = fmt.Errorf("memif: control message with %d or more descriptors, expected at most one", len(fds))
 	}
 	if err != nil {
-		closeAll(fds)
+		for _, fd := range fds {
+			c.drop(fd)
+		}
 		return m, -1, err
 	}
 	return message(buf[:messageSize]), fd, nil
@@ -80,7 +83,7 @@ func (c control) expect(want kind) (m message, fd int, err error) {
 	if m.kind() == want {
 		return m, fd, nil
 	}
-	closeFD(fd)
+	c.drop(fd)
 	if m.kind() == kindDisconnect {
 		_, reason := m.disconnect()
 		return m, -1, fmt.Errorf("%w: %q", errRefused, reason)
@@ -88,11 +91,15 @@ func (c control) expect(want kind) (m message, fd int, err error) {
 	return m, -1, fmt.Errorf("memif: got %v, expected %v", m.kind(), want)
 }
 
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		closeFD(fd)
+// drop closes a descriptor that the peer has sent, unless it is -1, without waiting.
+func (c control) drop(fd int) {
+	if fd >= 0 {
+		c.closer.Close(ancillary.NewFile(fd))
 	}
 }
+
+// hangUp closes the connection.
+func (c control) hangUp() { _ = c.closer.HangUp(c.conn) } // nothing can be done about an error of close
 
 func closeFD(fd int) {
 	if fd >= 0 {

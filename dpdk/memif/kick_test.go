@@ -45,7 +45,7 @@ func TestForeignInterrupts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closeAll(pair[:]) })
+	t.Cleanup(func() { closeFD(pair[0]); closeFD(pair[1]) })
 	for name, fd := range map[string]int{"listens": stream, "connected": connected, "accepted": accepted,
 		"bound": datagrams, "connected datagrams": sender,
 		"unconnected": socket(unix.SOCK_STREAM), "of a pair": pair[0]} {

@@ -10,13 +10,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"urdma/ancillary"
 )
 
 // listener is a server's control socket, shared by this process's server ports with the same path.
 type listener struct {
 	path string
 	ln   *net.UnixListener
-	lock *os.File // locked while we own the path; nil for abstract sockets
+	// closer closes the connections of clients, and descriptors that they send.
+	closer ancillary.Closer
+	lock   *os.File // locked while we own the path; nil for abstract sockets
 
 	mu    sync.Mutex
 	ports map[uint32]*Port
@@ -144,7 +148,7 @@ func (l *listener) remove(p *Port) {
 	last := len(l.ports) == 0
 	if last {
 		delete(listeners, l.path)
-		l.ln.Close() // removes the socket while we still hold the lock
+		_ = l.closer.Unlisten(l.ln) // removes the socket while we still hold the lock
 		for c := range l.open {
 			c.CloseRead()
 		}
@@ -167,15 +171,17 @@ func (l *listener) acceptForever() {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
+		c := control{conn, &l.closer}
 		if !l.track(conn) {
-			conn.Close()
+			c.hangUp()
 			continue
 		}
 		l.wg.Add(1)
 		go func() {
 			defer l.wg.Done()
+			defer c.hangUp()
 			defer l.untrack(conn)
-			l.serve(control{conn})
+			l.serve(c)
 		}()
 	}
 }
@@ -183,7 +189,7 @@ func (l *listener) acceptForever() {
 func (l *listener) track(c *net.UnixConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open) >= maxOpen || len(l.ports) == 0 {
+	if len(l.open) >= maxOpen || len(l.ports) == 0 || l.closer.Full() {
 		return false
 	}
 	l.open[c] = struct{}{}
@@ -194,7 +200,6 @@ func (l *listener) untrack(c *net.UnixConn) {
 	l.mu.Lock()
 	delete(l.open, c)
 	l.mu.Unlock()
-	c.Close()
 }
 
 // find returns the port with an id, or nil. Close of the port waits until the caller calls running.Done.

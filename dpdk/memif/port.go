@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"urdma/ancillary"
 	"urdma/dpdk/port"
 )
 
@@ -28,6 +29,7 @@ type Port struct {
 	running  sync.WaitGroup
 	closing  sync.Once
 	faults   faultLog
+	closer   ancillary.Closer // of descriptors that servers send
 }
 
 var _ port.Port = (*Port)(nil)

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"urdma/ancillary"
 )
 
 // rawPeer implements the protocol without checks, so that tests can violate it anywhere.
@@ -28,7 +30,9 @@ func (r *rawPeer) close() {
 	closeFD(r.c2sInt)
 	closeFD(r.s2cInt)
 	closeFD(r.fd)
-	closeAll(r.others)
+	for _, fd := range r.others {
+		closeFD(fd)
+	}
 	if r.mem != nil {
 		unix.Munmap(r.mem)
 	}
@@ -41,7 +45,7 @@ func dialRaw(t *testing.T, path string) *rawPeer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	r := &rawPeer{t: t, ctl: control{conn, &ancillary.Closer{}}, fd: -1, c2sInt: -1, s2cInt: -1}
 	if _, _, err := r.ctl.expect(kindHello); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +187,7 @@ func (s rawServer) talk(t *testing.T, ln *net.UnixListener) *rawPeer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	r := &rawPeer{t: t, ctl: control{conn, &ancillary.Closer{}}, fd: -1, c2sInt: -1, s2cInt: -1}
 	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: s.says,
 		maxS2CRing: s.says, maxLog2RingEntries: maxLog2Ring}
 	for i, m := 0, h.encode(); ; i++ {
@@ -218,7 +222,7 @@ func (s rawServer) accept(t *testing.T, ln *net.UnixListener) (r *rawPeer, rings
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = &rawPeer{t: t, ctl: control{conn}, fd: -1, c2sInt: -1, s2cInt: -1}
+	r = &rawPeer{t: t, ctl: control{conn, &ancillary.Closer{}}, fd: -1, c2sInt: -1, s2cInt: -1}
 	h := hello{name: "raw", minVersion: version, maxVersion: version, maxRegion: 255, maxC2SRing: s.says,
 		maxS2CRing: s.says, maxLog2RingEntries: maxLog2Ring}
 	if err := r.ctl.send(h.encode(), -1); err != nil {

@@ -51,7 +51,7 @@ func (p *Port) runLink(l *link) {
 func (p *Port) watchLink(l *link) error {
 	l.ctl.conn.SetReadDeadline(time.Time{})
 	m, fd, err := l.ctl.recv()
-	closeFD(fd)
+	l.ctl.drop(fd)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (l *listener) greet(c control) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	closeFD(fd)
+	c.drop(fd)
 	i := m.init()
 	p := l.find(i.id)
 	if p == nil {
@@ -139,7 +139,7 @@ func (o *offer) step(c control) (done bool, err error) {
 	kept := false
 	defer func() {
 		if !kept {
-			closeFD(fd)
+			c.drop(fd)
 		}
 	}()
 	switch m.kind() {
