@@ -1,9 +1,15 @@
 package ancillary
 
 import (
+	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"urdma/ancillary/ancillarytest"
 )
 
 // TestCloserCatchesUp: a user whose descriptors are being closed, if late, gets more
@@ -29,5 +35,38 @@ func TestCloserCatchesUp(t *testing.T) {
 	go c.run()
 	if !<-room {
 		t.Error("no room although all were closed")
+	}
+}
+
+// TestUnlisten: a listener is closed without the descriptors that were sent over a connection which nobody has accepted.
+func TestUnlisten(t *testing.T) {
+	at := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "socket"), Net: "unixpacket"}
+	l, err := net.ListenUnix("unixpacket", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := net.DialUnix("unixpacket", nil, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := client.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ancillarytest.Send(t, int(raw.Fd()), ancillarytest.SlowToClose(t))
+	raw.Close()
+	client.Close()
+	closed := make(chan error)
+	go func() { closed <- (&Closer{}).Unlisten(l) }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the listener is not closed")
+	}
+	if err := unix.Access(at.Name, unix.F_OK); err == nil {
+		t.Error("the socket's file is left")
 	}
 }

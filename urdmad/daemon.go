@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"urdma/ancillary"
 	"urdma/config"
 	"urdma/dpdk"
 	"urdma/systemd"
@@ -172,7 +173,7 @@ func (d *daemon) stop() error {
 			fi, err := os.Lstat(d.Config.Socket)
 			d.listener.SetUnlinkOnClose(err == nil && os.SameFile(fi, d.socketFile))
 		}
-		errs = append(errs, d.listener.Close()) // also removes a socket file that we made
+		errs = append(errs, new(ancillary.Closer).Unlisten(d.listener)) // also removes a socket file that we made
 	}
 	errs = append(errs, d.Stop())
 	errs = append(errs, d.detach(func(f *feature) func() error { return f.stop })...)

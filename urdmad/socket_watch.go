@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"urdma/ancillary"
 	"urdma/config"
 	"urdma/urdmad/control"
 )
@@ -107,7 +108,7 @@ func (d *daemon) makeSocketAnew(missing bool) error {
 			return err
 		}
 		old.SetUnlinkOnClose(false)
-		_ = old.Close() // no program can reach it any more
+		_ = new(ancillary.Closer).Unlisten(old) // no program can reach it any more
 		d.accept()
 	}
 	if err := d.restore(); err != nil {

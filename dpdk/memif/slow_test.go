@@ -51,7 +51,7 @@ func TestSlowDescriptors(t *testing.T) {
 		func(r *rawPeer) { r.sendSlow(in) },
 		func(r *rawPeer) { r.must(in, -1, kindAck); r.sendSlow(addRegion{0, 4096}.encode()) },
 		func(r *rawPeer) { r.must(in, -1, kindAck); r.sendSlow(rawRing(0, 0).encode()) },
-		func(r *rawPeer) { r.sendSlow(message{}); r.sendSlow(message{}) }, // the second one is not received
+		func(r *rawPeer) { r.sendSlow(message{}); r.sendSlow(message{}) },
 		func(r *rawPeer) { r.offerAll(1); r.sendSlow(newMessage(kindAck)) },
 	} {
 		r := dialRaw(t, path)

@@ -142,7 +142,7 @@ var rules = ruleBook{
 		"config":                  {"schema", "topology", "verbs/personality"},
 		"schema":                  {},
 		"systemd":                 {},
-		"urdmad": {"config", "counters", "dpdk", "dpdk/port", "inject", "inspect", "systemd",
+		"urdmad": {"ancillary", "config", "counters", "dpdk", "dpdk/port", "inject", "inspect", "systemd",
 			"urdmad/attach/admin", "urdmad/attach/fabric", "urdmad/attach/injector", "urdmad/attach/kernelif",
 			"urdmad/attach/metrics", "urdmad/attach/nldev", "urdmad/attach/responder", "urdmad/attach/snapshot",
 			"urdmad/sysfs",
