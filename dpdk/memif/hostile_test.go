@@ -476,6 +476,28 @@ func TestScribbler(t *testing.T) {
 	stillServes(t, p, path)
 }
 
+// TestPunchedRegion: F_SEAL_SHRINK does not keep a peer from removing the pages of its memory. They read as zeros then.
+func TestPunchedRegion(t *testing.T) {
+	p, path := openServer(t)
+	r := dialRaw(t, path)
+	r.offerAll(1)
+	waitLink(t, true, p)
+	for i := range 100 {
+		mode := uint32(unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE)
+		if err := unix.Fallocate(r.fd, mode, int64(i%2*4096), int64(len(r.mem))); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Ftruncate(r.fd, 0); err != unix.EPERM {
+			t.Fatal("truncated:", err)
+		}
+		r.sendFrame(i%64, desc{length: 60, offset: rawBuffer(0)})
+		turn(p)
+	}
+	r.close()
+	waitLink(t, false, p)
+	stillServes(t, p, path)
+}
+
 // TestEventfdTrap: a peer fills its interrupt's counter, makes it blocking, and claims to sleep. A plain
 // write would block the worker for ever.
 func TestEventfdTrap(t *testing.T) {
