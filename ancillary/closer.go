@@ -35,7 +35,15 @@ func (c *Closer) Close(f io.Closer) {
 	}
 }
 
+// maxClosing is the largest number of Closers that close at a time, each on a thread. A process may have many users'
+// IDs in turn, and the Go runtime ends a program with 10,000 threads.
+const maxClosing = 1024
+
+var closing = make(chan struct{}, maxClosing)
+
 func (c *Closer) run() {
+	closing <- struct{}{}
+	defer func() { <-closing }()
 	for f := c.next(); f != nil; f = c.next() {
 		f.Close()
 	}

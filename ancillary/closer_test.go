@@ -70,3 +70,32 @@ func TestUnlisten(t *testing.T) {
 		t.Error("the socket's file is left")
 	}
 }
+
+// TestManyClosers: closes of any number of users take a bounded number of threads, and each gets its turn.
+func TestManyClosers(t *testing.T) {
+	all := make([]Closer, 2*maxClosing)
+	x := slowClose{begun: make(chan struct{}, len(all)), end: make(chan struct{})}
+	for i := range all {
+		all[i].Close(x)
+	}
+	for range maxClosing {
+		<-x.begun
+	}
+	time.Sleep(20 * time.Millisecond)
+	if n := len(x.begun); n > 0 {
+		t.Errorf("%d more closes have begun than may", n)
+	}
+	close(x.end)
+	for range maxClosing {
+		<-x.begun
+	}
+}
+
+// slowClose says when its close begins, which ends with the channel end.
+type slowClose struct{ begun, end chan struct{} }
+
+func (x slowClose) Close() error {
+	x.begun <- struct{}{}
+	<-x.end
+	return nil
+}
