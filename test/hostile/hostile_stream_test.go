@@ -208,8 +208,8 @@ func (x *taker) serve(r *verbs.Request) {
 func (x *taker) end() {
 	x.t.Helper()
 	_ = x.l.Close()
+	x.wait.Wait() // serve looks into memory of the client
 	_ = x.c.Close()
-	x.wait.Wait()
 	if x.taken == 0 || x.wrong > 0 {
 		x.t.Errorf("%d connections of strangers', %d of them wrote where they had no right to", x.taken, x.wrong)
 	}

@@ -90,7 +90,7 @@ fresh() {
 # in_root COMMAND...: runs it before the boot, with a network.
 in_root() {
 	unshare --mount --propagation private sh -c 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$@"' \
-		"$root" "$root" env DEBIAN_FRONTEND=noninteractive "$@"
+		"$root" "$root" env -u TMPDIR DEBIAN_FRONTEND=noninteractive "$@"
 }
 
 # ---- running ----
