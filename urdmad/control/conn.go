@@ -76,7 +76,9 @@ func (c *conn) read(buf []byte) (n, oobn, flags int, err error) {
 			if full = c.closer.Full() && brings(int(fd)); full {
 				return true
 			}
-			n, oobn, flags, _, err = unix.Recvmsg(int(fd), buf, c.oob, unix.MSG_CMSG_CLOEXEC)
+			for again := true; again; again = errors.Is(err, unix.EINTR) {
+				n, oobn, flags, _, err = unix.Recvmsg(int(fd), buf, c.oob, unix.MSG_CMSG_CLOEXEC)
+			}
 			return !errors.Is(err, unix.EAGAIN)
 		})
 		switch {
