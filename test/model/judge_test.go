@@ -119,7 +119,7 @@ func programs(t *testing.T, j *Judge, generate func(uint64) Program) {
 	for seed := range uint64(fixedSeeds) {
 		check(t, j, generate, seed)
 	}
-	if j.Undecided > 0 {
+	if j.Undecided > 0 && !j.Overtake { // else there are more states, see most
 		t.Errorf("%d of the fixed programs were not judged to their end", j.Undecided)
 	}
 	if os.Getenv("URDMA_LONG") == "" {

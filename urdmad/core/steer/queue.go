@@ -45,13 +45,13 @@ func newQueue(p *Port, self int) *queue {
 	return q
 }
 
-// backlog is more packets than were in a port's queue at one time: if the queue is never empty, packets that another
-// worker has handed over wait for so many.
+// backlog is more packets than were in a port's queue at one time: if the queue is never empty, communication
+// management that another worker has handed over waits for so many.
 const backlog = 8 * slots
 
-// Rx implements port.Queue. A packet that another worker has handed over arrived after packets that were in our own
-// queue by then, so those are read first: a message that ends a connection must not overtake data sent on it. Packets
-// from inside have come through the ring alone, and if the port has more packets than requested, they get their turn.
+// Rx implements port.Queue. A packet in a ring arrived after packets that were in our own queue by then, so
+// the port is read first. If the port has more packets than requested, the rings are still read, up to a message of
+// communication management: it may end a connection, and must not overtake what was sent on it.
 func (q *queue) Rx(p []port.Packet) (n int) {
 	q.turn++
 	for from, to := range q.p.rings {
@@ -81,12 +81,12 @@ func (q *queue) Rx(p []port.Packet) (n int) {
 	return n
 }
 
-// read takes packets that another worker has written: all, or those from inside up to the first that is not.
+// read takes packets that another worker has written: all, or those before a message of communication management.
 func (q *queue) read(from int, p []port.Packet, all bool) (n int) {
 	r := q.p.rings[from][q.self]
 	for r != nil && n < len(p) {
 		i, ok := r.full.first()
-		if !ok || !all && !r.slots[i].flags.Has(port.RxInside) {
+		if !ok || !all && q.p.manages(r.slots[i].packet()) {
 			break
 		}
 		r.full.take()

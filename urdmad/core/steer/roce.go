@@ -1,6 +1,8 @@
 package steer
 
 import (
+	"encoding/binary"
+
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
@@ -20,6 +22,22 @@ func (h *Hub) packet(b []byte, group bool) int {
 		return h.management(b[from:to])
 	}
 	return h.pair(head.Dst)
+}
+
+// manages reports whether a packet of the port has a message of RoCEv2's communication management. TRP has none: what
+// ends its connections arrives where their data arrives.
+func (p *Port) manages(b []byte) bool {
+	if !p.roce {
+		return false
+	}
+	if !p.info.Datagrams {
+		if b = datagramIn(b); len(b) < wire.UDPLen {
+			return false
+		}
+		b = b[wire.UDPLen:]
+	}
+	const pair = 4 // in the base transport header, 24 bits long
+	return len(b) >= pair+4 && wire.QPN(binary.BigEndian.Uint32(b[pair:])&(1<<24-1)) == ibcm.QP
 }
 
 // management returns the worker for a message of communication management: for a request or a question, the

@@ -1,11 +1,14 @@
 package steer
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"urdma/dpdk/loopback"
+	"urdma/dpdk/port"
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
@@ -87,6 +90,71 @@ func TestPacketFilter(t *testing.T) {
 		}
 		if got := whichQueue(t, p, b); got != want {
 			t.Errorf("a packet to queue pair %d reached worker %d, expected %d", n, got, want)
+		}
+	}
+}
+
+// TestDisconnection: a message of communication management that another worker hands over comes after all packets that
+// were in the worker's own queue by then, even if these are more than one Rx takes, and after a time if more and more
+// arrive.
+func TestDisconnection(t *testing.T) {
+	const workers, own, id = 2, 7, 5
+	under, at := overSockets(t, workers, PacketFilter(workers))
+	p := NewHub(workers, NewNumbers(workers), func(int) {}).Add(under, at.Addr(), true)
+	data, dreq := packetFor(own, nil), packetFor(ibcm.QP, &ibcm.Message{Kind: ibcm.DREQ, Local: 9, Remote: id})
+	if p.payload(data) != 1 || p.payload(dreq) != 1 {
+		t.Fatal("the packets are not for worker 1")
+	}
+	from, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	arrive := func(packets ...[]byte) {
+		t.Helper()
+		for _, b := range packets {
+			if _, err := from.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	disconnect := func() {
+		t.Helper()
+		arrive(dreq)
+		for end := time.Now().Add(time.Minute); p.rings[0][1].full.len() == 0; time.Sleep(time.Millisecond) {
+			var none [1]port.Packet
+			if p.For(0).Queue(0).Rx(none[:]); time.Now().After(end) {
+				t.Fatal("worker 0 hands nothing over")
+			}
+		}
+	}
+	next := func() []byte {
+		t.Helper()
+		q := p.For(1).Queue(0)
+		var one [1]port.Packet
+		for end := time.Now().Add(time.Minute); q.Rx(one[:]) == 0; {
+			if time.Now().After(end) {
+				t.Fatal("nothing arrives")
+			}
+		}
+		defer q.Free(one[:])
+		return bytes.Clone(one[0].Data)
+	}
+	arrive(data, data, data)
+	disconnect()
+	for i, want := range [][]byte{data, data, data, dreq} {
+		if got := next(); !bytes.Equal(got, want) {
+			t.Fatalf("packet %d is % x, expected % x", i, got, want)
+		}
+	}
+	disconnect()
+	arrive(data)
+	for n := 0; ; n++ { // the queue always has more
+		if arrive(data); bytes.Equal(next(), dreq) {
+			break
+		}
+		if n > 2*backlog {
+			t.Fatal("a queue that is never empty lets nobody hand anything over")
 		}
 	}
 }
