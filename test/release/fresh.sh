@@ -58,7 +58,9 @@ pings "the action, by apt"
 # Debian's dnf, and a package that says what a Linux of RPM packages has, since here Debian's own has it.
 in_root apt-get purge -q -y urdma >/dev/null
 in_root apt-get install -q -y --no-install-recommends dnf rpm >/dev/null
-in_root mkdir -p /etc/yum.repos.d
+in_root mkdir -p /etc/yum.repos.d /etc/rpm
+# rpm 4.20 gives scriptlets mounts of their own, which takes a root that is a mount point.
+echo '%__transaction_unshare %{nil}' >"$root/etc/rpm/macros.chroot"
 in_root sh -ec "
 	curl -fsS -o /urdma.rpm $address/dnf/urdma-0.1.0-1.$(uname -m).rpm
 	{
@@ -67,7 +69,9 @@ in_root sh -ec "
 		printf '%s\n' '%description' 'none' '%files'
 	} >/system.spec
 	rm /urdma.rpm
-	rpmbuild -bb --quiet --define '_rpmdir /' /system.spec && rpm -i --force-debian /noarch/system-1-1.noarch.rpm"
+	rpmbuild -bb --quiet --define '_rpmdir /' /system.spec
+	# Debian 12's rpm installs a package only with --force-debian, which Debian 13's does not know.
+	rpm -i --force-debian /noarch/system-1-1.noarch.rpm || rpm -i /noarch/system-1-1.noarch.rpm"
 as bob bash -ec "cd; $(lines 'RPM packages' dnf)"
 pings "the dnf repository, with sudo"
 in_root rpm -V urdma
