@@ -28,12 +28,25 @@ func PeerQueue(frame []byte, queues int) int {
 
 // PeerQueueRoCE is the same for RoCEv2, whose packets have a queue pair number.
 func PeerQueueRoCE(frame []byte, queues int) int {
-	const pair = wire.UDPLen + 4 // in the base transport header, 24 bits long
 	b := datagramIn(frame)
-	if len(b) < pair+4 {
+	if len(b) < wire.UDPLen {
 		return first
 	}
-	return pairQueue(binary.BigEndian.Uint32(b[pair:])&(1<<24-1), queues)
+	n, ok := destinationPair(b[wire.UDPLen:])
+	if !ok {
+		return first
+	}
+	return pairQueue(n, queues)
+}
+
+// destinationPair returns the number of the queue pair that a RoCEv2 packet is for, 24 bits of its base transport
+// header.
+func destinationPair(packet []byte) (n uint32, ok bool) {
+	const pair = 4
+	if len(packet) < pair+4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(packet[pair:]) & (1<<24 - 1), true
 }
 
 func pairQueue(n uint32, queues int) int {

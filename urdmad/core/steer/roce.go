@@ -1,8 +1,6 @@
 package steer
 
 import (
-	"encoding/binary"
-
 	"urdma/wire"
 	"urdma/wire/ibcm"
 	"urdma/wire/roce"
@@ -36,8 +34,8 @@ func (p *Port) manages(b []byte) bool {
 		}
 		b = b[wire.UDPLen:]
 	}
-	const pair = 4 // in the base transport header, 24 bits long
-	return len(b) >= pair+4 && wire.QPN(binary.BigEndian.Uint32(b[pair:])&(1<<24-1)) == ibcm.QP
+	n, ok := destinationPair(b)
+	return ok && wire.QPN(n) == ibcm.QP
 }
 
 // management returns the worker for a message of communication management: for a request or a question, the
