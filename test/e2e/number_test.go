@@ -22,7 +22,7 @@ func TestByNumber(t *testing.T) {
 		share share
 	}{
 		{lab.Loopback, even}, {lab.Loopback.WithWorkers(2), odd}, {lab.Memif, odd}, {lab.Memif.WithWorkers(2), even},
-		{lab.TCP, every}, {lab.AFPacketKernel, fourth(1)},
+		{lab.TCP, even}, {lab.AFPacketKernel, fourth(1)},
 	} {
 		t.Run(c.wire.Name, func(t *testing.T) {
 			a, b := labtest.Join(t, c.wire, nil)

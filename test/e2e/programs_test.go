@@ -22,7 +22,7 @@ func TestPrograms(t *testing.T) {
 	}
 	rows := []row{
 		{lab.Loopback, even}, {lab.Loopback.WithWorkers(2), odd},
-		{lab.Memif, even}, {lab.Memif.WithWorkers(2), odd}, {lab.Memif.Jumbo(), odd},
+		{lab.Memif, even}, {lab.Memif.WithWorkers(2), odd}, {lab.Memif.Jumbo(), fourth(2)},
 		{lab.UDP, odd}, {lab.UDP.WithWorkers(2), even},
 		{lab.TCP, odd}, {lab.TCP.WithWorkers(2), even},
 		{lab.AFPacket, fourth(0)}, {lab.AFPacketKernel, fourth(1)}, {lab.AFPacket.Jumbo(), fourth(2)},
@@ -44,7 +44,7 @@ func TestPrograms(t *testing.T) {
 			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
 			t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
-			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
+			t.Run("examples", func(t *testing.T) { examples(t, a, b, share) })
 			t.Run("perftest", func(t *testing.T) { perftest(t, a, b, w, share) })
 			t.Run("atomics", func(t *testing.T) { atomics(t, a, b, share) })
 			t.Run("shared receive queue", func(t *testing.T) { sharedReceives(t, a, b, share) })
@@ -66,7 +66,7 @@ func TestSocketsWithCapabilities(t *testing.T) {
 			t.Run("ucmatose", func(t *testing.T) { ucmatose(t, a, b) })
 			t.Run("rdma_server", func(t *testing.T) { rdmaServer(t, a, b) })
 			t.Run("rdma_xserver", func(t *testing.T) { rdmaXServer(t, a, b) })
-			t.Run("examples", func(t *testing.T) { examples(t, a, b) })
+			t.Run("examples", func(t *testing.T) { examples(t, a, b, every) })
 			for _, program := range lab.Perftest {
 				t.Run(program, func(t *testing.T) {
 					need(t, program)
@@ -158,8 +158,11 @@ func rdmaXServer(t *testing.T, server, client *lab.Node) {
 	}
 }
 
-func examples(t *testing.T, server, client *lab.Node) {
+func examples(t *testing.T, server, client *lab.Node, share share) {
 	for i, name := range []string{"ep", "cmid", "device"} {
+		if !share.has(i) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			port := fmt.Sprint(7471 + i)
 			r := pass(t, lab.Pair{ServerNode: server, ClientNode: client,

@@ -29,7 +29,7 @@ func TestHostileClients(t *testing.T) {
 	if err != nil {
 		seed = rand.Uint64()
 	}
-	limit := 3 * time.Second
+	limit := 1500 * time.Millisecond
 	if os.Getenv("URDMA_LONG") != "" {
 		limit = 2 * time.Minute
 	}

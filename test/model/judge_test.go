@@ -26,7 +26,7 @@ var (
 
 // fixedSeeds is the number of programs that always run. Only make test-long runs programs of new seeds, because a
 // failure may also show a gap in the model.
-const fixedSeeds = 25
+const fixedSeeds = 12
 
 // providerEnv names an interpreter that uses the machine's own provider of libibverbs, such as the kernel's rxe.
 const providerEnv = "URDMA_TEST_INTERPRETER"

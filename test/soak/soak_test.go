@@ -33,7 +33,7 @@ func length(t *testing.T) time.Duration {
 	if os.Getenv("URDMA_LONG") != "" {
 		return 3 * time.Minute
 	}
-	return 8 * time.Second
+	return 4 * time.Second
 }
 
 func TestSoak(t *testing.T) {
@@ -98,7 +98,7 @@ func (s *soak) run(length time.Duration) {
 		s.t.Fatal(err)
 	}
 	defer pair.Close()
-	rounds := max(6, int(length/(30*time.Second)))
+	rounds := max(4, int(length/(30*time.Second)))
 	var table [][2]usage
 	for i := range rounds {
 		s.traffic(ctx, uint64(i), length/time.Duration(rounds))

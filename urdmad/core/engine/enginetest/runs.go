@@ -16,12 +16,12 @@ const ReadWrite = abi.AccessLocalWrite | abi.AccessRemoteWrite | abi.AccessRemot
 var Lossy = linked.Path{Loss: 0.03, Duplicate: 0.03, Reorder: 0.1, Corrupt: 0.01, Delay: 20 * time.Microsecond,
 	Jitter: 5 * time.Microsecond, ReorderBy: 60 * time.Microsecond}
 
-// Seeds returns the number of seeds for a randomized test.
-func Seeds(short int) uint64 {
+// Seeds returns the number of seeds for a randomized test: a third of n, and 20 n in long runs.
+func Seeds(n int) uint64 {
 	if os.Getenv("URDMA_LONG") != "" {
-		return uint64(short) * 20
+		return uint64(n) * 20
 	}
-	return uint64(short)
+	return uint64(n+2) / 3
 }
 
 // Both runs a test over the wire, and between two queue pairs of one engine.

@@ -233,7 +233,7 @@ func runSeeds(t *testing.T, first uint64, count, segments int) {
 
 // TestSeeds transfers in both directions over networks with every fault.
 func TestSeeds(t *testing.T) {
-	runSeeds(t, 1, 10_000, 200)
+	runSeeds(t, 1, 4_000, 200)
 }
 
 // TestFreshSeeds runs new seeds.
