@@ -25,7 +25,7 @@ func TestPodman(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 reads, 3 answered", "the data was compared", "ping data: rdma-ping-9", "urdma-kubelet version", "== done"} {
+	for _, want := range []string{"3 reads, 3 answered, 0 lost", "ping data: rdma-ping-9", "urdma-kubelet version", "== done"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q", want)
 		}
