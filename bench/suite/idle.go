@@ -48,12 +48,15 @@ func sent(n *lab.Node) (uint64, error) {
 
 // idle opens a number of idle connections over a wire. It returns the share of a core that the busier urdmad uses,
 // in percent, and the memory that urdmad and the kernel need for one queue pair with 128 slots in each direction,
-// in KiB.
+// in KiB. The urdmads are new: others may have freed memory that they still hold.
 func idle(w lab.Wire, connections int) func(*bench) ([]float64, error) {
 	return func(b *bench) ([]float64, error) {
-		hosts, err := b.places.join(w)
+		hosts, err := b.places.setUp(w)
 		if err != nil {
 			return nil, err
+		}
+		for _, n := range hosts.nodes() {
+			defer n.StopDaemon()
 		}
 		before, err := memoryOf(hosts)
 		if err != nil {
