@@ -11,10 +11,10 @@ import (
 
 // Batches decides to which peers datagrams must not be sent in batches, because the datagrams that the
 // kernel or a device cuts out of one send do not arrive: some kernels corrupt all except the first. Only
-// the loss shows that. So if loss is heavy, datagrams are sent singly for a while. If the loss ends with
-// that, and returns when they are sent in batches again, they are sent singly for longer (docs/WIRE.md
-// chapter 11). A path that was interrupted for a moment loses as much, but only once. The worker owns
-// Batches; only Alone may be called by others.
+// the loss shows that. So if loss is heavy, datagrams are sent singly until the loss ends, then in batches
+// until it returns, several times; if it always does, they are sent singly for longer (docs/WIRE.md
+// chapter 11). A path that was interrupted for a moment, or drops a whole send now and then, loses as much,
+// but not each time that batches begin. The worker owns Batches; only Alone may be called by others.
 type Batches struct {
 	// Blamed is called when a peer is found to receive only datagrams sent singly; nil: not called.
 	Blamed func(peer netip.Addr)
@@ -65,9 +65,11 @@ const (
 	recentPackets = 512
 	// cleanRun consecutive packets without a retransmission, within trialPackets, show that the loss has
 	// ended; otherwise batches were not the cause. Then the loss must return within as many packets sent in
-	// batches.
+	// batches, and be heavy among all of them. Both must happen proofs times, because one lost send at the
+	// beginning is as heavy.
 	cleanRun     = 64
 	trialPackets = 4096
+	proofs       = 4
 	// aloneFor is how long datagrams are sent singly before batches are tried again, and trustFor how long
 	// a refuted suspicion is not raised again.
 	aloneFor = 600 * clock.Second
@@ -90,10 +92,11 @@ type batch struct {
 	all   *Batches
 	peer  netip.Addr
 	state batchState
-	sent  int        // packets, recently or in the trial
-	proof int        // packets since the proof began
+	sent  int        // packets, recently or since the trial or proof began
 	again int        // retransmissions among sent
 	clean int        // consecutive packets that were not retransmissions
+	proof int        // packets since the proof began
+	done  int        // proofs in which the loss returned
 	until clock.Time // end of alone and of trust
 }
 
@@ -118,18 +121,21 @@ func (b *batch) send(now clock.Time) port.Flags {
 	b.sent++
 	b.clean++
 	switch b.state {
-	case together, onProof:
-		if b.sent >= recentPackets {
-			b.sent, b.again = b.sent/2, b.again/2
+	case together:
+		b.forget()
+		return 0
+	case onProof:
+		if b.all.goBack { // small messages cause fewer retransmissions, at any time
+			b.forget()
 		}
-		if b.state == onProof {
-			b.proves(now)
+		if b.proof++; b.proof >= trialPackets {
+			b.become(together, now+trustFor) // the loss has not returned
 		}
 		return 0
 	case onTrial:
 		switch {
 		case b.clean >= cleanRun:
-			b.become(onProof, now)
+			b.continueAs(onProof)
 		case b.sent >= trialPackets:
 			b.become(together, now+trustFor) // the loss has not ended
 		}
@@ -139,6 +145,13 @@ func (b *batch) send(now clock.Time) port.Flags {
 		}
 	}
 	return port.TxAlone
+}
+
+// forget reduces what was counted before the last recentPackets.
+func (b *batch) forget() {
+	if b.sent >= recentPackets {
+		b.sent, b.again = b.sent/2, b.again/2
+	}
 }
 
 // sendAgain counts the next packet as a retransmission.
@@ -156,18 +169,15 @@ func (b *batch) sendAgain(now clock.Time) {
 	case together:
 		b.become(onTrial, now)
 	case onProof:
-		b.blame(now)
+		if b.done++; b.done == proofs {
+			b.blame(now)
+		} else {
+			b.continueAs(onTrial)
+		}
 	}
 }
 
-// proves counts a packet of the proof: if the loss does not return, it had another cause.
-func (b *batch) proves(now clock.Time) {
-	if b.proof++; b.proof >= trialPackets {
-		b.become(together, now)
-	}
-}
-
-// blame ends a proof: the loss ended when datagrams were sent singly, and returned with batches.
+// blame ends the last proof: each time the loss ended when datagrams were sent singly, and returned with batches.
 func (b *batch) blame(now clock.Time) {
 	b.become(alone, now+aloneFor)
 	b.all.note(b.peer, now, b.until)
@@ -178,4 +188,9 @@ func (b *batch) blame(now clock.Time) {
 
 func (b *batch) become(s batchState, until clock.Time) {
 	*b = batch{all: b.all, peer: b.peer, state: s, until: until}
+}
+
+// continueAs is become for the next trial or proof of the same suspicion.
+func (b *batch) continueAs(s batchState) {
+	*b = batch{all: b.all, peer: b.peer, state: s, done: b.done}
 }

@@ -95,6 +95,41 @@ func TestBatchesGoBack(t *testing.T) {
 	}
 }
 
+// TestWholeSendsLost: a path that drops one send in twenty, with all its datagrams, and of datagrams sent singly one
+// in twenty or none, does not count as one that spoils them.
+func TestWholeSendsLost(t *testing.T) {
+	const minutes, seeds, size = 5, 20, 44
+	for _, single := range []float64{0.05, 0} {
+		alone := 0
+		for seed := range uint64(seeds) {
+			random := rand.New(rand.NewPCG(seed, 2))
+			var all Batches
+			b := all.to(netip.MustParseAddr("198.18.0.2"))
+			for minute := range clock.Time(minutes) {
+				left, dropped := 0, false // of the send
+				lossy(b, minute*60*clock.Second, 100000, func(alone bool) bool {
+					if alone {
+						left = 0
+						return random.Float64() < single
+					}
+					if left == 0 {
+						left, dropped = size, random.Float64() < 0.05
+					}
+					left--
+					return dropped
+				})
+				if all.Alone(minute*60*clock.Second) > 0 {
+					alone++
+					break
+				}
+			}
+		}
+		if alone > seeds/10 {
+			t.Errorf("single ones lost %v: %d of %d paths were taken for ones that spoil datagrams", single, alone, seeds)
+		}
+	}
+}
+
 // TestAloneGoesByTime: a peer to which nothing more is sent, and a peer that was removed and blamed again,
 // are not counted for longer, or twice.
 func TestAloneGoesByTime(t *testing.T) {

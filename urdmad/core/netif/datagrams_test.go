@@ -28,7 +28,7 @@ func TestSpoiledBatches(t *testing.T) {
 		w := enginetest.New(t, enginetest.Options{Seed: seed, Datagrams: true})
 		w.PipeA.FirstOnly, w.PipeB.FirstOnly = true, true
 		a, b := w.Pair(false, nil)
-		w.NewTraffic(a, b, enginetest.Load{Ops: 100, MaxSize: 40000}).Run(120 * time.Second)
+		w.NewTraffic(a, b, enginetest.Load{Ops: 400, MaxSize: 40000}).Run(120 * time.Second)
 		for _, h := range []*enginetest.Host{w.A, w.B} {
 			switch n := h.Engine.Interface(0).Batches.Alone(w.Now()); n {
 			case 0:
