@@ -58,7 +58,7 @@ func (s *Spec) openPrepared(d prepared) (*ethPort, error) {
 	if err := s.start(p, &d); err != nil {
 		if d.program.ID != 0 {
 			eal.kept.Store(true)
-			return nil, err
+			return nil, &BusyError{err}
 		}
 		C.urdma_port_close(p.c)
 		C.free(unsafe.Pointer(p.c))

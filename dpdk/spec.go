@@ -143,3 +143,11 @@ type SettingError struct {
 func (e *SettingError) Error() string {
 	return fmt.Sprintf("port %q: %s: found %v, allowed: %s", e.Port, e.Setting, e.Found, e.Allowed)
 }
+
+// BusyError is the error of a port whose device another process uses. It may pass by itself: the kernel takes
+// the queue of a killed process back a moment after the process has ended (xp_release_deferred of Linux's
+// net/xdp/xsk_buff_pool.c).
+type BusyError struct{ error }
+
+// Unwrap returns what the port failed with.
+func (e *BusyError) Unwrap() error { return e.error }

@@ -134,6 +134,9 @@ func (d *daemon) start() error {
 			args, d.Config.Source)}
 	}
 	if err := d.Open(); err != nil {
+		if busy := (*dpdk.BusyError)(nil); errors.As(err, &busy) {
+			return err // the service manager tries again
+		}
 		return configError{err}
 	}
 	return d.usePorts()
