@@ -58,7 +58,7 @@ func (s *Spec) openPrepared(d prepared) (*ethPort, error) {
 	if err := s.start(p, &d); err != nil {
 		if d.program.ID != 0 {
 			eal.kept.Store(true)
-			return nil, &BusyError{err}
+			return nil, err
 		}
 		C.urdma_port_close(p.c)
 		C.free(unsafe.Pointer(p.c))
@@ -129,15 +129,21 @@ func (s *Spec) start(p *ethPort, d *prepared) error {
 		}
 	}
 	var step *C.char
-	if ret := C.urdma_port_open(p.c, &o, &step); ret != 0 {
-		if C.GoString(step) == queueSetup {
-			d.lookAgain()
-		}
-		return fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
-			s.label(), s.device(), C.GoString(step), C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(),
-			startAdvice(C.GoString(step), s, d, pool.buffers()))
+	ret, errno := C.urdma_port_open(p.c, &o, &step)
+	if ret == 0 {
+		return nil
 	}
-	return nil
+	failed := C.GoString(step)
+	if failed == queueSetup {
+		d.lookAgain()
+	}
+	err = fmt.Errorf("dpdk: port %q: %s: %s failed: %s%s; %s",
+		s.label(), s.device(), failed, C.GoString(C.urdma_errno_text(-ret)), eal.log.tail(),
+		startAdvice(failed, s, d, pool.buffers()))
+	if failed == queueSetup && d.busy(errno) {
+		return &BusyError{err}
+	}
+	return err
 }
 
 // queueSetup is the step of urdma_port_open in which a driver attaches to the interface.

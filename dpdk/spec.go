@@ -145,7 +145,7 @@ func (e *SettingError) Error() string {
 }
 
 // BusyError is the error of a port whose device another process uses. It may pass by itself: the kernel takes
-// the queue of a killed process back a moment after the process has ended (xp_release_deferred of Linux's
+// the queue of a process back a moment after the process has ended (xp_release_deferred of Linux's
 // net/xdp/xsk_buff_pool.c).
 type BusyError struct{ error }
 

@@ -1,6 +1,7 @@
 package dpdk
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -158,6 +159,13 @@ func (d *prepared) lookAgain() {
 	if d.program.ID == 0 && d.borrowed != nil && d.borrowed.xdp && !d.loads {
 		d.program, _ = d.borrowed.dev.XDP() // if there is none now, there was none before
 	}
+}
+
+// busy reports whether the interface's queue, whose setup has failed, is another process's. If that one has removed
+// its program and ended, only errno shows that the kernel has not yet freed the queue: it is that of bind(2), which the
+// driver does not return.
+func (d *prepared) busy(errno error) bool {
+	return d.program.ID != 0 || d.borrowed != nil && d.borrowed.xdp && errors.Is(errno, unix.EBUSY)
 }
 
 // advice returns the usual remedy if a device can't be opened.

@@ -45,6 +45,9 @@ func TestXDPProgramOfWhoWasFaster(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "has an XDP program") {
 		t.Errorf("got %v, want it to tell of the program", err)
 	}
+	if busy := (*BusyError)(nil); !errors.As(err, &busy) {
+		t.Errorf("%v is no BusyError", err)
+	}
 	if now := xdpOf(t); now != has || has.ID == 0 {
 		t.Errorf("the interface has program %+v, had %+v", now, has)
 	}
@@ -69,5 +72,51 @@ func TestXDPProgramAfterOurs(t *testing.T) {
 	}
 	if now := xdpOf(t); now != theirs {
 		t.Errorf("the interface has program %+v, had %+v", now, theirs)
+	}
+}
+
+// TestQueueNotYetFree: an interface whose queue the kernel has not yet taken back, after its program was removed, is
+// busy. Some versions of DPDK's driver keep the queue until the process ends.
+func TestQueueNotYetFree(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t)
+	spec := []Spec{{Vdev: "net_af_xdp0,iface=va"}}
+	_, closeAll, err := OpenPorts(spec, ealTestArgs, testLog(t))
+	if err = errors.Join(err, closeAll()); err != nil {
+		t.Fatal(err)
+	}
+	if x := xdpOf(t); x.ID != 0 {
+		t.Errorf("the closed port has left program %+v", x)
+	}
+	_, closeAll, err = OpenPorts(spec, nil, testLog(t))
+	if busy := (*BusyError)(nil); err != nil && !errors.As(err, &busy) {
+		t.Errorf("%v is no BusyError", err)
+	}
+	if err == nil {
+		err = closeAll()
+	}
+	t.Log(err)
+}
+
+// TestOtherErrorNextToProgram: an error that has nothing to do with the interface's XDP program is no BusyError, such
+// as of rings that need more memory than there is.
+func TestOtherErrorNextToProgram(t *testing.T) {
+	if ranInNamespace(t) {
+		return
+	}
+	pairOfVeth(t)
+	first, second := Spec{Vdev: "net_af_xdp0,iface=va"}, Spec{Vdev: "net_af_xdp1,iface=va", RxDesc: 16384, TxDesc: 16384}
+	if err := startEAL(ealArguments([]Spec{first}, []string{"--no-huge", "--no-shconf", "-m", "64"}), testLog(t)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, first)
+	_, _, err := OpenPorts([]Spec{second}, nil, testLog(t))
+	if err == nil || !strings.Contains(err.Error(), "rte_pktmbuf_pool_create failed") {
+		t.Errorf("got %v, want an error of too little memory", err)
+	}
+	if busy := (*BusyError)(nil); errors.As(err, &busy) {
+		t.Errorf("%v is a BusyError", err)
 	}
 }

@@ -264,7 +264,8 @@ func revive(t *testing.T, a, b *lab.Node) {
 func restart(n *lab.Node) error {
 	for end := time.Now().Add(lab.Patience); ; time.Sleep(100 * time.Millisecond) {
 		err := n.StartDaemon()
-		if err == nil || !strings.Contains(err.Error(), "(exit status 1)") || time.Now().After(end) {
+		if err == nil || !strings.Contains(err.Error(), "(exit status 1)") ||
+			!strings.Contains(err.Error(), "queue setup failed") || time.Now().After(end) {
 			return err
 		}
 	}
