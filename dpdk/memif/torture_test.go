@@ -141,7 +141,7 @@ func loadUntilKill(t *testing.T, p port.Port, child *exec.Cmd, rng *rand.Rand, h
 	t.Helper()
 	defer child.Wait()
 	defer child.Process.Kill()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for got := 0; got < 200; got += touchBursts(p, 1500) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no traffic with a new peer: link %v, %+v", p.Link(), p.Stats())

@@ -80,7 +80,7 @@ func runPingpong(t *testing.T, a, b *lab.Node, kind []string) (server, client en
 	}
 	client.output, client.err = b.Run(2*lab.Patience,
 		slices.Concat(argv, []string{"-P", strconv.Itoa(port), "127.0.0.1"})...)
-	server.err = p.Wait(time.Minute / 2)
+	server.err = p.Wait(lab.Patience)
 	server.output = p.Output()
 	return server, client
 }

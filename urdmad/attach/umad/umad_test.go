@@ -18,7 +18,7 @@ import (
 )
 
 // patience is the longest wait for something that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // subnet makes a server with two ports.
 func subnet(t *testing.T) *Server {

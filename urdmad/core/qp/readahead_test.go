@@ -122,12 +122,12 @@ func TestBlockedPages(t *testing.T) {
 		w.NewTraffic(x, y, enginetest.Load{Ops: 50, MaxSize: 20000}).Run(5 * time.Second)
 		close(unblock)
 		done := 0
-		for give := time.Now().Add(20 * time.Second); done < ops && time.Now().Before(give); {
+		for give := time.Now().Add(time.Minute); done < ops && time.Now().Before(give); {
 			w.Pass(time.Millisecond)
 			time.Sleep(10 * time.Microsecond)
 			done += len(a.Send.Poll())
 		}
-		for give := time.Now().Add(10 * time.Second); b.Client.E.Unwritten() > 0 &&
+		for give := time.Now().Add(time.Minute); b.Client.E.Unwritten() > 0 &&
 			time.Now().Before(give); w.Pass(time.Millisecond) {
 			time.Sleep(10 * time.Microsecond)
 		}
@@ -173,7 +173,7 @@ func TestSlowMemoryIsNoRNR(t *testing.T) {
 		}
 		close(unblock)
 		var done []abi.CQE
-		for give := time.Now().Add(20 * time.Second); len(done) < ops && time.Now().Before(give); {
+		for give := time.Now().Add(time.Minute); len(done) < ops && time.Now().Before(give); {
 			w.Pass(time.Millisecond)
 			time.Sleep(10 * time.Microsecond)
 			done = append(done, a.Send.Poll()...)

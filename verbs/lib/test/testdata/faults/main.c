@@ -38,7 +38,7 @@ static int post_recv_one(struct ibv_qp *qp, struct ibv_srq *srq, uint64_t id)
 
 static void expect(struct ibv_cq *cq, uint64_t id, int status)
 {
-	time_t end = time(NULL) + 30;
+	time_t end = time(NULL) + 60;
 	struct ibv_wc wc;
 	int n;
 

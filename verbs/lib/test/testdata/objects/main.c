@@ -170,7 +170,7 @@ void receive(struct end *at, uint64_t wr_id, uint32_t length)
 
 struct ibv_wc completion(struct end *e, enum ibv_wc_status status)
 {
-	time_t end = time(NULL) + 20;
+	time_t end = time(NULL) + 60;
 	struct ibv_wc wc;
 	int got;
 
