@@ -9,6 +9,7 @@ import (
 
 	"urdma/config"
 	"urdma/schema"
+	"urdma/test/programtest"
 	"urdma/urdmad/serve"
 	"urdma/verbs/probe"
 )
@@ -151,7 +152,7 @@ func begin(t *testing.T, path, value string) *daemon {
 		t.Fatal(err)
 	}
 	value = strings.NewReplacer("@DIR@", dir, "@FABRIC@", fabric, "@SOCKET@", dir+"/memif.sock", "@CORE@",
-		fmt.Sprint(cores[len(cores)-1]), "@PORT@", freePort(t)).Replace(value)
+		fmt.Sprint(cores[len(cores)-1]), "@PORT@", fmt.Sprint(programtest.FreePort(t))).Replace(value)
 	settings := map[string]string{"socket": `"` + dir + `/urdmad.sock"`}
 	port := map[string]string{"vdev": `"loopback"`, "ipv4_address": `"198.18.0.1/24"`}
 	group, name, inside := strings.Cut(path, ".")

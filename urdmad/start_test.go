@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"urdma/test/programtest"
 )
 
 // written makes a configuration with one loopback port and more settings.
@@ -190,21 +192,6 @@ func TestWorkerEnds(t *testing.T) {
 	}
 }
 
-// freePort returns a TCP port number without a listener.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // TestMetricsReaderThatReadsNothing: such a reader delays neither the notification of clients nor urdmad's end.
 func TestMetricsReaderThatReadsNothing(t *testing.T) {
 	var took time.Duration
@@ -219,7 +206,7 @@ func TestMetricsReaderThatReadsNothing(t *testing.T) {
 // endBesideReader returns how long a urdmad takes to end while a request to it has arrived in part; it has 5 s.
 func endBesideReader(t *testing.T) time.Duration {
 	t.Helper()
-	address := "127.0.0.1:" + freePort(t)
+	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	stop := served(t, written(t, t.TempDir(), `,"metrics_address":"`+address+`"`))
 	c, err := net.Dial("tcp", address)
 	if err != nil {

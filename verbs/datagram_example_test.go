@@ -1,7 +1,7 @@
 package verbs_test
 
 import (
-	"net"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,9 +15,7 @@ import (
 func TestDatagramExample(t *testing.T) {
 	ud := programtest.Program(t, "urdma/examples/go/ud")
 	d := startDaemon(t)
-	free := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	address := free.Addr().String()
-	ok(t, free.Close())
+	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	run := func(args ...string) (*exec.Cmd, *strings.Builder) {
 		c, said := exec.CommandContext(patience(t), ud, args...), new(strings.Builder)
 		c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.Dir, "URDMA_SOCKET=")

@@ -2,12 +2,13 @@ package suite
 
 import (
 	"context"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"urdma/test/programtest"
 )
 
 // TestBytesAsksAgain: the receiver gets datagrams even if the sender begins to listen long after the first request.
@@ -21,12 +22,7 @@ func TestBytesAsksAgain(t *testing.T) {
 		"../bytes/bytes.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	free, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := strconv.Itoa(free.LocalAddr().(*net.UDPAddr).Port)
-	free.Close()
+	port := strconv.Itoa(programtest.FreePort(t)) // of UDP here
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sender := exec.CommandContext(ctx, program, "send", "127.0.0.1", port)

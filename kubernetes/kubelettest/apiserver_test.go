@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +30,7 @@ import (
 
 	"urdma/kubernetes/dra"
 	"urdma/test/lab"
+	"urdma/test/programtest"
 )
 
 const (
@@ -94,12 +94,11 @@ func (s *server) start(l *lab.Lab) *lab.Process {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	write(s.t, file("tokens"), tokens)
 	writeKey(s.t, file("key"))
-	etcd := "http://" + freePort(s.t)
+	etcd := fmt.Sprintf("http://127.0.0.1:%d", programtest.FreePort(s.t))
 	start(s.t, l, "etcd", "--data-dir="+file("etcd"), "--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
 		"--listen-peer-urls=http://localhost:0", "--unsafe-no-fsync", "--log-level=error")
-	address := freePort(s.t)
-	s.url = "https://" + address
-	_, port, _ := strings.Cut(address, ":")
+	port := fmt.Sprint(programtest.FreePort(s.t))
+	s.url = "https://127.0.0.1:" + port
 	return start(s.t, l, "kube-apiserver", "--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
 		"--endpoint-reconciler-type=none", "--cert-dir="+file("certificates"), "--token-auth-file="+file("tokens"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
@@ -361,17 +360,6 @@ func await(t *testing.T, what string, f func() error) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-}
-
-// freePort returns an address of the loopback interface.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // writeKey writes a new key that signs the service accounts' tokens.

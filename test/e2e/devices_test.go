@@ -11,6 +11,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // twoPorts changes a node's configuration: its port becomes the second port of a device, hca0. The first port leads
@@ -101,7 +102,7 @@ func byNumberOfPort(t *testing.T, a, b *lab.Node) {
 			t.Run(transport+" "+line, func(t *testing.T) {
 				argv := strings.Fields(line)
 				need(t, argv[0])
-				port := freePort(t)
+				port := programtest.FreePort(t)
 				both := append([]string{"env", "URDMA_TRANSPORT=" + transport}, append(argv, "-p", strconv.Itoa(port))...)
 				of := func(device string) []string { return append(append([]string{}, both...), "-d", device) }
 				pass(t, lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: append(of("hca0"), "-i", "2"),
@@ -117,7 +118,7 @@ func byNumberOfPort(t *testing.T, a, b *lab.Node) {
 			t.Run(fmt.Sprintf(way, index), func(t *testing.T) {
 				argv := strings.Fields(fmt.Sprintf(way, index))
 				need(t, argv[0])
-				port := freePort(t)
+				port := programtest.FreePort(t)
 				line := append([]string{"env", "URDMA_TRANSPORT=roce"}, append(argv, "-p", strconv.Itoa(port))...)
 				pass(t, lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: append(line[:len(line):len(line)], "-d", "hca0",
 					"-i", "2"), Client: append(line[:len(line):len(line)], "-d", "urdma0", "127.0.0.1")})
@@ -125,8 +126,8 @@ func byNumberOfPort(t *testing.T, a, b *lab.Node) {
 		}
 	}
 	for _, port := range []string{"0", "3"} {
-		out, err := a.Run(lab.Patience, "ibv_rc_pingpong", "-d", "hca0", "-i", port, "-p", fmt.Sprint(freePort(t)),
-			"127.0.0.1")
+		out, err := a.Run(lab.Patience, "ibv_rc_pingpong", "-d", "hca0", "-i", port, "-p",
+			fmt.Sprint(programtest.FreePort(t)), "127.0.0.1")
 		if err == nil {
 			t.Errorf("port %s of a device of two:\n%s", port, out)
 		}

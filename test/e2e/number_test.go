@@ -3,7 +3,6 @@ package e2e
 import (
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // TestByNumber runs programs that exchange queue pair numbers over TCP and connect with ibv_modify_qp, under each
@@ -63,19 +63,10 @@ func (n *byNumber) run(t *testing.T, transport, program string, args ...string) 
 	if slices.Contains(args, "XRC") {
 		forgetXRCFiles(t)
 	}
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	both := slices.Concat([]string{"env", "URDMA_TRANSPORT=" + transport, program, "-p", strconv.Itoa(port)}, args)
 	return pass(t, lab.Pair{ServerNode: n.server, ClientNode: n.client, TCPPort: port, Server: both,
 		Client: append(slices.Clone(both), n.tcp)})
-}
-
-func freePort(t *testing.T) int {
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func (n *byNumber) pingPong(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // TestOptions runs programs that connect by queue pair number, with options for which they use other functions of the
@@ -85,7 +86,7 @@ func (n *byNumber) infinitely(t *testing.T) {
 	for _, program := range []string{"ib_write_bw", "ib_send_bw"} {
 		t.Run(program, func(t *testing.T) {
 			need(t, program)
-			port := freePort(t)
+			port := programtest.FreePort(t)
 			argv := []string{"env", "URDMA_TRANSPORT=roce", program, "-F", "--run_infinitely", "-D", "1", "-p",
 				strconv.Itoa(port)}
 			server, err := lab.Pair{ServerNode: n.server, Server: argv, TCPPort: port}.StartServer()

@@ -13,6 +13,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 // private starts urdma run as an ordinary user, with temp for its files.
@@ -129,9 +130,12 @@ func TestRunHosts(t *testing.T) {
 		{"rping -s -C 5 :: rping -c -a 198.18.0.1 -C 5 -v", 0},
 		{"rping -s -P :: rping -c -a 198.18.0.1 -C 5 -v", 0},
 		// Their own TCP connections go to the other host's address, or, as before, to the local host.
-		{fmt.Sprintf("ibv_rc_pingpong -g 0 -p %[1]d :: ibv_rc_pingpong -g 0 -p %[1]d 198.18.0.1", freePort(t)), 0},
-		{fmt.Sprintf("ibv_rc_pingpong -g 0 -p %[1]d :: ibv_rc_pingpong -g 0 -p %[1]d 127.0.0.1", freePort(t)), 0},
-		{fmt.Sprintf("ib_write_bw -n 10 -p %[1]d :: ib_write_bw -n 10 -p %[1]d 198.18.0.1", freePort(t)), 0},
+		{fmt.Sprintf("ibv_rc_pingpong -g 0 -p %[1]d :: ibv_rc_pingpong -g 0 -p %[1]d 198.18.0.1",
+			programtest.FreePort(t)), 0},
+		{fmt.Sprintf("ibv_rc_pingpong -g 0 -p %[1]d :: ibv_rc_pingpong -g 0 -p %[1]d 127.0.0.1",
+			programtest.FreePort(t)), 0},
+		{fmt.Sprintf("ib_write_bw -n 10 -p %[1]d :: ib_write_bw -n 10 -p %[1]d 198.18.0.1",
+			programtest.FreePort(t)), 0},
 		{"rping -s :: sh -c exit\t5", 5},
 		{"sh -c exit\t6 :: true", 6},
 	}

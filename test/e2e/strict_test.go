@@ -67,7 +67,7 @@ func TestStrictAttributes(t *testing.T) {
 				{"URDMA_STRICT=", "1 4712", ""}, {"URDMA_STRICT=attributes", "1 4712", "status 12\n"},
 				{"URDMA_STRICT=", "1 4711 1", ""}, {"URDMA_STRICT=attributes", "1 4711 1", "status 9\n"},
 			} {
-				port := freePort(t)
+				port := programtest.FreePort(t)
 				p := lab.Pair{ServerNode: a, ClientNode: b, TCPPort: port, Server: []string{binary, strconv.Itoa(port)},
 					Client: append([]string{"env", c.variable, binary, strconv.Itoa(port), "127.0.0.1"},
 						strings.Fields(c.attributes)...)}

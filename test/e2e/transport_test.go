@@ -11,6 +11,7 @@ import (
 
 	"urdma/test/lab"
 	"urdma/test/lab/labtest"
+	"urdma/test/programtest"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/VERBS.md anew")
@@ -86,7 +87,7 @@ func (l *transportLine) argv(host string, port int) (server, client []string) {
 // works runs a line on one urdmad.
 func (l *transportLine) works(t *testing.T, n *lab.Node, transport string, limit time.Duration) bool {
 	t.Helper()
-	host, port := n.Address, freePort(t)
+	host, port := n.Address, programtest.FreePort(t)
 	if l.tcp {
 		host = "127.0.0.1"
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"urdma/test/programtest"
 )
 
 // slowServer has the number of a TCP port. If it is set, this program runs no tests: it listens at that port after a
@@ -33,12 +35,7 @@ func TestMain(m *testing.M) {
 func TestSlowServer(t *testing.T) {
 	l := &Lab{Dir: t.TempDir()}
 	t.Cleanup(l.Close)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := fmt.Sprint(free.Addr().(*net.TCPAddr).Port)
-	free.Close()
+	port := fmt.Sprint(programtest.FreePort(t))
 	out, err := l.OneHost().Run(Patience, []string{"env", slowServer + "=" + port, os.Args[0]},
 		[]string{"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && cat <&3"})
 	if err != nil || out != "hello" {

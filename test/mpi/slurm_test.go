@@ -3,7 +3,6 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/programtest"
 )
 
 // slurm is a Slurm with two nodes, a and b, on this machine; each node is a host of the cluster. It runs as the first
@@ -90,32 +90,15 @@ func newSlurm(t *testing.T, c *cluster) *slurm {
 	host, _, _ = strings.Cut(host, ".")
 	s.must(t, "mkdir", "-p", s.dir+"/state", s.dir+"/spool.a", s.dir+"/spool.b", s.dir+"/tmp.a", s.dir+"/tmp.b")
 	s.must(t, "sh", "-c", "umask 077; head -c 1024 /dev/urandom >"+s.dir+"/munge.key")
-	ports := freePorts(t, 3)
 	c.write(t, filepath.Join(c.lab.Dir, "slurm.conf"),
-		fmt.Sprintf(slurmConf, host, me.Username, s.dir, ports[0], ports[1], ports[2]))
+		fmt.Sprintf(slurmConf, host, me.Username, s.dir, programtest.FreePort(t),
+			programtest.FreePort(t), programtest.FreePort(t)))
 	// A script replaces urdma, because each node has its own urdmad.
 	c.write(t, filepath.Join(c.lab.Dir, "on-node"),
 		fmt.Sprintf("#!/bin/sh\nXDG_RUNTIME_DIR=%s/$SLURMD_NODENAME exec %s \"$@\"\n",
 			c.lab.Dir, c.lab.Program("urdma")))
 	s.daemons(t)
 	return s
-}
-
-// freePorts returns TCP ports without a listener, below those that the kernel chooses.
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for port := 20000 + os.Getpid()%10000; len(ports) < n; port++ {
-		if port == 32768 {
-			t.Fatal("no port is free")
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		defer l.Close()
-		ports = append(ports, port)
-	}
-	return ports
 }
 
 func (s *slurm) command(argv ...string) []string {

@@ -2,7 +2,6 @@ package programs
 
 import (
 	"errors"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"urdma/test/lab"
+	"urdma/test/programtest"
 )
 
 // TestLibfabric: libfabric finds a port whose address no interface of the kernel has, and both kinds of its endpoints
@@ -72,7 +72,7 @@ func (e ended) lostRace() bool {
 // which they listen.
 func runPingpong(t *testing.T, a, b *lab.Node, kind []string) (server, client ended) {
 	t.Helper()
-	argv, port := append([]string{"fi_pingpong", "-I", "20", "-c"}, kind...), freePort(t)
+	argv, port := append([]string{"fi_pingpong", "-I", "20", "-c"}, kind...), programtest.FreePort(t)
 	pair := lab.Pair{ServerNode: a, Server: slices.Concat(argv, []string{"-B", strconv.Itoa(port)}), TCPPort: port}
 	p, err := pair.StartServer()
 	if err != nil {
@@ -83,14 +83,4 @@ func runPingpong(t *testing.T, a, b *lab.Node, kind []string) (server, client en
 	server.err = p.Wait(lab.Patience)
 	server.output = p.Output()
 	return server, client
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -2,7 +2,6 @@ package programs
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,13 +133,7 @@ func TestConnectXScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	free.Close()
-	shows(t, n, "cx6", []string{"env", "PORT=" + port, script},
+	shows(t, n, "cx6", []string{"env", fmt.Sprint("PORT=", programtest.FreePort(t)), script},
 		"NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_1:2 NCCL_IB_GID_INDEX=3", "mlx5_0 port 1 ==> ",
 		"mlx5_1 MT4123 is 7572:02:00.0, mlx5_core, 16.0 GT/s PCIe x16, node ", "active ports: 3",
 		"Device         : mlx5_0", "GID index       : 3", "65536      100")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"urdma/test/lab"
+	"urdma/test/programtest"
 )
 
 // TestUCX: UCX's transports on verbs move data by each of their operations, on a port shown as ib and as roce; as
@@ -25,7 +26,7 @@ func TestUCX(t *testing.T) {
 
 func perftestOfUCX(t *testing.T, n *lab.Node, transport, layer, test string) {
 	t.Helper()
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	argv := []string{"ucx_perftest", "-p", strconv.Itoa(port), "-d", "urdma0:1", "-x", layer, "-t", test, "-n", "100", "-w",
 		"5"}
 	// Debian 13's would use MPI without a terminal; Debian 12's has no such option.
