@@ -66,7 +66,7 @@ const (
 	// cleanRun consecutive packets without a retransmission, within trialPackets, show that the loss has
 	// ended; otherwise batches were not the cause. Then the loss must return within as many packets sent in
 	// batches, and be heavy among all of them. Both must happen proofs times, because one lost send at the
-	// beginning is as heavy.
+	// beginning is as heavy; a proof without leastLost retransmissions does not count.
 	cleanRun     = 64
 	trialPackets = 4096
 	proofs       = 4
@@ -96,7 +96,7 @@ type batch struct {
 	again int        // retransmissions among sent
 	clean int        // consecutive packets that were not retransmissions
 	proof int        // packets since the proof began
-	done  int        // proofs in which the loss returned
+	done  int        // proofs in which the loss returned, since one in which it did not
 	until clock.Time // end of alone and of trust
 }
 
@@ -128,7 +128,12 @@ func (b *batch) send(now clock.Time) port.Flags {
 		if b.all.goBack { // small messages cause fewer retransmissions, at any time
 			b.forget()
 		}
-		if b.proof++; b.proof >= trialPackets {
+		b.proof++
+		switch {
+		case b.proof < trialPackets:
+		case b.again < leastLost: // undecided: perhaps all were single datagrams
+			b.continueAs(together)
+		default:
 			b.become(together, now+trustFor) // the loss has not returned
 		}
 		return 0
@@ -167,7 +172,7 @@ func (b *batch) sendAgain(now clock.Time) {
 	}
 	switch b.state {
 	case together:
-		b.become(onTrial, now)
+		b.continueAs(onTrial)
 	case onProof:
 		if b.done++; b.done == proofs {
 			b.blame(now)
@@ -190,7 +195,7 @@ func (b *batch) become(s batchState, until clock.Time) {
 	*b = batch{all: b.all, peer: b.peer, state: s, until: until}
 }
 
-// continueAs is become for the next trial or proof of the same suspicion.
+// continueAs is become where the proofs so far still count.
 func (b *batch) continueAs(s batchState) {
 	*b = batch{all: b.all, peer: b.peer, state: s, done: b.done}
 }

@@ -130,6 +130,25 @@ func TestWholeSendsLost(t *testing.T) {
 	}
 }
 
+// TestSpoiledNowAndThen: a path that spoils datagrams is recognized although most of its traffic is single datagrams,
+// more of them between two sends of many than a proof takes.
+func TestSpoiledNowAndThen(t *testing.T) {
+	for _, loss := range []float64{0, 0.005} {
+		random := rand.New(rand.NewPCG(9, 1))
+		lost := func(bool) bool { return random.Float64() < loss }
+		var all Batches
+		b := all.to(netip.MustParseAddr("198.18.0.2"))
+		for range 10 {
+			n := 0
+			lossy(b, 0, 200, func(alone bool) bool { n++; return lost(alone) || !alone && n%44 != 0 })
+			lossy(b, 0, trialPackets+1000, lost)
+		}
+		if all.Alone(0) != 1 {
+			t.Errorf("with a loss of %v it is not recognized", loss)
+		}
+	}
+}
+
 // TestAloneGoesByTime: a peer to which nothing more is sent, and a peer that was removed and blamed again,
 // are not counted for longer, or twice.
 func TestAloneGoesByTime(t *testing.T) {
