@@ -345,7 +345,7 @@ func TestUrdmadLiesToAll(t *testing.T) {
 }
 
 const (
-	quiet = 3 * time.Second // a program that computes nothing for so long waits for what such a urdmad never does
+	quiet = 3 * time.Second // a program that computes nothing for so long waits for what a lying urdmad never does
 	busy  = 30              // seconds of computation, after which a program counts as one that loops
 )
 
@@ -387,7 +387,7 @@ func (r *relay) run(library, binary, name, transport string) (string, error) {
 		if now > used+1 {
 			used, since = now, time.Now()
 		}
-		if loops := now > busy*100; loops || time.Since(since) > quiet {
+		if loops := now > busy*100; loops || r.lie.name != "" && time.Since(since) > quiet {
 			_ = c.Process.Kill()
 			<-ended
 			if loops {
