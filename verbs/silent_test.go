@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -114,9 +115,15 @@ func TestSilentUrdmad(t *testing.T) {
 // when urdmad does.
 func TestSilenceIsTold(t *testing.T) {
 	d := startDaemon(t)
-	before, said := slog.Default(), make(lines, 16)
+	said := make(lines, 16)
+	// SetDefault also turns package log's output to the handler, and another SetDefault does not turn it back.
+	before, output, flags := slog.Default(), log.Writer(), log.Flags()
 	slog.SetDefault(slog.New(slog.NewTextHandler(said, nil)))
-	defer slog.SetDefault(before)
+	defer func() {
+		slog.SetDefault(before)
+		log.SetOutput(output)
+		log.SetFlags(flags)
+	}()
 	x := must(d.open().Devices()[0].Open())(t)
 	for len(said) > 0 { // on a busy machine; it is said once in a session
 		<-said
