@@ -248,7 +248,7 @@ func revive(t *testing.T, a, b *lab.Node) {
 	started := false
 	for _, n := range labtest.Nodes(a, b) {
 		if !n.Daemon.Running() {
-			if err := restart(n); err != nil {
+			if err := n.StartDaemon(); err != nil {
 				t.Fatal(err)
 			}
 			started = true
@@ -256,18 +256,6 @@ func revive(t *testing.T, a, b *lab.Node) {
 	}
 	if started {
 		works(t, a, b)
-	}
-}
-
-// restart starts a urdmad whose predecessor was killed as the service units do: again after exit status 1, with which
-// it ends while the kernel still cleans up an XDP socket (dpdk.BusyError).
-func restart(n *lab.Node) error {
-	for end := time.Now().Add(lab.Patience); ; time.Sleep(100 * time.Millisecond) {
-		err := n.StartDaemon()
-		if err == nil || !strings.Contains(err.Error(), "(exit status 1)") ||
-			!strings.Contains(err.Error(), "queue setup failed") || time.Now().After(end) {
-			return err
-		}
 	}
 }
 

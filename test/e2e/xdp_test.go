@@ -61,7 +61,7 @@ func TestInterfaceWithXDPProgram(t *testing.T) {
 		if !strings.HasPrefix(before, mode.name+" id ") {
 			t.Fatalf("%s: attached %q", mode.name, before)
 		}
-		err := a.StartDaemon()
+		err := a.StartDaemonOnce()
 		if err == nil {
 			t.Fatalf("%s: urdmad started", mode.name)
 		}
@@ -114,7 +114,7 @@ func TestKilledTestpmd(t *testing.T) {
 			a, b := labtest.Join(t, w, nil)
 			a.Daemon.Kill()
 			killTestpmd(t, a, w)
-			if err := restart(a); err != nil {
+			if err := a.StartDaemon(); err != nil {
 				t.Fatal(err)
 			}
 			works(t, a, b)

@@ -93,8 +93,20 @@ func (n *Node) options() Options {
 // readyLine is urdmad's line when programs can find it.
 const readyLine = "urdmad is ready"
 
-// StartDaemon starts urdmad with the node's configuration and waits until it is ready.
+// StartDaemon starts urdmad with the node's configuration and waits until it is ready. If the kernel has not yet freed
+// the queue of a urdmad that has ended (dpdk.BusyError), it starts urdmad again, as the service units do.
 func (n *Node) StartDaemon() error {
+	for end := time.Now().Add(Patience); ; time.Sleep(100 * time.Millisecond) {
+		err := n.StartDaemonOnce()
+		if err == nil || !strings.Contains(err.Error(), "(exit status 1)") ||
+			!strings.Contains(err.Error(), "queue setup failed") || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// StartDaemonOnce is StartDaemon without a second try.
+func (n *Node) StartDaemonOnce() error {
 	p, err := n.Start(n.lab.Program("urdmad"), "--config", n.configFile())
 	if err != nil {
 		return err
