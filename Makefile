@@ -12,12 +12,13 @@ VERSION := $(RELEASE)$(if $(COMMIT),-g$(COMMIT))
 GO_LDFLAGS := -X main.version=$(VERSION) -X main.libDir=$(LIBDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: check docs test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-against bench-go cost scaling bench-programs lint fuzz install uninstall clean
+.PHONY: check docs test-repeat test-container help deps build kubernetes daemons relay core clock library demo test test-core test-long bench bench-against bench-go cost scaling bench-programs lint fuzz install uninstall clean
 
 help:
 	@echo 'make demo       two urdmads and Debian'"'"'s rping and perftest between them, as an ordinary user'
 	@echo 'make check      the linter, and the tests that need no running urdmad, of what has changed: before each commit'
 	@echo 'make test       every check there is, about 12 minutes on two quiet cores; make test-long: the long ones too, PART=n/m one of m parts'
+	@echo 'make test-repeat  each end-to-end test 30 times, eight at once (REPEAT=n)'
 	@echo 'make test-core  programs, tests of the C library and Open MPI on a urdmad that links no attached feature'
 	@echo
 	@echo 'make deps       install what is missing: Debian packages, Go 1.26'
@@ -104,6 +105,13 @@ test-core: build core
 test-long:
 	@.ci/deps long
 	@URDMA_LONG=1 $(MAKE) --no-print-directory test
+
+# Shows whether an end-to-end test passes only by luck.
+test-repeat: REPEAT ?= 30
+test-repeat:
+	@.ci/deps test
+	@$(MAKE) --no-print-directory build
+	@REPEAT=$(REPEAT) .ci/session .ci/test
 
 bench: bench-programs
 	@$(BUILD)/urdma-bench --build $(BUILD) --out $(BUILD)/bench $(BENCH)
