@@ -8,5 +8,8 @@
 // subnet manager, sa.go subnet administration; notices.go sends traps; fault.go adds errors to
 // counters.
 //
+// IBA is the InfiniBand Architecture Specification, vol. 1. Nobody who wrote this could read it: its
+// tables' numbers are second hand, and the layouts are those that infiniband-diags and opensm accept.
+//
 // The package owns no clock, socket or goroutine and knows no client.
 package fabric
